@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import takewhile
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import PluginError, StorageError
 from brainiac.events import Event, PluginFailed
+from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.library import Library
 
 if TYPE_CHECKING:
@@ -23,6 +25,19 @@ if TYPE_CHECKING:
     from brainiac.search.search import Recall
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What whoever waits for an answer gives beside the prompt's file; it stands in no file and may be lost.
+
+    Attributes:
+        stream: Called with each piece of the answer while the model writes it.
+        earlier: What was said before, in a conversation that somebody else keeps.
+    """
+
+    stream: Callable[[str], None] | None = None
+    earlier: tuple[Exchange, ...] = ()
 
 
 class Brain(Library):
@@ -42,8 +57,7 @@ class Brain(Library):
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
         self.is_watched = False  # by a daemon in this process, which tells search of every change
-        # called with each piece of an answer while the model writes it
-        self.stream_to: Callable[[str], None] | None = None
+        self._turns: dict[str, Turn] = {}
 
     @cached_property
     def recall(self) -> Recall:
@@ -95,6 +109,23 @@ class Brain(Library):
                 self._states[plugin] = make()
             state: T = self._states[plugin]
             return state
+
+    @contextmanager
+    def turn(self, path: str, turn: Turn) -> Iterator[None]:
+        """Have the prompt at a path, when it is answered in this process, answered as one of this turn."""
+        self._turns[path] = turn
+        try:
+            yield
+        finally:
+            self._turns.pop(path, None)
+
+    def stream_of(self, path: str) -> Callable[[str], None] | None:
+        """Return what is called with each piece of the answer to the prompt at a path."""
+        return self._turns.get(path, Turn()).stream
+
+    def conversation(self, prompt: Prompt) -> list[Exchange]:
+        """Return the earlier exchanges of a prompt's conversation, oldest first; those its turn names come first."""
+        return [*self._turns.get(prompt.path, Turn()).earlier, *super().conversation(prompt)]
 
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text has a secret in it that the journal must not keep."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from brainiac.brain import Brain
+from brainiac.brain import Brain, Turn
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConfinementError, FormatError, ModelError, UserError
 from brainiac.events import (
@@ -36,6 +36,7 @@ from brainiac.formats.markdown import PRIVATE
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import (
     ORIGINS,
+    Exchange,
     Response,
     error_path,
     parse_prompt,
@@ -54,7 +55,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.llm.tools import names_in
-from brainiac.pipeline.daemon import answer_one, capture_one, is_running
+from brainiac.pipeline.daemon import answer_again, answer_one, capture_one, is_running
 from brainiac.search.documents import Hit
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
@@ -752,6 +753,9 @@ def ask(
     model: str = "",
     is_private: bool = False,
     is_off_record: bool = False,
+    key: str = "",
+    is_again: bool = False,
+    earlier: Sequence[Exchange] = (),
     caller: Caller = PERSON,
     stream: Callable[[str], None] | None = None,
     on_wait: Callable[[str, str], None] | None = None,
@@ -765,6 +769,9 @@ def ask(
         model: Another model for this one; a door may choose among those of the settings.
         is_private: Never to a model elsewhere.
         is_off_record: Nothing of it is kept.
+        key: The caller's own name for it: the same key again is the same prompt, and gets the same answer.
+        is_again: One of the same key is answered anew, in place of the answer that it has.
+        earlier: What was said before, where the caller and not a folder keeps the conversation; it is not kept.
         caller: Who asks.
         stream: Called with each piece of an answer that is made in this process.
         on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
@@ -782,11 +789,27 @@ def ask(
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
     if not brain.is_active and not brain.git_operation:
         meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
-    stem = _stem(brain, text, is_named=not (is_private or is_off_record))
-    path = brain.tree.relative(_write_new(folder, stem, meta, text))
-    if brain.git_operation:
-        return Asked(path, waits=waiting_message(brain))
-    return answer(brain, path, caller=caller, stream=stream, on_wait=on_wait)
+    is_named = not (is_private or is_off_record)
+    name = _turn_name(caller, conversation, key) if key else _stem(brain, text, is_named=is_named)
+    if caller.is_person and not key:
+        path = brain.tree.relative(_write_new(folder, name, meta, text))
+        is_known = True
+    else:  # a daemon in this process may take the file at once, so that its turn is made known before it is there
+        name = name if key else f"{name}-{new_id()[-8:]}"
+        path = f"{brain.tree.relative(folder)}/{name}.md"
+        is_known = brain.read(path) is not None
+    with brain.turn(path, Turn(stream, tuple(earlier))):
+        if not is_known:
+            _write_new(folder, name, meta, text, is_unique=True)
+        if brain.git_operation:
+            return Asked(path, waits=waiting_message(brain))
+        return _answer(brain, path, is_again=is_again and is_known, caller=caller, on_wait=on_wait)
+
+
+def _turn_name(caller: Caller, conversation: str, key: str) -> str:
+    """Return the name of a file that a client names by a key of its own, which may hold anything."""
+    digest = hashlib.sha256(f"{caller.by}\n{conversation}\n{key}".encode("utf-8", "replace")).hexdigest()
+    return f"turn-{digest[:16]}"
 
 
 def _check_model(brain: Brain, model: str, caller: Caller) -> None:
@@ -818,14 +841,23 @@ def answer(
     Raises:
         UserError: It was refused, no model could serve, or it was not answered in ten minutes.
     """
-    if is_running(brain) and not is_again:
-        target = _await_answer(brain, path, on_wait)
-    else:
-        brain.stream_to = stream
-        try:
+    with brain.turn(path, Turn(stream)):
+        return _answer(brain, path, is_again=is_again, caller=caller, on_wait=on_wait)
+
+
+def _answer(
+    brain: Brain, path: str, *, is_again: bool, caller: Caller, on_wait: Callable[[str, str], None] | None
+) -> Asked:
+    """Have a prompt answered and return the answer; see `answer`."""
+    try:
+        if is_again and brain.is_watched:
+            target = answer_again(brain, path)
+        elif is_running(brain) and not is_again:
+            target = _await_answer(brain, path, on_wait)
+        else:
             target = answer_one(brain, path, is_again=is_again)
-        except ModelError as error:
-            raise UserError(f"{error.problem} {error.advice}".strip() + f" {_stands(path, error)}") from error
+    except ModelError as error:
+        raise UserError(f"{error.problem} {error.advice}".strip() + f" {_place_of_prompt(path, error)}") from error
     file = brain.tree.relative(target)
     response = parse_response(file, target.read_bytes())
     prompt = brain.read(path)
@@ -836,7 +868,7 @@ def answer(
     return Asked(path, response)
 
 
-def _stands(path: str, error: ModelError) -> str:
+def _place_of_prompt(path: str, error: ModelError) -> str:
     """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."

@@ -76,10 +76,11 @@ def setup() -> None:
     It sets `merge.brainiac.driver` in the repository's own settings and adds the lines that .gitattributes lacks.
     """
     with opened_brain(is_reading=True) as brain:
-        root = brain.root
+        root, notes = brain.root, brain.tree.notes
     if git_folder(root) is None:
         raise UserError(f"{root} is in no git repository; `git init` there makes one")
     set_up(root)
+    notes.mkdir(parents=True, exist_ok=True)  # git keeps no empty folder, so that a clone has no inbox
     say(f"Git merges the files of {root} with `brainiac merge-driver` now.")
     say("Each other clone needs `brainiac git setup` too; without it git leaves markers, which `brainiac run` merges.")
 

@@ -468,6 +468,25 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     return brain.tree.absolute(response)
 
 
+def answer_again(brain: Brain, path: str) -> Path:
+    """Answer a prompt once more in the daemon's own process, whose dispatcher reflects it; return the answer's path.
+
+    Raises:
+        UserError: There is nothing to answer, or no plugin answered.
+        ModelError: No model could serve.
+    """
+    prompt, known = read_prompt(brain, path), brain.answered.of(path)
+    if prompt is None:
+        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    prompt = replace(prompt, id=known.prompt_id if known else new_id())
+    brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    brain.answered.refresh()
+    answer = brain.answered.of(path)
+    if answer is None or not answer.response or (known and answer.exchange == known.exchange):
+        raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    return brain.tree.absolute(answer.response)
+
+
 def capture_one(brain: Brain, path: str) -> None:
     """Take in one note of `inbox/notes/` in this process, and reflect it; one that was taken in is left alone.
 

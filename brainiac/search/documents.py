@@ -412,7 +412,12 @@ def _pieces(text: str) -> list[str]:
 
 
 def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
-    """Yield the turns of a message as speaker and text; a message that is no transcript is one turn with speaker ""."""
+    """Yield the turns of a message as speaker and text; a message that is no transcript is one turn with speaker "".
+
+    Args:
+        text: The message.
+        is_dialogue: Whether the conversation is a transcript (`_is_dialogue`), so that one label is enough.
+    """
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     # one label on one message may head a note; two speakers in one message are a transcript whatever stands around it
     if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:

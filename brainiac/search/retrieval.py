@@ -70,9 +70,8 @@ class Retrieval:
         self.analyzer = analyzer
 
     def search(self, text: str, now: datetime, options: Options) -> list[Hit]:
-        """Return the best hits, see `Recall.search`."""
+        """Return the best hits of a text, best first; their files are read again, so that none shows other words."""
         query = self._parsed(text, now)
-        # the files of hits are read again: none shows other words than its file
         hits = self._hits(query, options)
         if not hits and (rare := self._rare_words(query)):
             # nothing but stop words was asked: those that are rare in this brain may still say something

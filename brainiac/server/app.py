@@ -90,7 +90,9 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     write_address(state, Address(path, url, os.getpid()))
     resources.callback(remove_address, state)
     if url:
-        tell(f"Serving {url} (REST under /api, MCP at /mcp); `brainiac token` prints its token.")
+        tell(
+            f"Serving {url} (REST under /api, MCP at /mcp, OpenAI's API under /v1); `brainiac token` prints its token."
+        )
 
 
 def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
@@ -135,6 +137,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
+    from brainiac.server.openai import openai_routes
     from brainiac.server.rest import failure, rest_routes
 
     async def home(request: Request) -> Response:
@@ -156,7 +159,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
         from brainiac.server.mcp import session_manager
 
         sessions = session_manager(brain)
-        routes.append(Route("/mcp", _Endpoint(sessions.handle_request)))
+        routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

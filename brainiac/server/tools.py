@@ -112,7 +112,7 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON schema of its arguments."""
-        return self.arguments.model_json_schema()
+        return {key: value for key, value in self.arguments.model_json_schema().items() if key != "title"}
 
 
 def _search(brain: Brain, given: _Search, caller: Caller) -> Answer:

@@ -284,9 +284,9 @@ class Answered:
         for step in self._history_steps(path, until):
             if isinstance(step, Answer):
                 history = replace(history, answers=(*history.answers, step))
-            elif step.path == path and step.source is not None:
+            elif step.path == path and step.source is not None:  # a prompt moved here
                 history = self._with_arrival(history, step)
-            elif step.source is not None:
+            elif step.source is not None:  # the prompt moved away
                 history = _PathHistory()
             elif step.op == "remove" and history.answers:
                 history = _PathHistory((), history.answers, step.at)

@@ -397,7 +397,7 @@ class Journal:
         return count
 
     def _files(self, device: str = "") -> list[Path]:
-        """Return a device's files, this one's if none is named, which are named by days, oldest first."""
+        """Return the journal files of a device, oldest first (a file is named by its day); "" means this device."""
         folder = self._all / device if device else self.folder
         return [folder / name for name in sorted(self._names(folder))]
 

@@ -160,7 +160,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         absent=_absent(brain, prompt),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
-        on_text=brain.stream_to,
+        on_text=brain.stream_of(prompt.path),
     )
     reply = commands.reply_to_commands(brain, request, len(find_matches))
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
@@ -187,8 +187,8 @@ def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) 
     """Return the reply to the commands followed by the model's answer; a prompt of commands alone costs no call."""
     reply_text = "\n\n".join(reply.paragraphs)
     answer = Answer(text="", model=commands.MODEL, led=reply.cited[:1])
-    if reply_text and brain.stream_to:
-        brain.stream_to(reply_text + ("\n\n" if _is_for_engine(request.prompt) else ""))
+    if reply_text and request.on_text:
+        request.on_text(reply_text + ("\n\n" if _is_for_engine(request.prompt) else ""))
     if _is_for_engine(request.prompt):
         result = brain.models.run(request)
         assert isinstance(result, Answer)

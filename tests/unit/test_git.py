@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.history.copies import settle_markers
-from brainiac.testing import make_brain
+from brainiac.testing import install_plugin, make_brain
 from tests.support.commands import Shell
 
 PAGE = "memory/long_term/concrete/bob.md"
@@ -26,6 +26,9 @@ class Clone:
         identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
         done = subprocess.run(["git", *identity, *arguments], cwd=self.root, capture_output=True, check=is_checked)
         return done.returncode
+
+    def told(self, *command: str) -> str:
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=True).stdout
 
     def commit(self, path: str, text: str) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -101,3 +104,33 @@ def test_the_driver_names_what_both_changed(tmp_path: Path, capsys: pytest.Captu
     assert (0, True) == (done.code, "Lisbon" in files[1].read_text() and "Braga" in files[1].read_text())
     assert "both stand" in done.err
     assert 0 != shell("merge-driver", *map(str, files), str(tmp_path / "a.md")).code
+
+
+PLUGIN = Path(__file__).parent.parent.parent / "examples/plugins/git_sync.py"
+
+
+def test_the_plugin_commits_what_was_learned_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One commit when it is quiet, with the new statements as its message; private ones are not named, what the person
+    staged stays staged, and a second quiet commits nothing."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    brain, clone = make_brain(tmp_path / "brain"), Clone(tmp_path / "brain")
+    clone.git("init", "-q", "-b", "main")
+    clone.commit("mine.txt", "one\n")
+    install_plugin(brain, PLUGIN)
+    (clone.root / PAGE).write_text(TEXT)
+    (clone.root / PAGE.replace("bob", "eve")).write_text(
+        TEXT.replace("tags: [a]", "private: true").replace("Porto", "Rome")
+    )
+    (clone.root / "mine.txt").write_text("two\n")
+    clone.git("add", "mine.txt")
+    for _ in range(3):  # organization has its say between
+        brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+    first = clone.told("git", "log", "--format=%B", "--name-only")
+    brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+    assert first == clone.told("git", "log", "--format=%B", "--name-only")
+    assert "memory: 1 learned\n\n- Lives in Porto. ^ab12" in first
+    assert (True, False, 1) == (PAGE in first, "Rome" in first, first.count("mine.txt"))
+    assert 1 == clone.git("diff", "--cached", "--quiet", is_checked=False)
+    brain.close()
