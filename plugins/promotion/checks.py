@@ -23,7 +23,7 @@ from brainiac.text.tokens import likeness, words
 
 MIN_LETTERS = 3  # a shorter word is in most sentences
 PASTED = "import"  # the origin of what stands in a block quote or a fence
-WORKED_OUT_DAYS = 31  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
+WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _WORD = re.compile(r"[^\W\d_]\w*")
 _NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")

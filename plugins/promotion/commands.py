@@ -38,7 +38,8 @@ def promote(as_json: JsonOption = False) -> None:
         say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
     else:
         done = ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items()))
-        say(f"{outcome.exchanges} exchanges filed; statements: {done or 'none'} (event {outcome.event.id})")
+        filed = f"{outcome.exchanges} exchange{'' if outcome.exchanges == 1 else 's'} filed"
+        say(f"{filed}; statements: {done or 'none'} (event {outcome.event.id})")
     if not as_json:
         for line in _details(outcome):
             say(line)

@@ -124,10 +124,15 @@ def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
 
 
-def is_outdated(summary: str, retired: Iterable[str], current: Iterable[str]) -> bool:
-    """Return whether a page's summary has a word that of its statements only the retired ones had."""
-    gone = set(words(" ".join(retired))) - set(words(" ".join(current)))
-    return not gone.isdisjoint(words(summary))
+def is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
+    """Return whether a page's summary seems to rest on its retired statements.
+
+    It does if it has a word that only those had, or two words of theirs besides the title's: a statement that is
+    replaced keeps most of its words.
+    """
+    former = set(words(" ".join(retired)))
+    shared = former & set(words(summary)) - set(words(title))
+    return len(shared) > 1 or not shared <= set(words(" ".join(current)))
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -288,22 +293,23 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         page_draft, memory = draft.page_drafts.get(path), draft.pages.memories.get(path)
-        changing = [step.candidate for step in steps if is_stating(step)]
+        changing = [step.candidate for step in steps if is_stating(step) and step.candidate.operation.text]
         if page_draft is None or not changing or draft.pages.kind_of(path) not in ("concrete", "skills"):
             return None
-        blocks = {statement.block_id for statement in page_draft.current}
+        texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
-        standing = [current for current in before if current.statement.block_id in blocks]
-        retired = [current.statement.text for current in before if current.statement.block_id not in blocks]
+        standing = [current for current in before if current.statement.text in texts]
+        retired = [current.statement.text for current in before if current.statement.text not in texts]
         # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
-        summary = str(page_draft.document.memory.meta.get("summary") or "")
-        is_untrue = is_outdated(summary, retired, (statement.text for statement in page_draft.current))
+        document = page_draft.document.memory
+        summary = str(document.meta.get("summary") or "")
+        is_untrue = is_outdated(summary, document.title, retired, (statement.text for statement in page_draft.current))
         is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
         is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
         if not (is_much or is_unnamed or is_untrue):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)[0]
+        return self._ask(kind, document.title, changing, standing=standing)[0]
 
     def _ask(
         self,

@@ -61,7 +61,7 @@ def test_the_command_promotes_now(tmp_path: Path, capsys: pytest.CaptureFixture[
     brain = make_brain(tmp_path / "b", keyless=True)
     tell(brain, "/remember My friend Ruth lives in Oslo.")
     brain.close()
-    assert "1 exchanges filed; statements: 1 new" in Shell(capsys, str(tmp_path / "b"))("promote").out
+    assert "1 exchange filed; statements: 1 new" in Shell(capsys, str(tmp_path / "b"))("promote").out
 
 
 def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
