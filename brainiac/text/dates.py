@@ -576,13 +576,28 @@ def _around_month(text: str, tokens: list[re.Match[str]], at: int, month: int) -
         yield day, text[start : years[0].end()]
 
 
+def is_calendar_word(word: str) -> bool:
+    """Return whether a word is the name of a month or weekday, in any language."""
+    return folded(word) in _months() or folded(word) in _calendar_names("days")
+
+
 @lru_cache(maxsize=1)
 def _months() -> dict[str, set[int]]:
-    """Return the numbers of the months that each name stands for, in every language of num2words."""
+    """Return the numbers of the months that each name stands for, in any language."""
+    return _calendar_names("months")
+
+
+@lru_cache(maxsize=2)
+def _calendar_names(kind: str) -> dict[str, set[int]]:
+    """Return the numbers that each name of a month or day stands for, in every language of num2words.
+
+    Args:
+        kind: `months` or `days`.
+    """
     from babel.core import Locale, UnknownLocaleError  # needed for a date that nobody typed
     from num2words import CONVERTER_CLASSES  # type: ignore[import-untyped]
 
-    months: dict[str, set[int]] = {}
+    numbers: dict[str, set[int]] = {}
     for language in sorted({code.partition("_")[0] for code in CONVERTER_CLASSES}):
         try:
             locale = Locale(language)
@@ -590,6 +605,6 @@ def _months() -> dict[str, set[int]]:
             continue
         for context in ("format", "stand-alone"):
             for width in ("wide", "abbreviated"):
-                for month, name in locale.months[context][width].items():
-                    months.setdefault(folded(name).rstrip("."), set()).add(month)
-    return months
+                for number, name in getattr(locale, kind)[context][width].items():
+                    numbers.setdefault(folded(name).rstrip("."), set()).add(number)
+    return numbers

@@ -17,7 +17,7 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
-from brainiac.text.dates import dates_in, months_in
+from brainiac.text.dates import dates_in, is_calendar_word, months_in
 from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
 from brainiac.text.tokens import likeness, words
 
@@ -142,13 +142,15 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the numbers of the new text that stand in no quote, no day, no target and no page's name.
+    """Yield the numbers of the new text that stand in no quoted prompt, no day, no target and no page's name.
 
     What a model may have worked out from a quote ("yesterday", "half past") counts as said: to ask about each would
     cost more calls than it prevents mistakes, and no code can tell a right one from a wrong one.
     """
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
-    quotes = [evidence.quote for evidence in operation.evidence]
+    # The whole of what was said there: a number may stand beside the words that a model quotes.
+    quotes = [sources.events[evidence.exchange].user for evidence in operation.evidence]
+    quotes += [evidence.quote for evidence in operation.evidence]
     known = numbers([*quotes, *days, *sources.names, *(f"{target.content} {target.since}" for target in targets)])
     text = "\n".join([operation.text, *operation.steps])
     if numbers([text]) <= known:
@@ -211,7 +213,8 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     # frequent, which costs a further call and refuses nothing.
     capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
     shortened = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
-    new = [word for word in capitalized if not (_has_word(source_words, word) or word.casefold().startswith(shortened))]
+    unsaid = [word for word in capitalized if not _has_word(source_words, word)]
+    new = [word for word in unsaid if not (word.casefold().startswith(shortened) or is_calendar_word(word))]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
 
