@@ -75,7 +75,9 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     settings, state = brain.settings.server, brain.places.state
     sockets: list[socket.socket] = []
     former = read_address(state)
-    if former is not None and former.socket:  # of a daemon that was killed, since this one has the lock
+    if former is not None and Path(former.socket).parent.name.startswith(
+        "brainiac-"
+    ):  # of a daemon that was killed, since this one has the lock
         shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     path = _unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
     url = ""
