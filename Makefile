@@ -12,10 +12,10 @@ demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read
 	@$(BIN)/python examples/demo.py
 
 quick: lint  ## lint and unit tests: before each commit
-	$(BIN)/python -m pytest tests/unit -n auto --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest tests/unit -n auto --dist loadfile -m "not slow"
 
 test: $(VENV)/.installed  ## the whole test suite: crashes, live daemons, editors
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -23,7 +23,6 @@ from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
-from brainiac.llm.gate import Gate
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.files import locked, set_aside_files
@@ -97,15 +96,16 @@ class Overview:
     plugins: list[PluginStatus]
 
 
-def overview(brain: Brain, gate: Gate | None = None) -> Overview:
+def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Overview:
     """Return the state of a brain; loads no plugin and no model.
 
     Args:
         brain: The brain.
-        gate: What may be shown; None for a person, who sees all. What it hides is not even counted.
+        may_show: Returns whether a file, by its path, may be shown; None for a person, who sees all. What must not be
+            shown is not even counted.
     """
     settings, tree = brain.settings, brain.tree
-    knows = gate.knows if gate else lambda path: True
+    knows = may_show or (lambda path: True)
     inbox = {path for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
     memory = (path for entry in tree.walk(tree.memory) if knows(path := tree.relative(entry.path)))
     counts = Counter(map(tree.kind_of, (*inbox, *memory)))
@@ -123,9 +123,9 @@ def overview(brain: Brain, gate: Gate | None = None) -> Overview:
         if daemon["is_running"]
         else list(_unanswered(brain, inbox, daemon)),
         unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
-        problems=list(_problems(brain, is_named=gate is None)),
+        problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
-        faults=[each if gate is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
+        faults=[each if may_show is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
         plugins=survey(brain),

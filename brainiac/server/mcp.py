@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -223,10 +223,14 @@ def serve_stdio(root: Path, state: Path) -> None:
     door = Door(Client(root, state).call)
     # the terminal's guard would write the protocol's own characters as escapes
     sys.stdin, sys.stdout = sys.__stdin__, sys.__stdout__
-    with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(door))
-    door.finish()
-    os._exit(0)  # a call that still waits for a model would keep the process
+
+    def end(*_: object) -> None:
+        door.finish()
+        os._exit(0)  # a call that waits for a model, or the thread that reads from a terminal, would keep the process
+
+    signal.signal(signal.SIGINT, end)
+    asyncio.run(_serve(door))
+    end()
 
 
 async def _serve(door: Door) -> None:

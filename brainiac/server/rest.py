@@ -129,7 +129,7 @@ def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopp
 
 
 def _status(brain: Brain) -> dict[str, Any]:
-    return asdict(overview(brain, Gate(brain, is_remote=True, is_kept=True)))
+    return asdict(overview(brain, Gate(brain, is_remote=True, is_kept=True).knows))
 
 
 # --- events --------------------------------------------------------------------------------------------------------

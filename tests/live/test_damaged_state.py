@@ -20,8 +20,6 @@ from brainiac.pipeline.daemon import run_once
 from brainiac.tree import LocalPlaces
 from tests.support.living import events_of, living_brain, places_of, trusted, unfolded
 
-pytestmark = pytest.mark.xdist_group("damaged_state")  # one process makes its costly fixture
-
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nrecall: {embedder: none}\n"
 STATE = ("observed.sqlite", "observed.sqlite-wal", "observed.sqlite-shm", "write_ahead.jsonl", "daemon.json")
 KEPT = ("trust.json", "claims.json", "device_id", "../../device_id")

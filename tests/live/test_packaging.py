@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("packaging")  # one process makes its costly fixture
-
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -22,8 +22,6 @@ from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
 from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
 
-pytestmark = pytest.mark.xdist_group("terminal")  # one process makes its costly fixture
-
 # every control character but newline, tab and NUL, with sequences that terminals obey
 EVIL = (
     "\x1b]0;owned\x07\x1b]52;c;ZXZpbA==\x1b\\\x1b[2J\x1b[3;7H\x1b[8;5;7mhidden\x1b(0\x9b31m\x9d0;x\x9c\x85\x8d"
@@ -80,7 +78,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "status": [((), True)],
     "doctor": [((), True), (("--fix",), True)],
     "costs": [((), True)],
-    "digest": [((), True)],
+    "digest": [((), False), (("--since", EVIL), True)],
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
@@ -93,7 +91,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
 }
 LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")
-ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
+ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0, "mcp": 4.0}
 
 
 def commands() -> dict[str, Any]:
@@ -235,7 +233,7 @@ def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, d
     )
     try:
         assert daemon.stdout
-        assert daemon.stdout.readline().startswith("Watching")
+        assert any(line.startswith("Watching") for line in daemon.stdout)  # a line on each plugin comes first
         line = ["--brain", str(root), "ask", "--model", "openai/m", "Tell me of Mira."]
         (seen,) = on_terminal([(line, 60.0)], env=machine)
     finally:

@@ -27,8 +27,6 @@ from tests.support.plain_reader import (
     texts,
 )
 
-pytestmark = pytest.mark.xdist_group("upgrade")  # one process makes its costly fixture
-
 STAGES = ("started", "started again", "promoted", "mended")
 
 

@@ -32,8 +32,6 @@ from tests.support.models import NOW, make_brain, write_machine
 from tests.support.openai_server import ChatServer, by_request
 from tests.support.remote import Curious, elsewhere, purpose_of, read_twice
 
-pytestmark = pytest.mark.xdist_group("privacy_canaries")  # one process makes its costly fixture
-
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "organize", "embed")
 FOLDER = "memory/long_term/concrete"

@@ -24,8 +24,6 @@ from tests.support.commands import Shell
 from tests.support.living import places_of
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
 
-pytestmark = pytest.mark.xdist_group("promotion_survival")  # one process makes its costly fixture
-
 STM = "memory/short_term.md"
 LISTS = {
     "### Goals\n": "- [ ] learn the piano\n* [x] see Gotland\n",
