@@ -193,7 +193,10 @@ def is_marked(brain: Brain, path: str) -> bool:
     """Return whether a file has conflict markers that git left; in a prompt only where git keeps the brain."""
     if brain.tree.kind_of(path) in _PROMPTS and brain.git is None:
         return False  # somebody asks about a merge of theirs
-    raw = brain.read(path)
+    try:
+        raw = brain.read(path)
+    except OSError:  # what nobody may read costs nothing but itself; `doctor` names it
+        return False
     return raw is not None and b"<<<<<<<" in raw and has_markers(decode_text(raw))
 
 
