@@ -80,8 +80,8 @@ def test_at_night_in_auckland_the_program_says_the_right_day(tmp_path: Path, mac
     The journal's file and the stamps are UTC.
     """
     root = tmp_path / "brain"
-    program(root, "init", str(root), TZ=ZONE)
     utc = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1", "TZ": machine}
+    program(root, "init", str(root), **{**utc, "TZ": ZONE, "FAKETIME": "@2026-11-22 00:41:00"})
     moment = {ZONE: "@2026-11-22 00:42:00", "America/Los_Angeles": "@2026-11-21 03:42:00"}[machine]
     night = {**utc, "FAKETIME": moment}
     program(root, "ask", "The cat is called Tilda.", **night)
