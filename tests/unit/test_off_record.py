@@ -185,6 +185,8 @@ def test_no_form_of_it_is_kept_through_answers_refusals_edits_and_kills(tmp_path
         assert 0 == one.terminate()
     with living(root) as one:
         one.answer("open5.md")
+        # what a write displaced is kept for ten seconds, in case it was a save
+        eventually(lambda: not list((root / "inbox").rglob(".brainiac-*")), "displaced texts are checked", 40)
         assert 0 == one.terminate()
     assert [] == found(words, tmp_path, machine, but=r"/inbox/talk/form\d\d\.(response(-\d+)?|error)\.md$")
 
