@@ -1,18 +1,15 @@
 """English time expressions ("last March", "on Tuesday") in a text, and the days they mean when it was written.
 
-Also the dates that a text has in digits or with the name of the month, in any language.
+Also the dates that a text has in digits, in any language.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import lru_cache
 from typing import Literal
-
-from brainiac.text.numbers import TOKEN, folded
 
 # --- resolving an expression to days: one function for each group of `_PATTERN` --------------------------------------
 #
@@ -537,74 +534,18 @@ def with_dates(text: str, said: datetime, *, except_year: bool = False) -> str:
     return "".join(pieces) + text[position:]
 
 
-# --- dates in digits or with the month's name, in any language -------------------------------------------------------
+# --- dates in digits --------------------------------------------------------------------------------------------------
 
 _YEAR_FIRST = re.compile(r"(?<!\d)(\d{4})[^\d\n]{1,2}(\d{1,2})[^\d\n]{1,2}(\d{1,2})(?!\d)")
 _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./][^\S\n]?(\d{1,2})[./][^\S\n]?(\d{4})(?!\d)")
-_BEFORE_MONTH = 2  # tokens between a day and its month: "18 de março"
 
 
 def dates_in(text: str) -> Iterator[tuple[date, str]]:
-    """Yield the dates of a text that have day, month and year, each with its words there; in any language.
+    """Yield the dates of a text that have day, month and year in digits, each with its words there.
 
-    A date in digits stands on one line: numbers of a list below each other are none.
+    A date stands on one line: numbers of a list below each other are none.
     """
     for pattern, order in ((_YEAR_FIRST, (1, 2, 3)), (_DAY_FIRST, (3, 2, 1))):
         for match in pattern.finditer(text):
             if day := _date_or_none(*(int(match[part]) for part in order)):
                 yield day, match.group()
-    tokens = list(TOKEN.finditer(text))
-    for number, token in enumerate(tokens):
-        for month in _months().get(folded(token.group()), ()):
-            yield from _around_month(text, tokens, number, month)
-
-
-def months_in(texts: Iterable[str]) -> set[int]:
-    """Return the months, 1 to 12, whose names stand in texts, in any language."""
-    tokens = (folded(token) for text in texts for token in TOKEN.findall(text))
-    return {month for token in tokens for month in _months().get(token, ())}
-
-
-def _around_month(text: str, tokens: list[re.Match[str]], at: int, month: int) -> Iterator[tuple[date, str]]:
-    """Yield the date whose day and year stand around the name of a month."""
-    before = [token for token in tokens[max(0, at - _BEFORE_MONTH) : at] if token.group().isdigit()]
-    after = [token for token in tokens[at + 1 : at + 2 + _BEFORE_MONTH] if token.group().isdigit()]
-    years = [token for token in after if len(token.group()) == 4]
-    days = [token for token in (*before[-1:], *after[:1]) if len(token.group()) <= 2]
-    if years and days and (day := _date_or_none(int(years[0].group()), month, int(days[0].group()))):
-        start = min(days[0].start(), tokens[at].start())
-        yield day, text[start : years[0].end()]
-
-
-def is_calendar_word(word: str) -> bool:
-    """Return whether a word is the name of a month or weekday, in any language."""
-    return folded(word) in _months() or folded(word) in _calendar_names("days")
-
-
-@lru_cache(maxsize=1)
-def _months() -> dict[str, set[int]]:
-    """Return the numbers of the months that each name stands for, in any language."""
-    return _calendar_names("months")
-
-
-@lru_cache(maxsize=2)
-def _calendar_names(kind: str) -> dict[str, set[int]]:
-    """Return the numbers that each name of a month or day stands for, in every language of num2words.
-
-    Args:
-        kind: `months` or `days`.
-    """
-    from babel.core import Locale, UnknownLocaleError  # needed for a date that nobody typed
-    from num2words import CONVERTER_CLASSES  # type: ignore[import-untyped]
-
-    numbers: dict[str, set[int]] = {}
-    for language in sorted({code.partition("_")[0] for code in CONVERTER_CLASSES}):
-        try:
-            locale = Locale(language)
-        except (UnknownLocaleError, ValueError):
-            continue
-        for context in ("format", "stand-alone"):
-            for width in ("wide", "abbreviated"):
-                for number, name in getattr(locale, kind)[context][width].items():
-                    numbers.setdefault(folded(name).rstrip("."), set()).add(number)
-    return numbers

@@ -17,8 +17,8 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
-from brainiac.text.dates import dates_in, is_calendar_word, months_in
-from brainiac.text.numbers import clock_hours, numbers, spelled_numbers
+from brainiac.text.dates import dates_in
+from brainiac.text.numbers import clock_hours, numbers
 from brainiac.text.tokens import likeness, words
 
 MIN_LETTERS = 3  # a shorter word is in most sentences
@@ -155,13 +155,13 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     text = "\n".join([operation.text, *operation.steps])
     if numbers([text]) <= known:
         return
-    known |= spelled_numbers(text, quotes)
     text = _without_names(text, sources)
     for stated in _worked_out(text, days, known, quotes):
         text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
-        yield Problem(f"the number {named} stands in no quote, in no day and not in the former statement")
+        text = f"the number {named} stands in no quote, in no day and not in the former statement"
+        yield Problem(f"{text}; quote where it was said, and leave in words what was said in words")
 
 
 def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
@@ -171,20 +171,16 @@ def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes
         for day, piece in dates_in(text)
         if any(_is_near(day, said) for said in days) or _is_dated_by(day, quotes, days)
     }
-    if months_in(quotes):  # "since last September": the year is the one of the day, or next to it
-        stated |= {str(int(day[:4]) + years) for day in days for years in (-1, 0, 1)}
     for piece, hours in clock_hours(text).items():
-        quoted_hours = spelled_numbers(" ".join(map(str, hours)), quotes) | numbers(quotes)
-        if not hours.isdisjoint(quoted_hours):
+        if not hours.isdisjoint(numbers(quotes)):
             stated.add(piece)
     return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
 
 
 def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
-    """Return whether quotes have a date's day and the name of its month; its year may be the one before or after."""
-    years = {int(day[:4]) for day in days}
-    is_year = any(abs(stated.year - year) <= 1 for year in years)
-    return is_year and stated.day in numbers(quotes) and stated.month in months_in(quotes)
+    """Return whether quotes have a date's day, and its year is that of a day or next to it; no code reads the month."""
+    is_year = any(abs(stated.year - int(day[:4])) <= 1 for day in days)
+    return is_year and stated.day in numbers(quotes)
 
 
 def _without_names(text: str, sources: Sources) -> str:
@@ -214,7 +210,7 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
     shortened = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
     unsaid = [word for word in capitalized if not _has_word(source_words, word)]
-    new = [word for word in unsaid if not (word.casefold().startswith(shortened) or is_calendar_word(word))]
+    new = [word for word in unsaid if not word.casefold().startswith(shortened)]
     if new:
         yield Problem(f"nobody said {_listed(new)}", is_hard=False)
 
