@@ -26,7 +26,7 @@ COMMANDS = {
     "digest": "changes", "correct": "changes",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
     "token": "server", "mcp": "mcp",
-    "sources": "sources",
+    "sources": "sources", "import": "importing",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip
 
