@@ -25,7 +25,7 @@ COMMANDS = {
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
     "digest": "changes", "correct": "changes",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "mcp": "mcp",
+    "token": "server", "mcp": "mcp", "service": "service",
     "sources": "sources",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip
