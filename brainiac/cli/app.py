@@ -24,8 +24,9 @@ COMMANDS = {
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
     "digest": "changes", "correct": "changes",
+    "diff": "past",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "mcp": "mcp",
+    "token": "server", "mcp": "mcp", "service": "service",
     "sources": "sources",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip
