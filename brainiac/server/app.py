@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
@@ -26,10 +26,18 @@ from brainiac.server.address import (
     token_of,
     write_address,
 )
-from brainiac.server.guard import LOOPBACK_NAMES, OBSIDIAN, Guard, error_body, guarded, is_loopback
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+from brainiac.server.guard import (
+    LOOPBACK_NAMES,
+    OBSIDIAN,
+    ASGIApp,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    error_body,
+    guarded,
+    is_loopback,
+)
 
 DEFAULT_PORT = 4747
 STOP_SECONDS = 3.0
