@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,6 @@ MAX_CONNECTIONS = 512
 
 def is_installed() -> bool:
     """Return whether the packages of the `[server]` extra are there; imports none of them."""
-    from importlib.util import find_spec
-
     return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
 
 
@@ -170,7 +169,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
     sessions = None
     if url:  # the socket's clients speak REST, and spare the daemon the 40 MB that this takes
-        from brainiac.server.mcp import session_manager
+        from brainiac.server.mcp import session_manager  # of the [server] extra
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
