@@ -26,7 +26,7 @@ COMMANDS = {
     "digest": "changes", "correct": "changes",
     "diff": "past", "show": "past",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "mcp": "mcp",
+    "token": "server", "mcp": "mcp", "service": "service",
     "sources": "sources",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip

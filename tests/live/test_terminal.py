@@ -90,6 +90,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
     "plugins reload": [((), True)],
+    "service install": [],  # these two would tell this machine's own service manager
+    "service uninstall": [],
 }
 LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")

@@ -32,6 +32,7 @@ WRITERS = {
     "brainiac/server/address.py": "the token and where the server listens, in the state folder",
     "brainiac/server/app.py": "the folder of its socket, among the system's temporary files",
     "brainiac/server/hosts.py": "adds our server to an assistant's own settings, when the person says so",
+    "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
