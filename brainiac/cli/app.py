@@ -27,7 +27,7 @@ COMMANDS = {
     "diff": "past", "show": "past",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
     "token": "server", "mcp": "mcp", "service": "service",
-    "sources": "sources",
+    "sources": "sources", "import": "importing",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip
 

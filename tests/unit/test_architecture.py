@@ -34,6 +34,7 @@ WRITERS = {
     "brainiac/server/hosts.py": "adds our server to an assistant's own settings, when the person says so",
     "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
+    "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
 WRITING = {
@@ -114,7 +115,7 @@ FLOORS = (
     "brainiac.host brainiac.skeleton",
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
-    "brainiac.testing brainiac.verbs brainiac",
+    "brainiac.testing brainiac.verbs brainiac brainiac.imports",
     "brainiac.server",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
