@@ -25,10 +25,10 @@ COMMANDS = {
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
     "digest": "changes", "correct": "changes",
-    "diff": "past",
+    "diff": "past", "show": "past",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "mcp": "mcp",
-    "sources": "sources",
+    "token": "server", "mcp": "mcp", "service": "service",
+    "sources": "sources", "import": "importing",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip
 

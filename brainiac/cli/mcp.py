@@ -50,11 +50,11 @@ def install(
     with opened_brain(is_reading=True) as brain:
         edit = plan(known[host], brain.root)
     if not edit.lines:
-        say(f"{edit.host.file} has it already.")
+        say(f"{edit.file} has it already.")
         return
     for line in edit.lines:
         say(line)
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
     edit.make()
-    say(f"Done. Now {edit.host.then}.")
+    say(f"Done. Now {known[host].then}.")

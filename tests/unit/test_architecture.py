@@ -32,7 +32,9 @@ WRITERS = {
     "brainiac/server/address.py": "the token and where the server listens, in the state folder",
     "brainiac/server/app.py": "the folder of its socket, among the system's temporary files",
     "brainiac/server/hosts.py": "adds our server to an assistant's own settings, when the person says so",
+    "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
+    "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
 WRITING = {
@@ -113,7 +115,7 @@ FLOORS = (
     "brainiac.host brainiac.skeleton",
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
-    "brainiac.testing brainiac.verbs brainiac",
+    "brainiac.testing brainiac.verbs brainiac brainiac.imports",
     "brainiac.server",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
