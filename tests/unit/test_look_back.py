@@ -169,8 +169,8 @@ def test_a_page_as_it_stood(brain: Brain, capsys: pytest.CaptureFixture[str]) ->
         assert page.text == shell("show", name, "--at", start, "--json").json["text"]
     assert "stood there then" in shell("show", page.title, "--at", end).err
     assert 2 == shell("show", page.title, "--at", "2999-01-01").code
-    assert "the viola" not in shell("show", "memory/short_term.md").out
-    assert "the viola" in shell("show", "memory/short_term.md", "--at", "2026-03-02T09:02:30").out
+    assert "lives in Ghent" not in shell("show", "memory/short_term.md").out
+    assert "lives in Ghent" in shell("show", "memory/short_term.md", "--at", "2026-03-02T09:02:30").out
 
 
 def test_a_page_that_was_purged_is_not_shown(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
