@@ -29,7 +29,7 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Bring in your past from other programs; a second import adds only what is new."""
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
     from brainiac.imports.intake import import_path
 
     with opened_brain() as brain, bar("Reading" if is_dry else "Importing") as progress:
@@ -47,7 +47,7 @@ def import_(
 
 def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> None:
     """Print what became of the conversations and notes of a service."""
-    from brainiac.imports.intake import SERVICES
+    from brainiac.imports.intake import SERVICES  # `--help` reads no export
 
     of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
     verb = "would come in" if is_dry else "came in"

@@ -321,7 +321,7 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
 
 def _prefix(file: _File) -> str:
     """Return the place of a JSON file's records, as ijson names it; "" for the whole."""
-    import ijson
+    import ijson  # for one kind of export
 
     with file.open() as opened:
         events = ijson.parse(_without_mark(opened), use_float=True)

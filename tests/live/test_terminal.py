@@ -80,6 +80,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "costs": [((), True)],
     "digest": [((), False), (("--since", EVIL), True)],
     "diff": [((), False), (("--since", EVIL), True)],
+    "show": [(("mira",), True), ((EVIL, "--at", "0"), True), (("mira", "--at", EVIL), True)],
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
