@@ -352,7 +352,10 @@ class Gate:
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
-        return [said for said in exchanges if self.events([said.event])]
+        shown = (said for said in exchanges if self.events([said.event]))
+        return [
+            replace(said, before=next(iter(self.turns([said.before] if said.before else [])), None)) for said in shown
+        ]
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand in the part of their page that may be shown."""
