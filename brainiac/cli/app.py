@@ -24,6 +24,7 @@ COMMANDS = {
     "search": "search", "reindex": "search", "context": "context",
     "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
     "digest": "changes", "correct": "changes",
+    "diff": "past",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
     "token": "server", "mcp": "mcp",
     "sources": "sources",

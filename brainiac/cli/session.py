@@ -7,13 +7,15 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Annotated, Any
 
 import typer
 
 from brainiac.brain import Brain
+from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
+from brainiac.storage.store import Store
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
 
@@ -95,6 +97,31 @@ def local_time(at: str) -> str:
     from brainiac.clock import parse_iso
 
     return parse_iso(at).astimezone(_zone).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment_named(store: Store, text: str, *, is_end: bool = False) -> str:
+    """Return the ISO 8601 UTC moment that a person names.
+
+    Args:
+        store: Whose time zone and clock count.
+        text: A day (2026-03-01), a moment (2026-03-01T14:30, in the brain's time zone), or how many days back.
+        is_end: Of a day, its last second is meant; else the moment at which it begins.
+
+    Raises:
+        BadParameter: It is none of these.
+    """
+    text = text.strip()
+    if text.isdigit() and len(text) < 5:
+        return iso(store.clock.now() - timedelta(days=int(text)))
+    try:
+        if len(text) <= len("2026-03-01"):
+            days = (date.fromisoformat(text) - store.now().date()).days
+            return iso(store.midnight(days + is_end) - timedelta(seconds=is_end))
+        moment = datetime.fromisoformat(text)
+        return iso(moment if moment.tzinfo else moment.replace(tzinfo=store.zone))
+    except (ValueError, OverflowError):
+        hint = "give a day (2026-03-01), a moment (2026-03-01T14:30), or how many days back"
+        raise typer.BadParameter(f"{text!r} is no time; {hint}") from None
 
 
 def print_json(data: Any) -> None:

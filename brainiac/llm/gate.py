@@ -352,10 +352,12 @@ class Gate:
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
-        shown = (said for said in exchanges if self.events([said.event]))
-        return [
-            replace(said, before=next(iter(self.turns([said.before] if said.before else [])), None)) for said in shown
-        ]
+        shown = []
+        for said in exchanges:
+            if self.events([said.event]):
+                before = self.turns([said.before]) if said.before else []
+                shown.append(replace(said, before=before[0] if before else None))
+        return shown
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand in the part of their page that may be shown."""

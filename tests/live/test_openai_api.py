@@ -1,4 +1,7 @@
-"""OpenAI's API at a running daemon, by clients that others wrote: openai, litellm, llm, and openai for Node."""
+"""OpenAI's API at a running daemon, by clients that others wrote: openai, litellm, llm, and openai for Node.
+
+`make clients` installs those that are no libraries of ours.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ from tests.support.served import free_port
 
 pytest.importorskip("uvicorn", reason="needs the server extra: pip install -e '.[dev]'")
 
+CLIENTS = Path(sys.prefix) / "clients"
+
 
 @dataclass(frozen=True)
 class Served:
@@ -37,6 +42,10 @@ class Served:
         import openai
 
         return openai.OpenAI(base_url=self.url, api_key=self.token, default_headers=headers, max_retries=0, timeout=20)
+
+    def text(self, path: str) -> str:
+        """Return the words of a prompt."""
+        return parse_prompt(path, (self.daemon.root / path).read_bytes(), at="").text
 
     def prompts(self) -> list[str]:
         inbox = self.daemon.root / "inbox"
@@ -171,8 +180,8 @@ def events(served: Served) -> list[dict[str, Any]]:
     return [json.loads(line) for part in lines for line in part]
 
 
-def test_litellm_and_llm(served: Served) -> None:
-    """The library that Brainiac itself uses, streamed; and the `llm` program, where it is installed."""
+def test_litellm(served: Served) -> None:
+    """The library that Brainiac itself uses, whole and streamed."""
     import litellm
 
     say_it: Any = {"messages": [{"role": "user", "content": "What is my heron called?"}], "model": "openai/brainiac"}
@@ -180,17 +189,24 @@ def test_litellm_and_llm(served: Served) -> None:
     assert "Ada" in reply.choices[0].message.content
     pieces = litellm.completion(**say_it, api_base=served.url, api_key=served.token, stream=True)
     assert "Ada" in "".join(piece.choices[0].delta.content or "" for piece in pieces)
-    llm = Path(sys.executable).parent / "llm"
+
+
+def test_the_llm_program(served: Served) -> None:
+    """A question, and one that goes on: `llm` sends the whole transcript, of which only what is new is kept."""
+    llm = CLIENTS / "llm/bin/llm"
     if not llm.exists():
-        pytest.skip("llm is not installed")
+        pytest.skip("needs `make clients`")
     folder = served.daemon.root.parent / "llm"
     folder.mkdir()
     entry = f"- {{model_id: b, model_name: brainiac, api_base: '{served.url}', api_key_name: b}}\n"
     (folder / "extra-openai-models.yaml").write_text(entry)
     environment = {**os.environ, "LLM_USER_PATH": str(folder)}
-    command = [str(llm), "-m", "b", "--key", served.token, "What is my heron called?"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-    assert "Ada" in done.stdout, done.stderr
+    for more in (["What is my heron called?"], ["-c", "And does it like fish?"]):
+        command = [str(llm), "-m", "b", "--key", served.token, *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert "Ada" in done.stdout, done.stderr
+    first, second = (served.text(path) for path in served.prompts())
+    assert ("What is my heron called?", "And does it like fish?") == (first, second)
 
 
 NODE = """
@@ -209,11 +225,10 @@ console.log((await client.responses.create({ model: "brainiac", input: "My heron
 
 @pytest.fixture
 def node_modules() -> Path:
-    """Return the folder that `npm install openai @modelcontextprotocol/inspector` was run in."""
-    folder = Path(os.environ.get("BRAINIAC_NODE_MODULES", "."))
-    if not shutil.which("node") or not (folder / "node_modules/openai").is_dir():
-        pytest.skip("needs node, and BRAINIAC_NODE_MODULES with openai and @modelcontextprotocol/inspector")
-    return folder
+    """Return the folder with the clients that are written for Node."""
+    if not shutil.which("node") or not (CLIENTS / "node_modules/openai").is_dir():
+        pytest.skip("needs node and `make clients`")
+    return CLIENTS
 
 
 def test_openai_for_node(served: Served, node_modules: Path) -> None:

@@ -79,6 +79,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "doctor": [((), True), (("--fix",), True)],
     "costs": [((), True)],
     "digest": [((), False), (("--since", EVIL), True)],
+    "diff": [((), False), (("--since", EVIL), True)],
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],

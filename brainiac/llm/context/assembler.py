@@ -385,7 +385,8 @@ def _before(exchange: Exchange | None) -> str:
     answer = exchange.response.text if exchange and exchange.response else ""
     if not answer.strip():
         return ""
-    return f"Before that, and consolidated already, AI:\n{quoted('…' + one_line(answer, None)[-MAX_BEFORE:])}\n\n"
+    end = " ".join(answer.split())[-MAX_BEFORE:]
+    return f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n"
 
 
 def _with_weekday(at: str) -> str:
