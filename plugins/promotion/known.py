@@ -26,6 +26,7 @@ MAX_RANKED = 3_000  # statements that are compared with what was said; in a larg
 MAX_PAGES = 150
 MAX_BRIEF = 60  # characters of the line about a page that is not near
 AI_SHARE = 0.7  # what a word of the AI's counts beside one of the person's
+WEAK = 0.3  # a share of the best score: what has no more comes after everything else
 _MAX_HITS = 10  # statements searched for each block of what was said, and blocks of it
 
 
@@ -133,8 +134,10 @@ def _ranked(memories: Iterable[Memory], said: Sequence[StmEvent]) -> list[_Entry
             own = {entry: nearness(entry.pieces, by_person, by_ai) for entry in rows}
             of_page = max([*own.values(), *(nearness(name, by_person, by_ai) for name in names[path])], default=0.0)
             scores |= {entry: score + of_page for entry, score in own.items()}
+        enough = WEAK * max(scores.values(), default=0.0)
         for place, entry in enumerate(sorted(scores, key=lambda entry: -scores[entry])):
-            best = (place, -scores[entry])
+            # what has next to nothing in common with a message takes no place from what is near to another one
+            best = (place if scores[entry] > enough else n_entries, -scores[entry])
             places[entry] = min(places.get(entry, best), best)
     return sorted(places, key=lambda entry: places[entry])
 

@@ -375,8 +375,7 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
-        known = [statement.content for statement in shown.request.existing]
-        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, known)
+        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, shown.request.existing)
 
     def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
