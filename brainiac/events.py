@@ -984,6 +984,32 @@ class ExchangesFiled(EventData):
 
 
 @record
+class ImportStarted(EventData):
+    """An import began; what it brings follows in events caused by this one, and is undone with it.
+
+    Attributes:
+        source: Name of the file or folder that is imported.
+    """
+
+    kind = "import-started"
+    source: str
+
+
+@record
+class ExchangesImported(EventData):
+    """Exchanges with another program, or notes, came in; a model consolidates them only where a person asks for it.
+
+    Attributes:
+        service: Where they come from: `chatgpt`, `claude`, …
+        episodes: Path of each page that exchanges were put on, with their ids.
+    """
+
+    kind = "exchanges-imported"
+    service: str
+    episodes: Mapping[str, tuple[str, ...]]
+
+
+@record
 class InboxTidied(EventData):
     """Answered prompts left the inbox with their answers: the pages of their days have them word for word.
 

@@ -14,9 +14,11 @@ from brainiac.cli.session import JsonOption, local_time, moment_named, opened_br
 from brainiac.clock import iso
 from brainiac.errors import UserError
 from brainiac.history.diff import Comparison, Difference, compare
+from brainiac.history.show import at_moment, present
 from brainiac.storage.past import PagesAt, first_moment, pages_at, present_pages
 from brainiac.storage.store import Store
 from brainiac.terminal import say
+from brainiac.terminal import show as print_text
 from brainiac.tree import find_root
 
 DAYS = 7
@@ -33,6 +35,7 @@ _WIDEST = 200  # characters of an exchange or another line that are shown of it;
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(diff)
+    app.command()(show)
 
 
 def diff(
@@ -65,12 +68,43 @@ def diff(
     _print_differences(result)
 
 
+def show(
+    named: Annotated[list[str], typer.Argument(metavar="PAGE", help="A page's path, title or uuid; or a file's path.")],
+    at: Annotated[
+        str, typer.Option(help="As it stood at the end of a day (2026-03-01), at a moment, or so many days ago.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since."""
+    with opened_brain(is_reading=True) as brain:
+        moment = _moment_then(brain, at) if at else ""
+        page = at_moment(brain, " ".join(named), moment) if at else present(brain, " ".join(named))
+        then = local_time(moment) if at else "now"
+    if as_json:
+        print_json(asdict(page) | {"at": moment})
+        return
+    version = page.version
+    since = f", unchanged since {local_time(version.at)} (event {version.event})" if version else ""
+    seen = f", as {page.device} saw it" if page.device else ""
+    say(f"{page.path}: {then}{since}{seen}", to_stderr=True)  # so that the page alone can go into a file
+    print_text(page.text.removesuffix("\n"))
+
+
+def _moment_then(brain: Store, at: str) -> str:
+    """Return the moment that a person names for a look back: of a day its end, of today the present."""
+    now = iso(brain.clock.now())
+    moment = moment_named(brain, at, is_end=True)
+    if moment > now and brain.day_of(moment) != brain.day_of(now):
+        raise typer.BadParameter(f"{at} is still to come")
+    return min(moment, now)
+
+
 @contextmanager
 def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
         at = moment_named(brain, since) if since else max(moment_named(brain, str(DAYS)), first_moment(brain))
-        end = moment_named(brain, until, is_end=True) if until else iso(brain.clock.now())
+        end = _moment_then(brain, until) if until else iso(brain.clock.now())
         if end < at:
             raise typer.BadParameter("--until lies before --since")
         second = pages_at(brain, end) if until else present_pages(brain)

@@ -64,8 +64,7 @@ def pages_at(store: Store, at: str) -> PagesAt:
         UserError: No journal reaches back so far.
     """
     past = Past(store, at)
-    kind_of = store.tree.kind_of
-    hashes = {path: digest for path, digest in past.files().items() if kind_of(path) in _PAGES}
+    hashes = past.pages()
     return PagesAt(hashes, lambda path: store.kept_text(hashes.get(path)), past.other_device)
 
 
@@ -107,9 +106,10 @@ class Past:
         """The device whose journal tells it, if that is not this one; else ""."""
         return "" if self._device == self._store.journal.device else self._device
 
-    def files(self) -> dict[str, str]:
-        """Return the content hash of each page by path."""
-        return {path: version.digest for path, version in self._versions.items()}
+    def pages(self) -> dict[str, str]:
+        """Return the content hash of each memory and archived page by path."""
+        kind_of = self._store.tree.kind_of
+        return {path: version.digest for path, version in self._versions.items() if kind_of(path) in _PAGES}
 
     def version(self, path: str) -> Version | None:
         """Return what stood at a path; None where nothing did, or nothing that the journal keeps."""
@@ -125,14 +125,14 @@ class Past:
         return None
 
     def former_path(self, path: str) -> str:
-        """Return where a page lay that lies at a path now: itself, or the path that it was moved from since."""
-        sql = "SELECT source FROM changes WHERE path = ? AND device = ? AND at > ? AND source IS NOT NULL"
-        seen = {path}
-        while rows := self._store.projection.query(f"{sql} ORDER BY event DESC LIMIT 1", path, self._device, self._at):
-            if rows[0][0] in seen:
-                break
-            path = rows[0][0]
-            seen.add(path)
+        """Return where the file lay at the moment that lies at a path now: there, or where it was moved from since."""
+        sql = (
+            "SELECT source, event FROM changes WHERE path = ? AND device = ? AND at > ? AND event < ?"
+            " AND source IS NOT NULL ORDER BY event DESC LIMIT 1"
+        )
+        before = "~"  # behind every id
+        while rows := self._store.projection.query(sql, path, self._device, self._at, before):
+            path, before = rows[0]
         return path
 
     def is_purged(self, digest: str) -> bool:

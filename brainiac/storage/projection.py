@@ -26,6 +26,7 @@ from brainiac.events import (
     ExchangeMadePrivate,
     ExchangeReflected,
     ExchangesFiled,
+    ExchangesImported,
     ForgetProposal,
     MemoryOrganized,
     MemoryPromoted,
@@ -352,6 +353,10 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
                 is_listed = exchange in filing.exchanges
                 row = (exchange, event.id, event.at, pages.get(exchange), is_listed and is_filed)
                 yield "filings", (*row, is_listed and not is_filed)
+        case ExchangesImported(episodes=episodes):
+            pages = {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
+            # no model has read them, and they do not wait for one: as if they were consolidated without
+            yield from (("filings", (name, event.id, event.at, page, False, True)) for name, page in pages.items())
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):

@@ -9,6 +9,8 @@ from brainiac.events import (
     ErrorCleared,
     Event,
     EventUndone,
+    ExchangesImported,
+    ImportStarted,
     OutcomeEvent,
     PluginEvent,
     PromptRefused,
@@ -46,18 +48,37 @@ def find_event(store: Store, named: str) -> Event:
 def last_caused(store: Store) -> list[Event]:
     """Return the commits of the last thing that a person caused on this device, newest first.
 
-    An exchange comes with all that followed from it; anything else, such as a promotion, is one commit.
+    An exchange comes with all that followed from it, an import with all its commits; anything else, such as a
+    promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be taken back.
     """
     last = last_undoable(store)
+    if isinstance(last.what, ExchangesImported):
+        return commits_of(store, store.journal.find(last.cause or "") or last)
     if not isinstance(last.what, OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
     undone = undone_events(store)
     steps = [event for event in (exchange, *consequences(store, exchange)) if event.id not in undone]
     return [event for event in reversed(steps) if _changes_files(event)]
+
+
+def commits_of(store: Store, event: Event) -> list[Event]:
+    """Return the commits that are undone to take an event back, newest first: of an import all that it brought.
+
+    Raises:
+        UserError: It is an import of which nothing is left to take back.
+    """
+    if not isinstance(event.what, ImportStarted):
+        return [event]
+    undone = undone_events(store)
+    brought = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported))
+    standing = [step for step in brought if step.id not in undone]
+    if not standing:
+        raise UserError(f"{event.id} ({event.kind}) brought nothing that is not taken back already")
+    return standing[::-1]
 
 
 def _changes_files(event: Event) -> bool:

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def promote(as_json: JsonOption = False) -> None:
     """Move what was said from short-term into long-term memory now."""
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.support.served import free_port
 pytest.importorskip("uvicorn", reason="needs the server extra: pip install -e '.[dev]'")
 
 CLIENTS = Path(sys.prefix) / "clients"
+MACHINE = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ class Served:
     url: str
     token: str
     model: ChatServer
+    known: frozenset[str] = frozenset()
 
     def client(self, **headers: str) -> Any:
         import openai
 
-        return openai.OpenAI(base_url=self.url, api_key=self.token, default_headers=headers, max_retries=0, timeout=20)
+        return openai.OpenAI(base_url=self.url, api_key=self.token, default_headers=headers, max_retries=0, timeout=60)
 
     def text(self, path: str) -> str:
         """Return the words of a prompt."""
@@ -49,26 +51,37 @@ class Served:
 
     def prompts(self) -> list[str]:
         inbox = self.daemon.root / "inbox"
-        return sorted(
+        paths = {
             path.relative_to(self.daemon.root).as_posix()
             for path in inbox.rglob("*.md")
             if ".response" not in path.name and ".error" not in path.name
-        )
+        }
+        return sorted(paths - self.known)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A daemon for all tests, whose model is a server on loopback that counts what it is asked."""
+    home, port = tmp_path_factory.mktemp("served"), free_port()
+    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\nllm: {{model: openai/m}}\n"
+    with ChatServer() as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "k")
+        for variable in MACHINE:
+            patch.setenv(variable, str(home / "machine"))
+        model.default = answering
+        model_machine(model.url)
+        with living(living_brain(home / "brain", config)) as daemon:
+            state = places_of(daemon.root).state
+            eventually(lambda: read_address(state) is not None, "a server", 60)
+            yield Served(daemon, f"http://127.0.0.1:{port}/v1", token_of(state), model)
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """A daemon whose model is a server on loopback that counts what it is asked."""
-    port = free_port()
-    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\nllm: {{model: openai/m}}\n"
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with ChatServer() as model:
-        model.default = answering
-        model_machine(model.url)
-        with living(living_brain(tmp_path / "brain", config)) as daemon:
-            state = places_of(daemon.root).state
-            eventually(lambda: read_address(state) is not None, "a server", 30)
-            yield Served(daemon, f"http://127.0.0.1:{port}/v1", token_of(state), model)
+def served(running: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """The daemon, in this test's environment, without the prompts of the tests before."""
+    for variable in MACHINE:
+        monkeypatch.setenv(variable, str(running.daemon.root.parent / "machine"))
+    return replace(running, known=frozenset(running.prompts()))
 
 
 def answering(exchange: Any) -> None:
@@ -237,7 +250,7 @@ def test_openai_for_node(served: Served, node_modules: Path) -> None:
     script.write_text(NODE)
     try:
         done = subprocess.run(
-            ["node", str(script), served.url, served.token], capture_output=True, text=True, timeout=120
+            ["node", str(script), served.url, served.token], capture_output=True, text=True, timeout=240
         )
     finally:
         script.unlink()
@@ -253,7 +266,7 @@ def test_the_inspector_of_mcp(served: Served, node_modules: Path) -> None:
         (["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=heron"], "fresh"),
     ):
         done = subprocess.run(
-            [*inspector, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+            [*inspector, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
         )
         assert expected in done.stdout, done.stderr
 

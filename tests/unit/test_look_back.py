@@ -148,6 +148,42 @@ def test_a_brain_that_came_later_is_seen_as_the_former_device_saw_it(brain: Brai
     later.close()
 
 
+def test_a_page_as_it_stood(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the names it has now and had then, though it was moved, edited and deleted since; short-term memory too."""
+    page, start = page_with(brain, "viola"), wait(brain)
+    moved = brain.root / "memory/long_term/concrete/moved.md"
+    (brain.root / page.path).rename(moved)
+    brain.observed.adopt()
+    wait(brain)
+    moved.write_text(page.text.replace(f"# {page.title}", "# Strings"))
+    brain.observed.adopt()
+    shell = Shell(capsys, str(brain.root))
+    for name in (page.path, "memory/long_term/concrete/moved.md", "Strings", page.title, page.uuid):
+        assert page.text == shell("show", name, "--at", start).out
+    assert moved.read_text() == shell("show", "strings").out
+    wait(brain)
+    moved.unlink()
+    brain.observed.adopt()
+    end = wait(brain)
+    for name in (page.title, page.uuid, page.path):
+        assert page.text == shell("show", name, "--at", start, "--json").json["text"]
+    assert "stood there then" in shell("show", page.title, "--at", end).err
+    assert 2 == shell("show", page.title, "--at", "2999-01-01").code
+    assert "lives in Ghent" not in shell("show", "memory/short_term.md").out
+    assert "lives in Ghent" in shell("show", "memory/short_term.md", "--at", "2026-03-02T09:02:30").out
+
+
+def test_a_page_that_was_purged_is_not_shown(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says that it was, and nothing of what it said."""
+    page, start = page_with(brain, "640"), wait(brain)
+    target = find_words(brain, RENT)
+    assert target is not None
+    purge(brain, target)
+    shown = Shell(capsys, str(brain.root))("show", page.path, "--at", start)
+    assert (1, "") == (shown.code, shown.out)
+    assert "was purged" in shown.err
+
+
 def test_diff_as_a_command(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of one brain since a day, of two brains; what cannot be compared says what to do."""
     correct(brain, possible_targets(brain, RENT)[0], NEW_RENT)
