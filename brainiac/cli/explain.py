@@ -19,7 +19,7 @@ from brainiac.history import undo as taking_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
-from brainiac.storage.record import find_event, last_caused
+from brainiac.storage.record import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import is_terminal, say
@@ -70,7 +70,7 @@ def undo(
     if bool(event) == last:
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
-        steps = last_caused(brain) if last else [find_event(brain, event)]
+        steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
         done = [(step, *taking_back.undo(brain, step)) for step in steps]
         meant, undone, undoing = done[-1]  # what led to the others
         stands = _still_stands(brain, meant)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from brainiac.errors import UserError
 from brainiac.events import (
+    CatchUpStarted,
     ErrorCleared,
     Event,
     EventUndone,
+    MemoryPromoted,
     OutcomeEvent,
     PluginEvent,
     PromptRefused,
@@ -46,18 +48,44 @@ def find_event(store: Store, named: str) -> Event:
 def last_caused(store: Store) -> list[Event]:
     """Return the commits of the last thing that a person caused on this device, newest first.
 
-    An exchange comes with all that followed from it; anything else, such as a promotion, is one commit.
+    An exchange comes with all that followed from it, a promotion of a catch-up with the others of it; anything else is
+    one commit.
 
     Raises:
         UserError: Nothing is left that could be taken back.
     """
     last = last_undoable(store)
+    if catch_up := catch_up_of(store, last):
+        return commits_of(store, catch_up)
     if not isinstance(last.what, OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
     undone = undone_events(store)
     steps = [event for event in (exchange, *consequences(store, exchange)) if event.id not in undone]
     return [event for event in reversed(steps) if _changes_files(event)]
+
+
+def commits_of(store: Store, event: Event) -> list[Event]:
+    """Return the commits that are undone to take an event back, newest first: of a catch-up all its promotions.
+
+    Raises:
+        UserError: It is a catch-up of which nothing is left to take back.
+    """
+    if not isinstance(event.what, CatchUpStarted):
+        return [event]
+    undone = undone_events(store)
+    runs = [step for step in consequences(store, event) if isinstance(step.what, MemoryPromoted)]
+    standing = [run for run in reversed(runs) if run.id not in undone and _changes_files(run)]
+    if not standing:
+        raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
+    return standing
+
+
+def catch_up_of(store: Store, event: Event) -> Event | None:
+    """Return the catch-up that a promotion is a part of; None where it is of none."""
+    started = store.journal.find(event.cause or "") if isinstance(event.what, MemoryPromoted) else None
+    catch_up = store.journal.find(started.cause) if started and started.cause else None
+    return catch_up if catch_up and isinstance(catch_up.what, CatchUpStarted) else None
 
 
 def _changes_files(event: Event) -> bool:
