@@ -4,9 +4,15 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # a thousand processes of the tests would compile the program anew
 
-.PHONY: install demo quick test lint fix docs bench clean
+.PHONY: install clients demo quick test lint fix docs bench clean
 
 install: $(VENV)/.installed
+
+clients: $(VENV)/.installed  ## programs of others that tests/live/test_openai_api.py speaks with; it skips what is not there
+	# llm wants another openai than litellm, so that it gets an environment of its own
+	$(PYTHON) -m venv $(VENV)/clients/llm
+	$(VENV)/clients/llm/bin/python -m pip install --quiet --disable-pip-version-check llm
+	! command -v npm || npm install --no-audit --no-fund --prefix $(VENV)/clients openai @modelcontextprotocol/inspector
 
 demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read from disk
 	@$(BIN)/python examples/demo.py

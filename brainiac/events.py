@@ -454,8 +454,8 @@ class StatementRecord(Record):
 
     Attributes:
         candidate: Id of the candidate it came from: that of its analysis, `#`, its number there.
-        operation: What was done: `NEW`, `UPDATE`, `DELETE`, `REINFORCE`, or `REWORD` (kept without a model, and taken out since
-            a model has put it into its own words); none where it was only adopted.
+        operation: What was done: `NEW`, `UPDATE`, `DELETE`, `REINFORCE`, or `REWORD` (words kept without a model were
+            taken out because a model has put them into its own); none where it was only adopted.
         path: The page's path.
         page: The page's uuid.
         block: Block id of the statement that stands now; none where none does.
@@ -981,6 +981,32 @@ class ExchangesFiled(EventData):
 
     kind = "exchanges-filed"
     exchanges: tuple[str, ...]
+    episodes: Mapping[str, tuple[str, ...]]
+
+
+@record
+class ImportStarted(EventData):
+    """An import began; what it brings follows in events caused by this one, and is undone with it.
+
+    Attributes:
+        source: Name of the file or folder that is imported.
+    """
+
+    kind = "import-started"
+    source: str
+
+
+@record
+class ExchangesImported(EventData):
+    """Exchanges with another program, or notes, came in; a model consolidates them only where a person asks for it.
+
+    Attributes:
+        service: Where they come from: `chatgpt`, `claude`, …
+        episodes: Path of each page that exchanges were put on, with their ids.
+    """
+
+    kind = "exchanges-imported"
+    service: str
     episodes: Mapping[str, tuple[str, ...]]
 
 

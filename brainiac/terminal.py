@@ -6,6 +6,7 @@ standard output and error do this. Styled output (rich, the log's colours) is cl
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from typing import Any, TextIO, cast
@@ -68,15 +69,24 @@ class _Guard:
         return getattr(self.beneath, name)
 
 
+class _Nowhere(io.StringIO):
+    """A stream that keeps nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
 def guard() -> None:
     """Wrap standard output and error so that all text printed from now on passes `clean`; called once at the start."""
     sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
 
 
-def _guarded(stream: TextIO) -> TextIO:
+def _guarded(stream: TextIO | None) -> TextIO:
     """Return a stream that cleans all that is written to it."""
-    if stream is None or isinstance(stream, _Guard):  # without a console, on Windows, there is no stream
+    if isinstance(stream, _Guard):
         return stream
+    if stream is None:  # without a console, on Windows
+        return _Nowhere()
     if reconfigure := getattr(stream, "reconfigure", None):
         reconfigure(errors="backslashreplace")  # what an old terminal's encoding lacks is no reason to fail
     return cast(TextIO, _Guard(stream))

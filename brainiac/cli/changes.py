@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from datetime import date, timedelta
 from typing import Annotated
 
 import typer
 
-from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json
-from brainiac.clock import iso
+from brainiac.cli.session import JsonOption, moment_named, opened_brain, print_json
 from brainiac.errors import UserError
 from brainiac.history.correct import PossibleTarget, possible_targets
 from brainiac.history.correct import correct as correct_statement
@@ -35,7 +32,7 @@ def digest(
 ) -> None:
     """Tell what memory learned, changed, ended, moved, refused and asked, each with the command that takes it back."""
     with opened_brain(is_reading=True) as brain:
-        changes = digest_since(brain, _moment(brain, since))
+        changes = digest_since(brain, moment_named(brain, since or str(DAYS)))
         if as_json:
             print_json(
                 {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
@@ -53,20 +50,6 @@ def digest(
         say(f"{changes.withheld} private changes are not listed.")
     if not changes.lines:
         say("Nothing became of memory since then.")
-
-
-def _moment(brain: Brain, since: str) -> str:
-    """Return the ISO 8601 moment from which changes are shown: the beginning of a day, or so many days ago.
-
-    Raises:
-        BadParameter: It is no day and no number of days.
-    """
-    if (since.isdigit() and len(since) < 5) or not since:
-        return iso(brain.clock.now() - timedelta(days=int(since or DAYS)))
-    try:
-        return iso(brain.midnight((date.fromisoformat(since) - brain.now().date()).days))
-    except ValueError:
-        raise typer.BadParameter(f"{since!r} is no day; give one as 2026-03-01, or a number of days") from None
 
 
 def correct(

@@ -14,7 +14,7 @@ from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
 from brainiac.cli.wording import sentence
-from brainiac.events import Change, Event, ExchangeEvent
+from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
@@ -71,7 +71,7 @@ def undo(
         raise typer.BadParameter("name an event, or give --last")
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
-        done = [(step, *taking_back.undo(brain, step)) for step in steps]
+        done = taking_back.undo_all(brain, steps)
         meant, undone, undoing = done[-1]  # what led to the others
         stands = _still_stands(brain, meant)
     if as_json:
@@ -80,6 +80,10 @@ def undo(
         print_json({"event": asdict(undone), "also": also, "stays": undoing.stays, "later": later})
         return
     say(f"Took back what happened at {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
+    if isinstance(meant.what, ExchangesImported):
+        n_files = sum(len(taken.changes) for _, _, taken in done)
+        say(f"  {n_files} files of the import; importing it again brings it back.")
+        return
     for _, _, taken in done:
         _list_changes(taken.changes)
         for line in taken.stays:

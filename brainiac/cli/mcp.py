@@ -42,7 +42,7 @@ def install(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there."""
-    from brainiac.server.hosts import hosts, plan
+    from brainiac.server.hosts import hosts, plan  # `mcp install` only
 
     known = hosts()
     if host not in known:
@@ -50,11 +50,11 @@ def install(
     with opened_brain(is_reading=True) as brain:
         edit = plan(known[host], brain.root)
     if not edit.lines:
-        say(f"{edit.host.file} has it already.")
+        say(f"{edit.file} has it already.")
         return
     for line in edit.lines:
         say(line)
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
     edit.make()
-    say(f"Done. Now {edit.host.then}.")
+    say(f"Done. Now {known[host].then}.")

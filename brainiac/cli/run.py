@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,12 +33,20 @@ def run(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747 (brainiac[server]).")
     ] = False,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also take variables from here, KEY=value lines, where it exists."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Log JSON lines to standard error, as where there is no terminal.")
     ] = False,
 ) -> None:
     """Watch the brain and answer what is dropped into its inbox."""
+    if env_file:
+        from dotenv import load_dotenv  # only a service has such a file
+
+        load_dotenv(env_file, interpolate=False)
     shows_news = is_terminal(sys.stdout) and not as_json
     if not once:
         configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)

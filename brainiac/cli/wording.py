@@ -41,6 +41,11 @@ def sentence(event: Event) -> str:
             return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.ImportStarted(source=source):
+            return f"{source} → imported, all in one `undo`"
+        case events.ExchangesImported(service=service, episodes=episodes):
+            count = sum(map(len, episodes.values()))
+            return f"{service} → {_count(count, 'exchange')} imported onto {_count(len(episodes), 'page')}"
         case events.InboxTidied(exchanges=exchanges):
             return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
         case events.MemoryOrganized(done=done) if done:
@@ -105,6 +110,7 @@ _UNDONE = {
     events.PromptAnswered.kind: "an answer",
     events.ExchangeReflected.kind: "what was noted of an exchange",
     events.MemoryPromoted.kind: "a promotion",
+    events.ExchangesImported.kind: "an import",
     events.MemoryOrganized.kind: "an organization",
     events.ExchangeForgotten.kind: "a forgetting",
     events.MemoryForgotten.kind: "a forgetting",

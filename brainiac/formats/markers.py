@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from brainiac.errors import FormatError
 
+CONFLICT = b"<<<<<<<"  # a text without these bytes has no conflict markers
+
 _MARKER = re.compile(r"(<{7}|\|{7}|={7}|>{7})(?: [^\n]*)?\r?\n?")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
@@ -29,7 +31,7 @@ class Sides:
 
 def has_markers(text: str) -> bool:
     """Return whether a text has at least one whole block of conflict markers outside of code fences."""
-    return "<<<<<<<" in text and split_markers(text) is not None
+    return CONFLICT.decode() in text and split_markers(text) is not None
 
 
 def check_markers(path: str, text: str) -> None:

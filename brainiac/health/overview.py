@@ -305,7 +305,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
     is_loaded = name == "local" or Path(name).expanduser().is_dir()
     if name in ("auto", "none") or (is_loaded and not is_thorough):
         return ""
-    from brainiac.llm.embedding import RemoteEmbedder
+    from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
     from brainiac.search.embed import EmbedderError, make_embedder
 
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 
 from brainiac.brain import Brain
@@ -31,7 +31,7 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, one_line
-from brainiac.formats.markers import Sides, has_markers, split_markers
+from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.copies import original_of, possible_originals, twin_of
@@ -59,15 +59,19 @@ _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 _MAX_TOLD = 300  # characters of a statement in `review.md`
 
 
-def settle_versions(brain: Brain) -> list[Event]:
-    """Merge every conflict copy, and every file with conflict markers; only the device that runs the processes does.
+def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
+    """Merge every conflict copy, and files with conflict markers; only the device that runs the processes does.
+
+    Args:
+        brain: The brain.
+        marked: Files that may have conflict markers; None to look for them.
 
     Returns:
         The events of what was merged, set aside or proposed.
     """
     if not brain.is_active:
         return []
-    return [*settle_copies(brain), *settle_markers(brain)]
+    return [*settle_copies(brain), *settle_markers(brain, marked)]
 
 
 # --- copies --------------------------------------------------------------------------------------------------------
@@ -181,37 +185,41 @@ def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
 # --- markers -------------------------------------------------------------------------------------------------------
 
 
-def find_marked(brain: Brain) -> Iterator[str]:
-    """Yield the files of memory, inbox and settings that have conflict markers."""
-    for entry in brain.tree.walk(brain.tree.memory, brain.tree.inbox, brain.tree.system):
-        path = brain.tree.relative(entry.path)
-        if brain.tree.kind_of(path) in _MERGED | _PROMPTS and is_marked(brain, path):
-            yield path
+def find_marked(brain: Brain, paths: Iterable[str] | None = None) -> Iterator[str]:
+    """Return those files of memory, inbox and settings that have conflict markers.
+
+    Args:
+        brain: The brain.
+        paths: The files to look at; None for all that may have some.
+    """
+    return (path for path in (brain.observed.unread() if paths is None else paths) if is_marked(brain, path))
 
 
 def is_marked(brain: Brain, path: str) -> bool:
-    """Return whether a file has conflict markers that git left; in a prompt only where git keeps the brain."""
-    if brain.tree.kind_of(path) in _PROMPTS and brain.git is None:
-        return False  # somebody asks about a merge of theirs
+    """Return whether a file that is merged has conflict markers of git; a prompt only where git keeps the brain."""
+    kind = brain.tree.kind_of(path)
+    # in a prompt somebody may ask about a merge of theirs
+    if kind not in _MERGED | _PROMPTS or (kind in _PROMPTS and brain.git is None):
+        return False
     try:
         raw = brain.read(path)
     except OSError:  # what nobody may read costs nothing but itself; `doctor` names it
         return False
-    return raw is not None and b"<<<<<<<" in raw and has_markers(decode_text(raw))
+    return raw is not None and CONFLICT in raw and has_markers(decode_text(raw))
 
 
-def settle_markers(brain: Brain, paths: Sequence[str] | None = None) -> list[Event]:
+def settle_markers(brain: Brain, paths: Iterable[str] | None = None) -> list[Event]:
     """Merge the versions that files with conflict markers hold.
 
     Args:
         brain: The brain.
-        paths: Those files; None for all that are found.
+        paths: Files that may have some; None to look for them.
 
     Returns:
         The events.
     """
     events = []
-    for path in list(find_marked(brain)) if paths is None else paths:
+    for path in list(find_marked(brain, paths)):
         try:
             event = brain.retry(partial(_settle_marked, brain, path))
         except (ConflictError, FormatError) as error:

@@ -5,7 +5,8 @@ Short-term memory, to which every exchange adds, is reversed item by item; logs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError, UserError
@@ -62,6 +63,45 @@ class Undoing:
     is_catch_up: bool = False
 
 
+def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, Undoing]]:
+    """Undo several events, each in one commit; none where a file stands in the way of any.
+
+    Args:
+        brain: The brain.
+        events: Of this device, newest first.
+
+    Returns:
+        Each event, the new event and what was done; of several events without the texts of the files.
+
+    Raises:
+        UserError: Files stand in the way, or an event is taken back already; each is named.
+        ConflictError: Somebody keeps writing the files.
+    """
+    if len(events) > 1:
+        _check_all(brain, events)
+    done = []
+    for event in events:
+        undone, undoing = _undo(brain, event)
+        if len(events) > 1:  # an import is larger than what fits into memory
+            undoing.changes = [replace(change, before=None, after=None) for change in undoing.changes]
+        done.append((event, undone, undoing))
+    write_digest(brain)
+    return done
+
+
+def _check_all(brain: Brain, events: Sequence[Event]) -> None:
+    """Raise `UserError` where a file stands in the way of undoing one of several events, newest first."""
+    reversed_before: set[str] = set()
+    obstacles: list[str] = []
+    for event in events:
+        # a file that a later one of them changed too is as this one left it once that one is undone
+        undoing = _reversed(brain, event)
+        obstacles += [str(each) for each in undoing.obstacles if each.path not in reversed_before]
+        reversed_before |= {change.path for change in event.changes}
+    if obstacles:
+        raise UserError(*obstacles)
+
+
 def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
     """Undo an event in one commit.
 
@@ -76,6 +116,13 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
         UserError: It changed nothing, is taken back already, or files stand in the way; each is named.
         ConflictError: Somebody keeps writing the files.
     """
+    done = _undo(brain, event)
+    write_digest(brain)
+    return done
+
+
+def _undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
+    """Undo an event in one commit; the digest is written by the caller."""
 
     def attempt() -> tuple[Event, Undoing]:
         with brain.short_term_lock():
@@ -85,9 +132,7 @@ def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
             undone = EventUndone(undone=event.id, kind_=event.kind)
             return brain.commit(undone, by="cli", changes=undoing.changes, cause=event.id), undoing
 
-    done = brain.retry(attempt)
-    write_digest(brain)
-    return done
+    return brain.retry(attempt)
 
 
 def plan(brain: Brain, event: Event) -> Undoing:
@@ -100,12 +145,18 @@ def plan(brain: Brain, event: Event) -> Undoing:
         raise UserError(f"{event.id} ({event.kind}) is where this device's history begins; there is nothing before it")
     if by := undone_events(brain).get(event.id):
         raise UserError(f"{event.id} ({event.kind}) is taken back already; `brainiac undo {by}` brings it back")
-    is_catch_up = catch_up_of(brain, event) is not None
-    undoing = Undoing(event, later=consequences(brain, event), is_catch_up=is_catch_up)
-    for change in event.changes:
-        _Reversal(brain, undoing, change).add()
+    undoing = _reversed(brain, event)
+    undoing.later = consequences(brain, event)
     if not undoing.changes and not undoing.obstacles:
         raise UserError(f"{event.id} ({event.kind}) changed no file that could be taken back", *undoing.stays)
+    return undoing
+
+
+def _reversed(brain: Brain, event: Event) -> Undoing:
+    """Return the plan for undoing an event, without what followed from it."""
+    undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None)
+    for change in event.changes:
+        _Reversal(brain, undoing, change).add()
     return undoing
 
 

@@ -22,7 +22,7 @@ from brainiac.errors import StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
-from brainiac.history.copies import is_marked, settle_versions
+from brainiac.history.copies import find_marked, is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox
 from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
@@ -92,6 +92,9 @@ class Bus:
     Args:
         brain: The brain.
         tail: Reads the new lines of the access log.
+
+    Attributes:
+        marked: The files that may have conflict markers; the notice tier alone uses it once the bus has started.
     """
 
     def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
@@ -102,6 +105,7 @@ class Bus:
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
         self._is_log_due = self._are_versions_due = False
+        self.marked: set[str] = set()
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
@@ -331,10 +335,12 @@ class Bus:
 
     def _settle_versions(self) -> None:
         self._are_versions_due = False
-        self.notice.submit("versions", self._merge_versions)
+        self.notice.submit("versions", self.merge_versions)
 
-    def _merge_versions(self) -> None:
-        settle_versions(self._brain)
+    def merge_versions(self) -> None:
+        """Merge conflict copies and the files with conflict markers; those that have to wait are tried again later."""
+        settle_versions(self._brain, sorted(self.marked))
+        self.marked = set(find_marked(self._brain, self.marked))
 
     def _again(self, path: str, seconds: float) -> None:
         """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
@@ -373,7 +379,9 @@ class Bus:
         elif noted is None and change.kind in TO_ANSWER:
             noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
         if noted is not None:
-            if is_marked(self._brain, change.path) or twin_of(self._brain.tree, change.path):
+            if is_marked(self._brain, change.path):
+                self.marked.add(change.path)
+            if change.path in self.marked or twin_of(self._brain.tree, change.path):
                 self._versions_came()
             self.pass_on(noted)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it

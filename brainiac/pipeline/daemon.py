@@ -26,7 +26,6 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
-from brainiac.history.copies import settle_versions
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
@@ -259,6 +258,7 @@ class Daemon:
         recovery = brain.committer.recover()
         _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
+        self.bus.marked.update(brain.observed.conflicted)
         self._process_other_devices()
         brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
@@ -327,7 +327,7 @@ class Daemon:
         from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
 
         apply_tombstones(self._brain)
-        settle_versions(self._brain)
+        self.bus.merge_versions()
 
     def _check_displaced(self) -> None:
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)

@@ -94,7 +94,7 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
     withdrawn: list[str] = []
     for path in known:
         # by hashes known already: a start with ten thousand answered prompts reads none of them
-        if brain.tree.kind_of(path) not in TO_ANSWER or is_settled(brain, path):
+        if brain.tree.kind_of(path) not in TO_ANSWER or brain.answered.is_settled(path, brain.observed.hash_of(path)):
             continue
         try:
             prompt = read_prompt(brain, path)
@@ -111,13 +111,6 @@ def backlog(brain: Brain, known: Mapping[str, Stamp]) -> Backlog:
         elif prompt.private or not prompt.remember:
             withdrawn.append(path)
     return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn))
-
-
-def is_settled(brain: Brain, path: str) -> bool:
-    """Return whether a prompt is unchanged since its answer and its response is beside it, without reading it."""
-    return brain.answered.is_unchanged(path, brain.observed.hash_of(path)) and not brain.answered.is_response_elsewhere(
-        path
-    )
 
 
 def is_free(brain: Brain) -> bool:

@@ -221,7 +221,7 @@ def _event_observer() -> BaseObserver:
     # it watches a fresh nested folder twice and then prints all of its watches; the second one replaces the first
     warnings.filterwarnings("ignore", r"Callback with id", RuntimeWarning)
     try:
-        from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+        from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper  # Linux only
     except ImportError:  # not Linux, or another version
         return Observer()
     InotifyMoveEventGrouper.delay = 0.0

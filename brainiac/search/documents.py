@@ -391,14 +391,6 @@ def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
                     yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private)
 
 
-def said_in(message: str) -> list[str]:
-    """Return the texts of a person's message that search can find, each as it is written there.
-
-    Commands are left out, but not the text after `/remember`.
-    """
-    return [text for part in _messages(message) for text in _pieces(part)]
-
-
 def _messages(message: str) -> tuple[str, ...]:
     """Return the texts of a message that are searched: what each `/remember` names, and what follows the commands."""
     commands, rest = parse_commands(message)

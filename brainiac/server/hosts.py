@@ -15,7 +15,7 @@ from typing import Any
 from brainiac.errors import ConflictError, UserError
 
 NAME = "brainiac"
-_KEPT_VARIABLES = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+KEPT_VARIABLES = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +54,22 @@ def hosts() -> dict[str, Host]:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of a host's file, not yet made.
+    """A change of another program's settings file, not yet made.
 
     Attributes:
-        host: Whose.
-        before: The file as it stands; None where there is none.
+        file: The file.
+        before: As it stands; None where there is none.
         after: As it is to be.
     """
 
-    host: Host
+    file: Path
     before: str | None
     after: str
 
     @property
     def lines(self) -> list[str]:
         """The change, for a person."""
-        name = str(self.host.file)
+        name = str(self.file)
         return list(
             difflib.unified_diff(
                 (self.before or "").splitlines(), self.after.splitlines(), name, name, n=2, lineterm=""
@@ -82,8 +82,8 @@ class Edit:
         Raises:
             ConflictError: Somebody saved it meanwhile.
         """
-        file = self.host.file.resolve()  # a link stays one
-        if _text(file) != self.before:
+        file = self.file.resolve()  # a link stays one
+        if read_text(file) != self.before:
             raise ConflictError([str(file)])
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_name(f"{file.name}.{os.getpid()}.new")
@@ -95,7 +95,7 @@ class Edit:
 
 def server_entry(root: Path) -> dict[str, Any]:
     """Return how a host starts our server: absolute, since hosts start it elsewhere and with a bare path."""
-    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if os.environ.get(name)}
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
     arguments = ["-m", "brainiac", "--brain", str(root), "mcp"]
     return {"command": sys.executable, "args": arguments} | ({"env": kept} if kept else {})
 
@@ -106,12 +106,17 @@ def plan(host: Host, root: Path) -> Edit:
     Raises:
         UserError: The file cannot be read as what it should be; it says what to add by hand.
     """
-    entry, before = server_entry(root), _text(host.file)
+    entry, before = server_entry(root), read_text(host.file)
     after = _in_toml(host, before or "", entry) if host.file.suffix == ".toml" else _in_json(host, before or "", entry)
-    return Edit(host, before, after)
+    return Edit(host.file, before, after)
 
 
-def _text(file: Path) -> str | None:
+def read_text(file: Path) -> str | None:
+    """Return the text of a settings file; None where there is none.
+
+    Raises:
+        UserError: It is no UTF-8.
+    """
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -154,10 +154,11 @@ class Answered:
         beside = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
         return any(self._history(other).answers for other in beside)
 
-    def is_unchanged(self, path: str, file_hash: str | None) -> bool:
-        """Return whether a prompt file has the content hash with which it was last answered."""
-        answers = self._history(path).answers
-        return bool(answers) and file_hash is not None and answers[-1].prompt_hash == file_hash
+    def is_settled(self, path: str, file_hash: str | None) -> bool:
+        """Return whether a prompt file has the content hash with which it was last answered, and its response by it."""
+        answer = self.of(path)
+        is_unchanged = answer is not None and file_hash is not None and answer.prompt_hash == file_hash
+        return is_unchanged and not _is_elsewhere(answer, path)
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
         """Return whether this response to this prompt was seen before."""
@@ -171,7 +172,7 @@ class Answered:
         response. None for a prompt that was not moved.
         """
         if (standing := self.of(prompt.path)) is not None:
-            return standing if self.is_response_elsewhere(prompt.path) else None
+            return standing if _is_elsewhere(standing, prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
         paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
         candidates: list[Answer] = []
@@ -181,11 +182,6 @@ class Answered:
         # a file is looked for at each path where this very text was answered
         absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
         return max(absent, key=lambda answer: answer.exchange, default=None)
-
-    def is_response_elsewhere(self, path: str) -> bool:
-        """Return whether the response to the prompt at a path is not beside it (it is where the prompt was before)."""
-        answer = self.of(path)
-        return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
 
     def previous_version(self, exchange: str) -> str | None:
         """Return the exchange that this one revises; None where it is the first."""
@@ -343,3 +339,8 @@ class Answered:
     def _is_recent(self, at: str) -> bool:
         """Return whether a moment is less than `MOVE_SECONDS` ago; False for ""."""
         return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS
+
+
+def _is_elsewhere(answer: Answer | None, path: str) -> bool:
+    """Return whether the response to the prompt at a path is not beside it (it is where the prompt was before)."""
+    return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)

@@ -32,6 +32,7 @@ from brainiac.events import (
     content_hash,
     kinds_of,
 )
+from brainiac.formats.markers import CONFLICT
 from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
@@ -88,6 +89,7 @@ class ExternalEdits:
     Attributes:
         saves: Merges what a person saved without having seen our last writes.
         open_paths: Paths that the last `adopt` left to be looked at again: being saved at that moment, or just merged.
+        conflicted: Paths of the files that `adopt` read and that may hold conflict markers.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -95,6 +97,7 @@ class ExternalEdits:
         self._states = transactions.file_states
         self.saves = ConcurrentSaves(transactions, self.notice)
         self.open_paths: list[str] = []
+        self.conflicted: list[str] = []
         # short-term memory without its headings: its hash, and when it was first seen so
         self._headless: tuple[str, float] | None = None
         self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)  # time, hash and path of removed files
@@ -303,16 +306,21 @@ class ExternalEdits:
         """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()  # after git took the journal back, every file counts as changed
+        states = self._states.all()
+        missing = [path for path in states if not os.path.lexists(self._tree.absolute(path))]
+        return self.unread() + [path for path in missing if not states[path].is_held]
+
+    def unread(self) -> list[str]:
+        """Return the tracked paths that were written since a start read them; a file with conflict markers always is.
+
+        Nothing is locked or written.
+        """
         states, hash_only = self._states.all(), self._states.all_hash_only()
-        paths, standing = [], set()
-        for path, info in self._files():
-            standing.add(path)
-            is_same = (
-                states[path].stamp == stamp_of(info) if path in states else hash_only.get(path) == size_stamp(info)
-            )
-            if not is_same:
-                paths.append(path)
-        return paths + [path for path, state in states.items() if path not in standing and not state.is_held]
+        return [
+            path
+            for path, info in self._files()
+            if (states[path].stamp != stamp_of(info) if path in states else hash_only.get(path) != size_stamp(info))
+        ]
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield path and stat of every tracked file of the tree."""
@@ -326,6 +334,7 @@ class ExternalEdits:
 
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states."""
+        self.conflicted = []
         scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
         for path, info in self._files():
             scan.standing.add(path)
@@ -338,12 +347,15 @@ class ExternalEdits:
                 continue  # no permission: it counts as unchanged, and the other files are adopted all the same
             if content is None:
                 continue
+            if CONFLICT in content:
+                self.conflicted.append(path)
             if self._transactions.is_hash_only(path, content):
                 scan.hidden.append(path)
                 continue
             if state is None or state.hash != content_hash(content):
                 scan.texts[path] = content
-            if max(info.st_mtime_ns, info.st_ctime_ns) < newest:
+            # a file with conflict markers gets no stamp, so that whoever looks for them need not read every file
+            if max(info.st_mtime_ns, info.st_ctime_ns) < newest and CONFLICT not in content:
                 scan.stamps[path] = stamp
         return scan
 

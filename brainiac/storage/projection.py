@@ -29,6 +29,7 @@ from brainiac.events import (
     ExchangeMadePrivate,
     ExchangeReflected,
     ExchangesFiled,
+    ExchangesImported,
     ForgetProposal,
     MemoryForgotten,
     MemoryOrganized,
@@ -367,6 +368,12 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "catch_ups", (event.id, device, event.id, None)
         case CatchUpEnded(withheld=withheld):
             yield "catch_ups", (event.id, device, event.cause, json.dumps(withheld))
+        case ExchangesImported(episodes=episodes):
+            pages = {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
+            # no model has read them, and they do not wait for one: as if they were consolidated without
+            yield from (
+                ("filings", (name, event.id, event.at, page, False, True, False)) for name, page in pages.items()
+            )
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):

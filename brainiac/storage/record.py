@@ -10,6 +10,8 @@ from brainiac.events import (
     ErrorCleared,
     Event,
     EventUndone,
+    ExchangesImported,
+    ImportStarted,
     MemoryPromoted,
     OutcomeEvent,
     PluginEvent,
@@ -48,13 +50,15 @@ def find_event(store: Store, named: str) -> Event:
 def last_caused(store: Store) -> list[Event]:
     """Return the commits of the last thing that a person caused on this device, newest first.
 
-    An exchange comes with all that followed from it, a promotion of a catch-up with the others of it; anything else is
-    one commit.
+    An exchange comes with all that followed from it, an import and a catch-up with all their commits; anything else,
+    such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be taken back.
     """
     last = last_undoable(store)
+    if isinstance(last.what, ExchangesImported):
+        return commits_of(store, store.journal.find(last.cause or "") or last)
     if catch_up := catch_up_of(store, last):
         return commits_of(store, catch_up)
     if not isinstance(last.what, OutcomeEvent):
@@ -66,19 +70,19 @@ def last_caused(store: Store) -> list[Event]:
 
 
 def commits_of(store: Store, event: Event) -> list[Event]:
-    """Return the commits that are undone to take an event back, newest first: of a catch-up all its promotions.
+    """Return the commits that are undone to take an event back, newest first: of an import or a catch-up all of them.
 
     Raises:
-        UserError: It is a catch-up of which nothing is left to take back.
+        UserError: It is one of which nothing is left to take back.
     """
-    if not isinstance(event.what, CatchUpStarted):
+    if not isinstance(event.what, ImportStarted | CatchUpStarted):
         return [event]
     undone = undone_events(store)
-    runs = [step for step in consequences(store, event) if isinstance(step.what, MemoryPromoted)]
-    standing = [run for run in reversed(runs) if run.id not in undone and _changes_files(run)]
+    steps = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported | MemoryPromoted))
+    standing = [step for step in steps if step.id not in undone and _changes_files(step)]
     if not standing:
         raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
-    return standing
+    return standing[::-1]
 
 
 def catch_up_of(store: Store, event: Event) -> Event | None:

@@ -38,11 +38,13 @@ class Problem:
         text: The problem as the model and the journal get it.
         is_hard: Whether the operation is refused; otherwise it is sent back once.
         is_about_change: Whether only the change of a target is unfounded; the text may become a statement beside it.
+        is_about_numbers: Whether only numbers are unfounded; the quotes may become a statement in place of the text.
     """
 
     text: str
     is_hard: bool = True
     is_about_change: bool = False
+    is_about_numbers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +162,9 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known):
         named = ", ".join(map(str, unsaid[:8]))
-        text = f"the number {named} stands in no quote, in no day and not in the former statement"
-        yield Problem(f"{text}; quote where it was said, and leave in words what was said in words")
+        said = "stands in no quote, in no day and not in the former statement"
+        remedy = "quote where it was said, and leave in words what was said in words"
+        yield Problem(f"the number {named} {said}; {remedy}", is_about_numbers=True)
 
 
 def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:

@@ -45,7 +45,7 @@ def promote(
         return
     if since or model:
         raise typer.BadParameter("--from and --model go with --past")
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)

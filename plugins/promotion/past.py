@@ -18,7 +18,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Purpose
-from brainiac.storage.filed import MAX_WAITING, Filed, exchanges_in_pages
+from brainiac.storage.filed import Filed, exchanges_in_pages
 from brainiac.storage.files import locked
 
 from .filing import NAME
@@ -28,6 +28,7 @@ from .run import Outcome, Run, Snapshot, consolidating, has_model, joined
 # What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
 # and the answer's tokens for an exchange. Pages are named by further calls, most of them small.
 FIXED_TOKENS, TOKENS_OF_STATEMENT, OUTPUT_TOKENS = 2600, 30, 400
+AT_ONCE = 1000  # exchanges whose pages are read together
 PURPOSES = (Purpose.CONSOLIDATE, Purpose.SYNTHESIZE)
 
 
@@ -196,18 +197,21 @@ class _Reader:
     def __init__(self, brain: Brain, since: str) -> None:
         self._brain = brain
         brain.projection.follow()
-        ids = Filed(brain).unread
-        self._ids, self.waiting = ids, set(ids)
         self.past = Past("", since)
         self._may_see = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
-        self._private: list[StmEvent] = []
+        placed = list(self._placed())
+        self.waiting = {exchange for _, _, exchange in placed}
+        self._open, self._private = (
+            [exchange for _, is_apart, exchange in sorted(placed) if is_apart == is_private]
+            for is_private in (False, True)
+        )
 
     def windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first; private ones come last, since they go apart."""
         # by one stream, not run by run: after an interruption the same exchanges make the same windows again, and an
         # answer that was paid for fits
-        yield from parts_of(self._open(), self._is_apart)
-        yield from parts_of(self._private, self._is_apart)
+        for ids in (self._open, self._private):
+            yield from parts_of(self._read(ids), self._is_apart)
 
     def _is_apart(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
         """Return whether a promotion would have been due between some exchanges and the next one."""
@@ -217,18 +221,25 @@ class _Reader:
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
-    def _open(self) -> Iterator[StmEvent]:
-        """Yield the exchanges that are not private, and put aside the others."""
-        for start in range(0, len(self._ids), MAX_WAITING):
-            ids = self._ids[start : start + MAX_WAITING]
-            events = exchanges_in_pages(self._brain, ids)
-            self.past.gone += [exchange for exchange in ids if exchange not in events]
-            for event in (events[exchange] for exchange in ids if exchange in events):
-                if self._brain.day_of(event.at) < self.past.since:
-                    self.past.earlier += 1
+    def _placed(self) -> Iterator[tuple[str, bool, str]]:
+        """Yield when each exchange was said that is to be read, whether it is private, and its id; note the others."""
+        filed, past = Filed(self._brain), self.past
+        ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            events = exchanges_in_pages(self._brain, part)
+            past.gone += [exchange for exchange in part if exchange not in events]
+            for event in events.values():
+                if self._brain.day_of(event.at) < past.since:
+                    past.earlier += 1
                 elif not self._may_see[event.is_private]:
-                    self.past.withheld.append(event.id)
-                elif event.is_private:
-                    self._private.append(event)
+                    past.withheld.append(event.id)
                 else:
-                    yield event
+                    yield event.at, event.is_private, event.id
+
+    def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
+        """Yield exchanges as their pages have them by now."""
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            events = exchanges_in_pages(self._brain, part)
+            yield from (events[exchange] for exchange in part if exchange in events)

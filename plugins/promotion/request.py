@@ -19,7 +19,7 @@ from brainiac.clock import iso
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
 from brainiac.events import Refused as RefusedCandidate
-from brainiac.formats.markdown import blocks_of
+from brainiac.formats.markdown import blocks_of, one_line
 from brainiac.formats.page import STEPS, Memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
@@ -285,8 +285,8 @@ class Consolidator:
         Args:
             shown: The request; it notes which statements the accepted operations change.
             operations: As the model gave them.
-            is_last: Whether refused operations are not sent back again: soft problems are then ignored, and a statement
-                of which only the change is refused is accepted as a new one beside what stands.
+            is_last: Whether refused operations are not sent back again: soft problems are then ignored, and what the
+                evidence bears is accepted as a new statement beside what stands (`_as_addition`).
         """
         accepted: list[Operation] = []
         refused: list[Refused] = []
@@ -297,11 +297,8 @@ class Consolidator:
             operation = with_fitting_steps(_with_paths(operation, shown))
             problems = self._problems(operation, shown)
             hard = [problem for problem in problems if problem.is_hard]
-            if is_last and hard and all(problem.is_about_change for problem in hard) and operation.text.strip():
-                # In doubt both statements stand: its evidence bears the text, only not the change.
-                addition = operation.model_copy(update={"action": "new", "ids": []})
-                if not any(problem.is_hard for problem in self._problems(addition, shown)):
-                    operation, hard = self._with_doubted_end(operation, shown) or addition, []
+            if is_last and hard and (addition := self._as_addition(operation, hard, shown)):
+                operation, hard = self._with_doubted_end(operation, addition, shown) or addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
@@ -311,18 +308,37 @@ class Consolidator:
             accepted.append(operation)
         return accepted, refused
 
-    def _with_doubted_end(self, operation: Operation, shown: Shown) -> Operation | None:
-        """Return an operation that adds its text and leaves it to the person to end its target (`is_doubted`).
+    def _as_addition(self, operation: Operation, hard: Sequence[Problem], shown: Shown) -> Operation | None:
+        """Return a refused operation as a new statement beside what stands: in doubt both stand.
 
-        It has one target, the first that no other operation changes. None where there is none, where the operation is
-        no `replace` or `end`, and where `MAX_DOUBTS` proposals were made in the last seven days.
+        Its text is the model's where only the change is unfounded. Where a number is, the quotes stand instead: no code
+        knows that "half eight" is 7:30, and what was said is true in any case.
+
+        Returns:
+            None where the evidence bears neither.
+        """
+        is_statement = operation.action in ("new", "replace", "end") and operation.text.strip()
+        if not is_statement or not all(problem.is_about_change or problem.is_about_numbers for problem in hard):
+            return None
+        addition = operation.model_copy(update={"action": "new", "ids": []})
+        if any(problem.is_about_numbers for problem in hard):
+            said = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
+            update = {"text": said, "steps": [], "valid_from": "", "valid_until": ""}
+            addition = with_fitting_steps(addition.model_copy(update=update))
+        return None if any(problem.is_hard for problem in self._problems(addition, shown)) else addition
+
+    def _with_doubted_end(self, refused: Operation, addition: Operation, shown: Shown) -> Operation | None:
+        """Return an addition that leaves it to the person to end one target of the refused operation (`is_doubted`).
+
+        The target is the first that no other operation changes. None where there is none, and where `MAX_DOUBTS`
+        proposals were made in the last seven days.
         """
         known = {statement.id for statement in shown.request.existing}
-        ids = [name for name in operation.ids if name in known - shown.changed_ids][:1]
-        if not ids or operation.action not in ("replace", "end") or self._recent_proposals >= MAX_DOUBTS:
+        ids = [name for name in refused.ids if name in known - shown.changed_ids][:1]
+        if not ids or self._recent_proposals >= MAX_DOUBTS:
             return None
         self._recent_proposals += 1
-        return operation.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
+        return addition.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
 
     @cached_property
     def _recent_proposals(self) -> int:

@@ -1,4 +1,7 @@
-"""OpenAI's API at a running daemon, by clients that others wrote: openai, litellm, llm, and openai for Node."""
+"""OpenAI's API at a running daemon, by clients that others wrote: openai, litellm, llm, and openai for Node.
+
+`make clients` installs those that are no libraries of ours.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,9 @@ from tests.support.served import free_port
 
 pytest.importorskip("uvicorn", reason="needs the server extra: pip install -e '.[dev]'")
 
+CLIENTS = Path(sys.prefix) / "clients"
+MACHINE = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+
 
 @dataclass(frozen=True)
 class Served:
@@ -32,34 +38,50 @@ class Served:
     url: str
     token: str
     model: ChatServer
+    known: frozenset[str] = frozenset()
 
     def client(self, **headers: str) -> Any:
         import openai
 
-        return openai.OpenAI(base_url=self.url, api_key=self.token, default_headers=headers, max_retries=0, timeout=20)
+        return openai.OpenAI(base_url=self.url, api_key=self.token, default_headers=headers, max_retries=0, timeout=60)
+
+    def text(self, path: str) -> str:
+        """Return the words of a prompt."""
+        return parse_prompt(path, (self.daemon.root / path).read_bytes(), at="").text
 
     def prompts(self) -> list[str]:
         inbox = self.daemon.root / "inbox"
-        return sorted(
+        paths = {
             path.relative_to(self.daemon.root).as_posix()
             for path in inbox.rglob("*.md")
             if ".response" not in path.name and ".error" not in path.name
-        )
+        }
+        return sorted(paths - self.known)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A daemon for all tests, whose model is a server on loopback that counts what it is asked."""
+    home, port = tmp_path_factory.mktemp("served"), free_port()
+    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\nllm: {{model: openai/m}}\n"
+    with ChatServer() as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "k")
+        for variable in MACHINE:
+            patch.setenv(variable, str(home / "machine"))
+        model.default = answering
+        model_machine(model.url)
+        with living(living_brain(home / "brain", config)) as daemon:
+            state = places_of(daemon.root).state
+            eventually(lambda: read_address(state) is not None, "a server", 60)
+            yield Served(daemon, f"http://127.0.0.1:{port}/v1", token_of(state), model)
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """A daemon whose model is a server on loopback that counts what it is asked."""
-    port = free_port()
-    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\nllm: {{model: openai/m}}\n"
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    with ChatServer() as model:
-        model.default = answering
-        model_machine(model.url)
-        with living(living_brain(tmp_path / "brain", config)) as daemon:
-            state = places_of(daemon.root).state
-            eventually(lambda: read_address(state) is not None, "a server", 30)
-            yield Served(daemon, f"http://127.0.0.1:{port}/v1", token_of(state), model)
+def served(running: Served, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """The daemon, in this test's environment, without the prompts of the tests before."""
+    for variable in MACHINE:
+        monkeypatch.setenv(variable, str(running.daemon.root.parent / "machine"))
+    return replace(running, known=frozenset(running.prompts()))
 
 
 def answering(exchange: Any) -> None:
@@ -171,8 +193,8 @@ def events(served: Served) -> list[dict[str, Any]]:
     return [json.loads(line) for part in lines for line in part]
 
 
-def test_litellm_and_llm(served: Served) -> None:
-    """The library that Brainiac itself uses, streamed; and the `llm` program, where it is installed."""
+def test_litellm(served: Served) -> None:
+    """The library that Brainiac itself uses, whole and streamed."""
     import litellm
 
     say_it: Any = {"messages": [{"role": "user", "content": "What is my heron called?"}], "model": "openai/brainiac"}
@@ -180,17 +202,24 @@ def test_litellm_and_llm(served: Served) -> None:
     assert "Ada" in reply.choices[0].message.content
     pieces = litellm.completion(**say_it, api_base=served.url, api_key=served.token, stream=True)
     assert "Ada" in "".join(piece.choices[0].delta.content or "" for piece in pieces)
-    llm = Path(sys.executable).parent / "llm"
+
+
+def test_the_llm_program(served: Served) -> None:
+    """A question, and one that goes on: `llm` sends the whole transcript, of which only what is new is kept."""
+    llm = CLIENTS / "llm/bin/llm"
     if not llm.exists():
-        pytest.skip("llm is not installed")
+        pytest.skip("needs `make clients`")
     folder = served.daemon.root.parent / "llm"
     folder.mkdir()
     entry = f"- {{model_id: b, model_name: brainiac, api_base: '{served.url}', api_key_name: b}}\n"
     (folder / "extra-openai-models.yaml").write_text(entry)
     environment = {**os.environ, "LLM_USER_PATH": str(folder)}
-    command = [str(llm), "-m", "b", "--key", served.token, "What is my heron called?"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
-    assert "Ada" in done.stdout, done.stderr
+    for more in (["What is my heron called?"], ["-c", "And does it like fish?"]):
+        command = [str(llm), "-m", "b", "--key", served.token, *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        assert "Ada" in done.stdout, done.stderr
+    first, second = (served.text(path) for path in served.prompts())
+    assert ("What is my heron called?", "And does it like fish?") == (first, second)
 
 
 NODE = """
@@ -209,11 +238,10 @@ console.log((await client.responses.create({ model: "brainiac", input: "My heron
 
 @pytest.fixture
 def node_modules() -> Path:
-    """Return the folder that `npm install openai @modelcontextprotocol/inspector` was run in."""
-    folder = Path(os.environ.get("BRAINIAC_NODE_MODULES", "."))
-    if not shutil.which("node") or not (folder / "node_modules/openai").is_dir():
-        pytest.skip("needs node, and BRAINIAC_NODE_MODULES with openai and @modelcontextprotocol/inspector")
-    return folder
+    """Return the folder with the clients that are written for Node."""
+    if not shutil.which("node") or not (CLIENTS / "node_modules/openai").is_dir():
+        pytest.skip("needs node and `make clients`")
+    return CLIENTS
 
 
 def test_openai_for_node(served: Served, node_modules: Path) -> None:
@@ -222,7 +250,7 @@ def test_openai_for_node(served: Served, node_modules: Path) -> None:
     script.write_text(NODE)
     try:
         done = subprocess.run(
-            ["node", str(script), served.url, served.token], capture_output=True, text=True, timeout=120
+            ["node", str(script), served.url, served.token], capture_output=True, text=True, timeout=240
         )
     finally:
         script.unlink()
@@ -238,7 +266,7 @@ def test_the_inspector_of_mcp(served: Served, node_modules: Path) -> None:
         (["--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=heron"], "fresh"),
     ):
         done = subprocess.run(
-            [*inspector, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+            [*inspector, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
         )
         assert expected in done.stdout, done.stderr
 

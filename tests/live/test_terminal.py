@@ -79,6 +79,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "doctor": [((), True), (("--fix",), True)],
     "costs": [((), True)],
     "digest": [((), False), (("--since", EVIL), True)],
+    "diff": [((), False), (("--since", EVIL), True)],
+    "show": [(("mira",), True), ((EVIL, "--at", "0"), True), (("mira", "--at", EVIL), True)],
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
@@ -88,6 +90,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
     "plugins reload": [((), True)],
+    "service install": [],  # these two would tell this machine's own service manager
+    "service uninstall": [],
 }
 LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
 OF_THE_PLUGIN = ("greet", "crash")

@@ -67,7 +67,6 @@ TOLD = "I play the cello."
         (TOLD, {"evidence": []}, "quotes nothing"),
         (TOLD, {"evidence": [Evidence(exchange="e1", quote="I play the violin")]}, "was not said there"),
         (TOLD, {"evidence": [Evidence(exchange="e7", quote=TOLD)]}, "there is no exchange 'e7'"),
-        ("I play the cello since 2011.", {}, "the number 2011 stands in no quote"),
         ("cello " * 200, {}, "at most 1000 characters"),
     ],
 )
@@ -75,8 +74,8 @@ TOLD = "I play the cello."
 def test_what_rests_on_nothing_is_refused_twice_and_not_written(
     brain: Brain, action: str, text: str, fields: dict[str, Any], reason: str
 ) -> None:
-    """A quote or an exchange that is not there, a number nobody said, no text: asked again once by name, then refused;
-    nothing changes, the journal has both refusals, and what was said stands word for word. Seeds: I4, I8, I9."""
+    """A quote or an exchange that is not there, no text: asked again once by name, then refused; nothing changes, the
+    journal has both refusals, and what was said stands word for word. Seeds: I4, I8, I9."""
     answers(brain, {Purpose.CONSOLIDATE: decided(action, text, "Google", **fields)})
     tell(brain, TOLD)
     promote(brain)
@@ -86,6 +85,17 @@ def test_what_rests_on_nothing_is_refused_twice_and_not_written(
     assert [[], True] == [list(requests[0].refused), reason in requests[1].refused[0].problem]
     assert 2 == len(requests)
     assert TOLD in said(brain)
+
+
+@pytest.mark.parametrize("action", ["new", "replace"])
+def test_in_place_of_a_number_that_nobody_typed_the_quote_is_stated(brain: Brain, action: str) -> None:
+    """Asked again once by name; then the person's own words stand, beside what they were to replace. Seeds: I8, I9."""
+    answers(brain, {Purpose.CONSOLIDATE: decided(action, "I play the cello since 2011.", "Google")})
+    tell(brain, TOLD)
+    promote(brain)
+    assert ([OLD, f"“{TOLD}”"], []) == (sorted(statements(brain)), statements(brain, history=True))
+    assert ["the number 2011 stands in no quote" in each for each in refused(brain)] == [True]
+    assert "2011" not in (brain.read_text("memory/review.md") or "")
 
 
 @pytest.mark.parametrize("action", ["replace", "end"])

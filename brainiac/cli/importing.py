@@ -1,0 +1,77 @@
+"""`brainiac import`: what other programs hold of a person's past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list
+from brainiac.terminal import one_line, say
+
+if TYPE_CHECKING:
+    from brainiac.imports.intake import Outcome, Report
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command("import")(import_)
+
+
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="What the service sent you, unpacked or not.")],
+    is_dry: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would come in; write nothing.")] = False,
+    is_private: Annotated[
+        bool, typer.Option("--private", help="Never show any of it to a model that is not on this machine.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in your past from other programs; a second import adds only what is new."""
+    from brainiac.cli.styling import bar  # rich is heavy
+    from brainiac.imports.intake import import_path
+
+    with opened_brain() as brain, bar("Reading" if is_dry else "Importing") as progress:
+        report = import_path(brain, path, is_dry=is_dry, is_private=is_private, progress=progress)
+    if as_json:
+        print_json(_as_json(report))
+        return
+    for service, outcomes in report.outcomes.items():
+        _print_service(service, outcomes, is_dry=is_dry)
+    print_list("Not read, since nothing in them has a known format", [one_line(name) for name in report.others])
+    if report.event:
+        say("It is found by search from now on; no model was asked.")
+        say(f"`brainiac undo {report.event}` takes all of this import back.")
+
+
+def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> None:
+    """Print what became of the conversations and notes of a service."""
+    from brainiac.imports.intake import SERVICES  # `--help` reads no export
+
+    of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
+    taken, known = (sum(getattr(each, name) for each in outcomes) for name in ("taken", "known"))
+    verb = "would come in" if is_dry else "came in"
+    say(
+        f"{SERVICES[service]}: of {len(outcomes)} conversations {len(of_state['taken'])} {verb} ({taken} exchanges), "
+        f"{len(of_state['known'])} were known ({known} exchanges in all), {len(of_state['skipped'])} were skipped."
+    )
+    print_list("Skipped", [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state["skipped"]])
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    """Return what an import came to, conversation by conversation."""
+    rows = [
+        {
+            "service": service,
+            "title": each.title,
+            "id": each.id,
+            "state": each.state,
+            "taken": each.taken,
+            "known": each.known,
+            "reason": each.reason,
+            "path": each.path,
+        }
+        for service, outcomes in report.outcomes.items()
+        for each in outcomes
+    ]
+    return {"import": report.event, "items": rows, "not_read": report.others}

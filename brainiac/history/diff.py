@@ -1,0 +1,324 @@
+"""What two brains, or one brain at two moments, hold differently, statement by statement.
+
+Compared are the pages of long-term memory and of the archive. A page of the one is the page of the other that has its
+uuid, else its path, else its title. Ids, dates and counts are not compared: two brains made of the same exchanges have
+others and hold the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brainiac.errors import FormatError
+from brainiac.formats.markdown import find_events, one_line
+from brainiac.formats.page import HISTORY, Memory, parse_memory
+from brainiac.storage.past import PagesAt
+
+# keys of front matter that are ids, dates or counts
+_NOT_COMPARED = frozenset({"uuid", "created_at", "updated_at", "reinforcement_count", "sources"})
+_UUID = re.compile(r' "uuid:[^"\n]*"')
+_COMMENT_ID = re.compile(r"<!-- (?:event|exchange): [^\n]*? -->")
+_BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that two sides hold differently.
+
+    Attributes:
+        what: `added`, `removed`, `changed`, `ended` (it holds in the first, and stands under History in the second),
+            `resumed` (the reverse), `moved` (to another page) or `reordered` (of a page: the same in another order).
+        kind: `page`, `statement`, `exchange`, `line` (any other line of a page) or `property` (of its front matter).
+        path: The page in the second; in the first for what is only there.
+        title: The page's title.
+        text: Of the second; "" where it is only in the first.
+        before: Of the first; "" where it is only in the second.
+        former_path: The page in the first where it is another one; else "".
+        is_history: It stands under History, so it no longer holds.
+    """
+
+    what: str
+    kind: str
+    path: str
+    title: str
+    text: str = ""
+    before: str = ""
+    former_path: str = ""
+    is_history: bool = False
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The result of comparing two sides.
+
+    Attributes:
+        differences: By page, in the order of paths.
+        unreadable: A sentence for each page that could not be compared.
+        equal: How many pages hold the same.
+        renumbered: Of these, the pages whose files differ all the same, in ids, dates or counts.
+    """
+
+    differences: list[Difference] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    equal: int = 0
+    renumbered: list[str] = field(default_factory=list)
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """Return how many differences there are by kind and what."""
+        return Counter((difference.kind, difference.what) for difference in self.differences)
+
+
+def compare(first: PagesAt, second: PagesAt) -> Comparison:
+    """Compare the pages of two brains, or of one brain at two moments."""
+    result = Comparison()
+    same = {path for path, digest in first.hashes.items() if second.hashes.get(path) == digest}
+    result.equal = len(same)
+    sides = [_read_pages(side, side.hashes.keys() - same, result.unreadable) for side in (first, second)]
+    # a page that cannot be read on one side says nothing about what the other side holds
+    unread = [side.hashes.keys() - same - pages.keys() for side, pages in zip((first, second), sides, strict=True)]
+    pairs = [pair for pair in _pairs(*sides) if not ({pair.path} & (unread[0] | unread[1]))]
+    for pair in sorted(pairs, key=lambda pair: pair.path):
+        differences = list(pair.differences())
+        result.differences += differences
+        if not differences:
+            result.equal += 1
+            result.renumbered.append(pair.path)
+    result.differences = _with_moves(result.differences)
+    return result
+
+
+def _read_pages(side: PagesAt, paths: Iterable[str], unreadable: list[str]) -> dict[str, Memory]:
+    """Return the pages at some paths; a sentence about each that cannot be read is added to `unreadable`."""
+    pages: dict[str, Memory] = {}
+    for path in sorted(paths):
+        text = side.text_of(path)
+        try:
+            if text is None:
+                raise FormatError(path, "its text is not kept (purged, or missing)")
+            pages[path] = parse_memory(path, text)
+        except FormatError as error:
+            unreadable.append(str(error))
+    return pages
+
+
+# --- which page is which -------------------------------------------------------------------------------------------
+
+
+def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterator[_Pair]:
+    """Yield each page of the first with that of the second that is the same page, then those of one side alone."""
+    left, right = dict(first), dict(second)
+    names: Sequence[Callable[[Memory], str]] = (
+        lambda page: page.uuid,
+        lambda page: page.path,
+        lambda page: page.title.casefold(),
+    )
+    for name in names:
+        before, after = _by_name(left.values(), name), _by_name(right.values(), name)
+        for key in before.keys() & after.keys():
+            yield _Pair(left.pop(before[key].path), right.pop(after[key].path))
+    yield from (_Pair(page, None) for page in left.values())
+    yield from (_Pair(None, page) for page in right.values())
+
+
+def _by_name(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
+    """Return pages by a name; a name that several have identifies none of them."""
+    named: dict[str, list[Memory]] = defaultdict(list)
+    for page in pages:
+        named[name(page)].append(page)
+    return {key: pages[0] for key, pages in named.items() if key and len(pages) == 1}
+
+
+# --- what a page holds ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One thing that a page holds: see `Difference` for `kind`.
+
+    Attributes:
+        text: Without ids and dates.
+        is_history: Of a statement, whether it no longer holds.
+        id: Block id of a statement, id of an exchange, key of a property; "" for none.
+        replaced_by: Of a statement under History, the block id of what stands in its place.
+    """
+
+    kind: str
+    text: str
+    is_history: bool = False
+    id: str = ""
+    replaced_by: str = ""
+
+
+def _items(page: Memory) -> Iterator[_Item]:
+    """Yield all that a page holds, so that nothing a person reads on it is left out of a comparison."""
+    yield from _properties(page)
+    text, spans = page.text, [(0, page.offset)]
+    for placed in find_events(text, page.offset):
+        heading, _, said = text[placed.start : placed.end].partition("\n")
+        spans.append((placed.start, placed.end))
+        yield _Item("exchange", _without_ids(said), id=placed.event.id or heading)
+    ends = sorted(spans)
+    for statement in page.statements:
+        if not any(start <= statement.start < end for start, end in ends):
+            own_end = text.find("\n", statement.own[1])
+            spans.append((statement.start, own_end if own_end != -1 else len(text)))
+            yield _Item(
+                "statement",
+                _without_ids(statement.text),
+                statement.is_history,
+                statement.block_id,
+                statement.replaced_by,
+            )
+    yield from (_Item("line", _without_ids(line)) for line in _lines_outside(text, spans))
+
+
+def _properties(page: Memory) -> Iterator[_Item]:
+    """Yield the entries of a page's front matter that are no ids, dates or counts."""
+    for key, value in page.meta.items():
+        if key not in _NOT_COMPARED and value not in (None, "", []):
+            yield _Item("property", f"{key}: {value}", id=str(key))
+
+
+def _lines_outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """Yield the lines of a text outside some spans that say something."""
+    at, parts = 0, []
+    for start, end in sorted(spans):
+        parts.append(text[at:start])
+        at = max(at, end)
+    parts.append(text[at:])
+    for line in "\n".join(parts).splitlines():
+        if line.strip() and line.strip().casefold() != f"## {HISTORY}".casefold():
+            yield line.strip()
+
+
+def _without_ids(text: str) -> str:
+    """Return a text on one line without the ids of pages, exchanges and statements."""
+    return one_line(_BLOCK_ID.sub("", _UUID.sub("", _COMMENT_ID.sub("", text))))
+
+
+# --- what differs on a page ----------------------------------------------------------------------------------------
+
+
+class _Pair:
+    """A page of the first and the same page of the second; one of them is None where only one side has it."""
+
+    def __init__(self, first: Memory | None, second: Memory | None) -> None:
+        page = second or first
+        assert page is not None
+        self._first, self._second, self._page = first, second, page
+        self.path = page.path
+        self._before: list[_Item] = []
+        self._after: list[_Item] = []
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield what differs: first the page itself, then what it holds, in the order of the page."""
+        if self._first is None or self._second is None:
+            yield self._difference("removed" if self._second is None else "added", "page")
+        elif self._first.path != self._second.path:
+            yield replace(self._difference("moved", "page"), former_path=self._first.path)
+        self._before, self._after = self._items_of(self._first), self._items_of(self._second)
+        orders = [_order(self._before), _order(self._after)]
+        self._drop_equal()
+        if orders[0] != orders[1] and not self._before and not self._after:
+            yield self._difference("reordered", "page")
+        yield from self._ended()
+        yield from self._changed()
+        yield from (self._of_item("removed", item) for item in self._before)
+        yield from (self._of_item("added", item) for item in self._after)
+
+    def _items_of(self, page: Memory | None) -> list[_Item]:
+        """Return what a page holds; of one that only one side has, without title and properties."""
+        if page is None:
+            return []
+        is_whole = self._first is None or self._second is None
+        own = (("line", f"# {page.title}"), *((item.kind, item.text) for item in _properties(page)))
+        return [item for item in _items(page) if not (is_whole and (item.kind, item.text) in own)]
+
+    def _drop_equal(self) -> None:
+        """Take out what both hold in the same words, each as often as both have it."""
+        common = Counter(map(_content, self._before)) & Counter(map(_content, self._after))
+        self._before = _without(self._before, common)
+        self._after = _without(self._after, common)
+
+    def _ended(self) -> Iterator[Difference]:
+        """Yield the statements that hold in the one and stand under History in the other, with what replaced them."""
+        for old in [item for item in self._before if item.kind == "statement"]:
+            new = next((item for item in self._after if (item.kind, item.text) == (old.kind, old.text)), None)
+            if new is None:
+                continue
+            self._before.remove(old)
+            self._after.remove(new)
+            successor = self._taken(new.replaced_by) if new.is_history else None
+            if successor:
+                yield self._difference("changed", "statement", successor.text, old.text)
+            else:
+                yield self._difference("ended" if new.is_history else "resumed", "statement", new.text, old.text)
+
+    def _taken(self, block: str) -> _Item | None:
+        """Return the statement of the second with a block id, out of those not yet told of."""
+        item = next((item for item in self._after if block and item.id == block and not item.is_history), None)
+        if item:
+            self._after.remove(item)
+        return item
+
+    def _changed(self) -> Iterator[Difference]:
+        """Yield what has the same id on both sides and other words."""
+        after = {(item.kind, item.is_history, item.id): item for item in self._after if item.id}
+        for old in list(self._before):
+            new = after.pop((old.kind, old.is_history, old.id), None)
+            if new is not None:
+                self._before.remove(old)
+                self._after.remove(new)
+                yield self._difference("changed", old.kind, new.text, old.text, is_history=old.is_history)
+
+    def _of_item(self, what: str, item: _Item) -> Difference:
+        text, before = ("", item.text) if what == "removed" else (item.text, "")
+        return self._difference(what, item.kind, text, before, is_history=item.is_history)
+
+    def _difference(
+        self, what: str, kind: str, text: str = "", before: str = "", *, is_history: bool = False
+    ) -> Difference:
+        return Difference(what, kind, self.path, self._page.title, text, before, is_history=is_history)
+
+
+def _content(item: _Item) -> tuple[str, str, bool]:
+    """Return what of an item is compared."""
+    return item.kind, item.text, item.is_history
+
+
+def _order(items: Iterable[_Item]) -> list[tuple[str, str, bool]]:
+    """Return the contents whose order says something: steps and lines, not properties."""
+    return [_content(item) for item in items if item.kind != "property"]
+
+
+def _without(items: Iterable[_Item], common: Counter[tuple[str, str, bool]]) -> list[_Item]:
+    """Return the items without as many of each as `common` counts."""
+    left, rest = Counter(common), []
+    for item in items:
+        if left[_content(item)]:
+            left[_content(item)] -= 1
+        else:
+            rest.append(item)
+    return rest
+
+
+def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
+    """Return the differences with what one page lost and another one got, in the same words, as moved."""
+    lost: dict[tuple[str, str, bool], list[Difference]] = defaultdict(list)
+    for difference in differences:
+        if difference.what == "removed" and difference.kind in ("statement", "exchange"):
+            lost[difference.kind, difference.before, difference.is_history].append(difference)
+    moved: list[Difference] = []
+    result: list[Difference] = []
+    for difference in differences:
+        former = lost.get((difference.kind, difference.text, difference.is_history))
+        if difference.what == "added" and former:
+            moved.append(former.pop())
+            place = moved[-1].path
+            difference = replace(difference, what="moved", before=difference.text, former_path=place)
+        result.append(difference)
+    taken = {id(difference) for difference in moved}
+    return [difference for difference in result if id(difference) not in taken]

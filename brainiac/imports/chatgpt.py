@@ -1,0 +1,105 @@
+"""ChatGPT's export: trees of messages, one JSON object a conversation; an array of them, or shards of such arrays.
+
+The conversation that the person sees leads from `current_node` up by `parent`. Newer exports leave child links out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainiac.imports.records import Aside, Conversation, Dialogue, dated, joined, mapping, moment_of, sequence, text_of
+
+_SPEAKERS = {"user": "User", "assistant": "AI"}
+
+
+def recognizes(record: dict[str, Any]) -> bool:
+    """Return whether a JSON object is a conversation of ChatGPT's."""
+    return isinstance(record.get("mapping"), dict)
+
+
+def conversation(record: dict[str, Any], written: str) -> Conversation:
+    """Return the conversation of a JSON object.
+
+    Args:
+        record: The object.
+        written: ISO 8601 moment of the export, for a conversation without any date.
+    """
+    name = text_of(record.get("conversation_id")) or text_of(record.get("id"))
+    title = text_of(record.get("title"))
+    if not name:
+        return Conversation("", title, problem="has no id, so that a second import could not know it")
+    if record.get("is_do_not_remember") is True:
+        return Conversation(name, title, problem="is marked as not to be remembered")
+    nodes = {key: mapping(node) for key, node in mapping(record.get("mapping")).items()}
+    path = _path(nodes, text_of(record.get("current_node")))
+    dialogue = Dialogue()
+    for key in path:
+        if (message := _message(nodes[key])) and (text := _text(message)):
+            name_of = text_of(message.get("id")) or key
+            dialogue.add(name_of, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
+    began = moment_of(record.get("create_time")) or moment_of(record.get("update_time")) or written
+    exchanges = dated(dialogue.result(), began)
+    problem = "" if exchanges else "holds no message with text"
+    return Conversation(name, title, exchanges, _branches(nodes, set(path)), problem)
+
+
+def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
+    """Return the keys of the messages from the first to a leaf; without a leaf, to the latest message."""
+    if leaf not in nodes:
+        times = {key: moment_of(mapping(node.get("message")).get("create_time")) for key, node in nodes.items()}
+        leaf = max(times, key=times.__getitem__, default="")  # of equals the first: then nothing tells them apart
+    path: dict[str, None] = {}  # in order, and each once: a damaged export may lead round in a circle
+    while leaf in nodes and leaf not in path:
+        path[leaf] = None
+        leaf = text_of(nodes[leaf].get("parent"))
+    return [*path][::-1]
+
+
+def _branches(nodes: dict[str, dict[str, Any]], path: set[str]) -> tuple[Aside, ...]:
+    """Return the messages that are on other branches than the one the person sees: answers made anew, edits."""
+    asides = []
+    for key, node in nodes.items():
+        if key not in path and (message := _message(node)) and (text := _text(message)):
+            at = moment_of(message.get("create_time"))
+            asides.append(Aside("branch", _SPEAKERS[_role(message)], text, at))
+    return tuple(asides)
+
+
+def _role(message: dict[str, Any]) -> str:
+    return text_of(mapping(message.get("author")).get("role"))
+
+
+def _message(node: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a node's message if the person or the assistant said it and it was shown; None for all else.
+
+    The profile that every conversation begins with (`user_editable_context`) is nothing that the person said in it.
+    """
+    message, content = mapping(node.get("message")), mapping(mapping(node.get("message")).get("content"))
+    metadata = mapping(message.get("metadata"))
+    is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
+    is_profile = content.get("content_type") == "user_editable_context"
+    to_tool = text_of(message.get("recipient")) not in ("", "all")
+    return None if is_hidden or is_profile or to_tool or _role(message) not in _SPEAKERS else message
+
+
+def _text(message: dict[str, Any]) -> str:
+    """Return what a message shows: its text, code as code, and a mark for each picture or recording."""
+    content = mapping(message.get("content"))
+    match text_of(content.get("content_type")):
+        case "text" | "multimodal_text" | "":
+            return joined([_part(part) for part in sequence(content.get("parts"))])
+        case "code":
+            language = text_of(content.get("language")).replace("unknown", "")
+            code = text_of(content.get("text"))
+            return f"```{language}\n{code}\n```" if code.strip() else ""
+    return ""  # thoughts, what tools gave back, citations of pages
+
+
+def _part(part: Any) -> str:
+    """Return one part of a message as text."""
+    if isinstance(part, str):
+        return part
+    kind = text_of(mapping(part).get("content_type"))
+    if spoken := text_of(mapping(part).get("text")):
+        return spoken  # of a recording
+    return f"[{kind.split('_')[0]}]" if kind else ""

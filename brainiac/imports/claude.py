@@ -1,0 +1,129 @@
+"""Claude's export: conversations as lists of messages, what Claude noted about the person, and projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from brainiac.imports.records import (
+    Aside,
+    Conversation,
+    Dialogue,
+    Note,
+    dated,
+    joined,
+    mapping,
+    moment_of,
+    sequence,
+    text_of,
+)
+
+_SPEAKERS = {"human": "User", "assistant": "AI"}
+
+
+def recognizes(record: dict[str, Any]) -> bool:
+    """Return whether a JSON object is a conversation of Claude's; in older exports its messages have another key."""
+    messages = record.get("chat_messages", record.get("messages"))
+    return isinstance(messages, list) and "uuid" in record
+
+
+def recognizes_notes(record: dict[str, Any]) -> bool:
+    """Return whether a JSON object is what Claude noted about the person, or a project of theirs."""
+    return "conversations_memory" in record or ("prompt_template" in record and "docs" in record)
+
+
+def conversation(record: dict[str, Any], written: str) -> Conversation:
+    """Return the conversation of a JSON object.
+
+    Args:
+        record: The object.
+        written: ISO 8601 moment of the export, for a conversation without any date.
+    """
+    name, title = text_of(record.get("uuid")), text_of(record.get("name"))
+    if not name:
+        return Conversation("", title, problem="has no id, so that a second import could not know it")
+    messages = [mapping(message) for message in sequence(record.get("chat_messages", record.get("messages")))]
+    shown = _shown(messages)
+    dialogue, asides = Dialogue(), list[Aside]()
+    for number, message in enumerate(messages):
+        speaker, at = _SPEAKERS.get(text_of(message.get("sender"))), moment_of(message.get("created_at"))
+        if speaker is None:
+            continue
+        asides += _files(message, at)
+        key = text_of(message.get("uuid")) or str(number)
+        if number in shown:
+            dialogue.add(key, at, _text(message), is_person=speaker == "User")
+        elif text := _text(message):
+            asides.append(Aside("branch", speaker, text, at))
+    exchanges = dated(dialogue.result(), moment_of(record.get("created_at")) or written)
+    problem = "" if exchanges else "holds no message with text"
+    return Conversation(name, title, exchanges, tuple(asides), problem)
+
+
+def _shown(messages: list[dict[str, Any]]) -> set[int]:
+    """Return the places of the messages that the person sees: those that the last one leads back to.
+
+    Where parents are missing, all of them.
+    """
+    places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
+    parents = [text_of(message.get("parent_message_uuid")) for message in messages]
+    linked = sum(parent in places for parent in parents)
+    if linked < len(messages) - 1:  # only the first may have none
+        return set(range(len(messages)))
+    shown: set[int] = set()
+    number: int | None = len(messages) - 1 if messages else None
+    while number is not None and number not in shown:
+        shown.add(number)
+        number = places.get(parents[number])
+    return shown
+
+
+def _text(message: dict[str, Any]) -> str:
+    """Return what a message shows, with the names of its files.
+
+    `content` has it; `text` lacks parts of it, or repeats what tools gave back.
+    """
+    blocks = [mapping(block) for block in sequence(message.get("content"))]
+    said = joined([text_of(block.get("text")) for block in blocks if block.get("type") in ("text", "voice_note")])
+    files = [*sequence(message.get("attachments")), *sequence(message.get("files"))]
+    names = dict.fromkeys(text_of(mapping(file).get("file_name")) for file in files)
+    return joined([said or text_of(message.get("text")), *(f"[{name}]" for name in names if name)])
+
+
+def _files(message: dict[str, Any], at: str) -> Iterator[Aside]:
+    """Yield the text of each file that is attached to a message."""
+    for file in map(mapping, sequence(message.get("attachments"))):
+        if text := text_of(file.get("extracted_content")).strip():
+            yield Aside("file", text_of(file.get("file_name")) or "attachment", text, at)
+
+
+def notes(record: dict[str, Any], written: str) -> Iterator[Note]:
+    """Yield what Claude noted about the person, as notes: no word of it is theirs.
+
+    Args:
+        record: The object of `memories.json`, or a project.
+        written: ISO 8601 moment of the export.
+    """
+    if text := text_of(record.get("conversations_memory")):
+        yield Note("conversations_memory", "What Claude noted", text, written)
+    for project, text in mapping(record.get("project_memories")).items():
+        if isinstance(text, str):
+            yield Note(f"project_memory:{project}", f"What Claude noted in project {project[:8]}", text, written)
+    for file in map(mapping, sequence(record.get("memory_files"))):
+        name, text = text_of(file.get("path") or file.get("name")), text_of(file.get("content"))
+        yield Note(f"memory_file:{name}", name or "Memory file", text, moment_of(file.get("updated_at")) or written)
+    if "prompt_template" in record:
+        yield from _project(record, written)
+
+
+def _project(record: dict[str, Any], written: str) -> Iterator[Note]:
+    """Yield a project's description and instructions as one note, and each of its documents."""
+    key, name = text_of(record.get("uuid")), text_of(record.get("name"))
+    at = moment_of(record.get("created_at")) or written
+    if about := joined([text_of(record.get("description")), text_of(record.get("prompt_template"))]):
+        yield Note(f"project:{key}", f"Project {name}", about, at)
+    for number, document in enumerate(map(mapping, sequence(record.get("docs")))):
+        title = text_of(document.get("filename")) or f"Document {number + 1}"
+        document_key = text_of(document.get("uuid")) or str(number)
+        text = text_of(document.get("content"))
+        yield Note(f"document:{key}:{document_key}", title, text, moment_of(document.get("created_at")) or at)

@@ -1,0 +1,453 @@
+"""Puts what an export holds into `events/imported/`: a page a conversation, its exchanges word for word and dated.
+
+An exchange has the same id whatever export it comes from, and the journal says on which page it was put: so a second
+import adds only what is new, also after one that was killed, and what a person took out stays out. Pages go by many
+commits, each with the ids of what it brings, so that memory stays small and nothing is half done; one event
+causes them all, by which one `undo` takes all of them back. No model sees anything of it until a person asks for that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from brainiac.brain import Brain
+from brainiac.clock import iso
+from brainiac.errors import FormatError, UserError
+from brainiac.events import Change, ExchangesImported, ImportStarted, create, new_id, update
+from brainiac.formats.frontmatter import edit_meta, split
+from brainiac.formats.index_page import new_index
+from brainiac.formats.markdown import (
+    StmEvent,
+    end_of_content,
+    escape,
+    find_events,
+    one_line,
+    render_exchange,
+    splice,
+)
+from brainiac.imports.reading import opened_exports
+from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id
+from brainiac.llm.redaction import redact
+from brainiac.storage.folders import title_of_folder
+from brainiac.storage.record import undone_events
+from brainiac.tree import slugify
+
+FOLDER = "imported"  # below `events/`
+SERVICES = {"chatgpt": "ChatGPT", "claude": "Claude"}
+PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
+BATCH_CHARACTERS = 1_000_000  # so much goes into one commit
+BATCH_ITEMS = 200
+_ASIDES = "## Also in the export"
+_ABOUT_ASIDES = "Other versions of messages, and what attached files said."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a conversation or a note.
+
+    Attributes:
+        title: As the person knows it.
+        id: The service's own.
+        taken: How many exchanges came in; of a note 1.
+        known: How many were there before.
+        reason: Why nothing, or not all, came in; "" where all did.
+        path: Its page; "" where it has none.
+    """
+
+    title: str
+    id: str
+    taken: int = 0
+    known: int = 0
+    reason: str = ""
+    path: str = ""
+
+    @property
+    def state(self) -> Literal["taken", "known", "skipped"]:
+        """Whether something of it came in, all of it was there before, or nothing of it could be taken."""
+        if self.taken:
+            return "taken"
+        return "known" if self.known else "skipped"
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import came to.
+
+    Attributes:
+        outcomes: By service, what became of each conversation and note.
+        others: Files in which nothing was known.
+        event: Id of the event by which all of it is undone; "" where nothing came in.
+    """
+
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    event: str = ""
+
+
+def import_path(
+    brain: Brain,
+    path: Path,
+    *,
+    is_dry: bool = False,
+    is_private: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Report:
+    """Import all that a file, an archive or a folder holds.
+
+    Args:
+        brain: The brain.
+        path: What a person named.
+        is_dry: Say what would come in and write nothing.
+        is_private: Mark every page private.
+        progress: Called with the bytes read so far and their total.
+
+    Raises:
+        UserError: Nothing in it has a known format, or it is an archive that must not be unpacked.
+    """
+    report, journaled = Report(), _Journaled(brain, path.name)
+    with opened_exports(path, brain.zone) as (exports, report.others):
+        if not exports:
+            raise UserError(f"{path}: nothing in it has a known format; docs/import.md says what can be imported")
+        total, done = sum(export.size for export in exports), 0
+
+        def count(size: int) -> None:
+            nonlocal done
+            done += size
+            progress(min(done, total), total)
+
+        services = dict.fromkeys(export.service for export in exports)
+        intakes = {name: Intake(brain, name, journaled, is_dry=is_dry, is_private=is_private) for name in services}
+        for export in exports:
+            outcomes = report.outcomes.setdefault(export.service, [])
+            outcomes.extend(intakes[export.service].take(export.read(count)))
+    report.event = journaled.event
+    return report
+
+
+class _Journaled:
+    """The commits of one import, caused by one event.
+
+    Args:
+        brain: The brain.
+        source: Name of the file or folder that a person named.
+
+    Attributes:
+        event: Id of that event; "" while nothing came in.
+    """
+
+    def __init__(self, brain: Brain, source: str) -> None:
+        self._brain, self._source, self.event = brain, source, ""
+
+    def commit(self, event: ExchangesImported, changes: Sequence[Change]) -> None:
+        """Make a commit of the import."""
+        if not self.event:
+            self.event = self._brain.record(ImportStarted(source=self._source), by="cli").id
+        self._brain.commit(event, by="cli", changes=changes, cause=self.event)
+
+
+class Intake:
+    """One import into a brain.
+
+    Args:
+        brain: The brain.
+        service: What it comes from.
+        journaled: Makes its commits.
+        is_dry: Say what would come in and write nothing.
+        is_private: Mark every page private.
+    """
+
+    def __init__(
+        self, brain: Brain, service: str, journaled: _Journaled, *, is_dry: bool = False, is_private: bool = False
+    ) -> None:
+        self._brain, self._service, self._journaled = brain, service, journaled
+        self._is_dry, self._is_private = is_dry, is_private
+        tree = brain.tree
+        self.top = f"{tree.relative(tree.long_term)}/events/{FOLDER}/{service}"
+        self._undone = json.dumps(list(undone_events(brain)))
+        self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
+
+    def take(self, items: Iterable[Item]) -> Iterator[Outcome]:
+        """Take in conversations and notes, some at a time in a commit; yield what became of each."""
+        for batch in _batches(items):
+            yield from self._brain.retry(partial(self._take_batch, batch))
+
+    def _take_batch(self, items: Sequence[Item]) -> list[Outcome]:
+        """Take in some conversations and notes in one commit.
+
+        Raises:
+            ConflictError: Somebody saved one of their pages meanwhile.
+        """
+        batch = _Batch(self._brain, self.top)
+        outcomes = [
+            self._take_note(batch, item) if isinstance(item, Note) else self._take_conversation(batch, item)
+            for item in items
+        ]
+        episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
+        if self._is_dry:
+            self._seen |= {name: path for path, names in episodes.items() for name in names}
+        elif changes := batch.changes():
+            self._journaled.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
+        return outcomes
+
+    # --- conversations ----------------------------------------------------------------------------------
+
+    def _take_conversation(self, batch: _Batch, conversation: Conversation) -> Outcome:
+        """Add what is new of a conversation to a batch."""
+        title = one_line(redact(self._brain, conversation.title)) or "Untitled"
+        if conversation.problem:
+            return Outcome(title, conversation.id, reason=conversation.problem)
+        ids = {exchange_id(self._service, conversation.id, said.key): said for said in conversation.exchanges}
+        pages = self._pages_of(batch, list(ids))
+        new = [self._event(name, exchange) for name, exchange in ids.items() if name not in pages]
+        path = next((pages[name] for name in reversed(ids) if name in pages), "")
+        if not new and not _has_news(batch, path, conversation):
+            return Outcome(title, conversation.id, known=len(ids), path=path)
+        last = self._add_exchanges(batch, path, title, conversation, new)
+        self._add_asides(batch, last, {*pages.values(), last}, conversation)
+        return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
+
+    def _event(self, name: str, exchange: PastExchange) -> StmEvent:
+        """Return an exchange as it stands on a page, without its secrets."""
+        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
+        return StmEvent(name, exchange.at, user, ai)
+
+    def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
+        """Return the page of each exchange that came in before, by id; also where the page is gone since."""
+        rows = self._brain.projection.query(
+            "SELECT exchange, page FROM filings WHERE page IS NOT NULL AND exchange IN (SELECT value FROM json_each(?))"
+            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event",
+            json.dumps(ids),
+            self._undone,
+        )
+        now = batch.page_of | self._seen
+        return dict(rows) | {name: now[name] for name in ids if name in now}
+
+    def _add_exchanges(
+        self, batch: _Batch, path: str, title: str, conversation: Conversation, new: Sequence[StmEvent]
+    ) -> str:
+        """Put exchanges on the last page of a conversation and, where that is full, on further ones.
+
+        Returns:
+            The path of the last page.
+        """
+        while new:
+            page = batch.page(path)
+            if page is None or len(page.text) >= PAGE_CHARACTERS:
+                path = batch.free_path(self._folder(conversation.began_at), title)
+                page = Page(None, self._head(title, conversation))
+            fitting = _fitting(new, PAGE_CHARACTERS - len(page.text))
+            batch.change(path, page, _with_exchanges(page.text, fitting), conversation.latest_at)
+            batch.note_exchanges(path, [event.id for event in fitting])
+            new = new[len(fitting) :]
+        return path
+
+    def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
+        """Put the texts of a conversation that are no exchanges below them, but those that its pages have already."""
+        standing = [page.text for other in paths if (page := batch.page(other))]
+        blocks = [block for aside in conversation.asides if (block := self._block(aside))]
+        blocks = [block for block in blocks if not any(block in text for text in standing)]
+        page = batch.page(path)
+        if page is None:
+            return
+        text = page.text
+        if blocks and _ASIDES not in text:
+            text = f"{text.rstrip()}\n\n{_ASIDES}\n{_ABOUT_ASIDES}\n"
+        text += "".join(f"\n{block}\n" for block in blocks)
+        batch.change(path, page, text, conversation.latest_at)
+
+    def _block(self, aside: Aside) -> str:
+        """Return a text that is no exchange as a block quote, in which no line is read as structure."""
+        text = redact(self._brain, aside.text).strip()
+        heading = f"**{one_line(aside.name)}**" + (f" ({aside.at})" if aside.at else "")
+        return "> " + escape(f"{heading}\n{text}").replace("\n", "\n> ") if text else ""
+
+    # --- notes ------------------------------------------------------------------------------------------
+
+    def _take_note(self, batch: _Batch, note: Note) -> Outcome:
+        """Add a note to a batch, unless it came in before."""
+        return Outcome(note.title, note.key, reason=note.problem or "is not taken yet")
+
+    # --- pages ------------------------------------------------------------------------------------------
+
+    def _folder(self, at: str) -> str:
+        """Return the folder of the month that a moment is in."""
+        return f"{self.top}/{self._brain.day_of(at)[:7].replace('-', '/')}"
+
+    def _head(self, title: str, conversation: Conversation) -> str:
+        """Return the beginning of a conversation's page, which says whose words it holds.
+
+        Written without a YAML library, which takes milliseconds for a page.
+        """
+        meta = {
+            "uuid": new_id(),
+            "created_at": conversation.began_at,
+            "updated_at": conversation.latest_at,
+            "tags": "[]",
+            "emotion": "neutral",
+            "reinforcement_count": 0,
+            "origin": "import",
+            "by": self._service,
+            "conversation": json.dumps(one_line(conversation.id), ensure_ascii=False),
+        }
+        meta |= {"private": "true"} if self._is_private else {}
+        lines = "".join(f"{key}: {value}\n" for key, value in meta.items())
+        return f"---\n{lines}---\n\n# {title} ({SERVICES[self._service]})\n"
+
+
+@dataclass(slots=True)
+class Page:
+    """A page as a commit will leave it.
+
+    Attributes:
+        before: Its text on the disk; None for a new page.
+        text: What it will be.
+        exchanges: Ids of what is added to it.
+    """
+
+    before: str | None
+    text: str
+    exchanges: list[str] = field(default_factory=list)
+
+
+class _Batch:
+    """The pages that one commit makes and changes.
+
+    Args:
+        brain: The brain.
+        top: The folder of the service.
+
+    Attributes:
+        pages: By path.
+        page_of: Page by exchange that is added.
+    """
+
+    def __init__(self, brain: Brain, top: str) -> None:
+        self._brain, self._top = brain, top
+        self.pages: dict[str, Page] = {}
+        self.page_of: dict[str, str] = {}
+        self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
+
+    def page(self, path: str) -> Page | None:
+        """Return a page as the commit will leave it, or as it stands; None where there is none that may be changed."""
+        if path in self.pages or not path:
+            return self.pages.get(path)
+        try:
+            text = self._brain.read_page(path)
+            return None if text is None else Page(text, text)
+        except FormatError:
+            return None
+
+    def change(self, path: str, page: Page, text: str, latest_at: str) -> None:
+        """Have the commit leave a page with a text."""
+        if page.before is not None and text != page.text:
+            text = edit_meta(text, updated_at=latest_at)
+        page.text = text
+        self.pages[path] = page
+
+    def note_exchanges(self, path: str, ids: Sequence[str]) -> None:
+        """Note which exchanges were added to a page."""
+        self.pages[path].exchanges += ids
+        self.page_of |= dict.fromkeys(ids, path)
+
+    def free_path(self, folder: str, title: str) -> str:
+        """Return a path in a folder that no file and no page of the batch has."""
+        if folder not in self._names:
+            try:
+                files = os.listdir(self._brain.tree.absolute(folder))
+            except OSError:
+                files = []  # it is still to be made
+            self._names[folder] = {posixpath.splitext(file)[0] for file in files}
+        name = slugify(title, self._names[folder])
+        self._names[folder].add(name)
+        return f"{folder}/{name}.md"
+
+    def changes(self) -> list[Change]:
+        """Return the changes of the commit, with an index page for each folder that has none yet."""
+        changes = []
+        for path, page in self.pages.items():
+            if page.before is None:
+                changes.append(create(path, page.text))
+            elif page.text != page.before:
+                changes.append(update(path, page.before, page.text))
+        return [*changes, *self._index_pages()] if changes else []
+
+    def _index_pages(self) -> Iterator[Change]:
+        """Yield the index pages that are missing; what they list follows the files by itself."""
+        root, now = self._brain.tree.relative(self._brain.tree.long_term), iso(self._brain.clock.now())
+        folders = {folder for path in self.pages for folder in _folders_above(path, f"{root}/events")}
+        for folder in sorted(folders):
+            if self._brain.read(index := f"{folder}/_index.md") is None:
+                title = SERVICES.get(posixpath.basename(folder)) or title_of_folder(folder)
+                yield create(index, new_index(title, uuid=new_id(), now=now, summary=_about(folder, self._top)))
+
+
+def _folders_above(path: str, top: str) -> Iterator[str]:
+    """Yield the folders that a file is in, those below `top`."""
+    while (path := posixpath.dirname(path)).startswith(f"{top}/"):
+        yield path
+
+
+def _about(folder: str, top: str) -> str:
+    """Return the sentence on a folder of what was imported, until a person writes another."""
+    service = SERVICES[posixpath.basename(top)]
+    if len(folder) < len(top):
+        return "What came in from other programs: nothing in it was said here."
+    when = "" if folder == top else f" in {title_of_folder(folder)}"
+    return f"What was imported from {service}{when}."
+
+
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield items in groups, each as large as one commit should be."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += _size_of(item)
+        if size > BATCH_CHARACTERS or len(batch) == BATCH_ITEMS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _size_of(item: Item) -> int:
+    """Return about how many characters an item brings."""
+    if isinstance(item, Note):
+        return len(item.text)
+    said = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
+    return said + sum(len(aside.text) for aside in item.asides)
+
+
+def _has_news(batch: _Batch, path: str, conversation: Conversation) -> bool:
+    """Return whether a conversation has texts beside its exchanges that are later than what its page has."""
+    page = batch.page(path)
+    if page is None or not conversation.asides:
+        return False
+    try:
+        return str(split(page.text, path)[0].get("updated_at") or "") < conversation.latest_at
+    except FormatError:
+        return False  # a person broke its front matter: it is left alone
+
+
+def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
+    """Return the first events, as many as there is room for in characters; at least one."""
+    for number, event in enumerate(events):
+        room -= len(event.user) + len(event.ai)
+        if room < 0 and number:
+            return events[:number]
+    return events
+
+
+def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
+    """Return a page with exchanges added after its last one."""
+    rendered = "".join(f"\n{render_exchange(event)}" for event in events)
+    last = max((placed.end for placed in find_events(text)), default=0)
+    at = end_of_content(text, 0, last) if last else len(text)
+    return splice(text, at, rendered)

@@ -1,0 +1,189 @@
+"""What every reader of an export returns: conversations with their exchanges, and notes; plain values of any format."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal
+
+from brainiac.clock import iso, parse_iso
+
+_IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # ids of imported exchanges are derived within it
+_MILLISECONDS = 100_000_000_000  # no moment in seconds is as large
+
+
+@dataclass(frozen=True, slots=True)
+class PastExchange:
+    """What a person wrote and what they were answered.
+
+    Attributes:
+        key: What names it within its conversation, the same in every export of it.
+        at: ISO 8601 UTC moment; "" where the export has none.
+        user: What the person wrote; "" where the other side began.
+        ai: The answer; "" where there is none.
+    """
+
+    key: str
+    at: str
+    user: str
+    ai: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A text of a conversation that is none of its exchanges: of another branch, or an attached file's.
+
+    Attributes:
+        kind: Whether it is a message of a branch that was left, or what a file said.
+        name: Who wrote the message (`User`, `AI`), or what the file is called.
+        text: As it stands.
+        at: ISO 8601 UTC moment; "" where the export has none.
+    """
+
+    kind: Literal["branch", "file"]
+    name: str
+    text: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of an export.
+
+    Attributes:
+        id: The service's own; the same in every export.
+        title: As the person sees it; "" for none.
+        exchanges: In the order in which they were said.
+        asides: Texts that are kept with it and are no exchanges.
+        problem: Why nothing of it can be taken, in words for a person; "" where it can.
+    """
+
+    id: str
+    title: str
+    exchanges: tuple[PastExchange, ...] = ()
+    asides: tuple[Aside, ...] = ()
+    problem: str = ""
+
+    @property
+    def began_at(self) -> str:
+        """The moment of its first exchange."""
+        return min((exchange.at for exchange in self.exchanges if exchange.at), default="")
+
+    @property
+    def latest_at(self) -> str:
+        """The moment of its latest text, branches included."""
+        moments = [*(exchange.at for exchange in self.exchanges), *(aside.at for aside in self.asides)]
+        return max(moments, default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text of an export that nobody said in a conversation: a note, a mail, what a service noted about the person.
+
+    Attributes:
+        key: What names it, the same in every export.
+        title: For a person.
+        text: Markdown; front matter of its own stays.
+        at: ISO 8601 moment or day it has of its own; "" where it has none.
+        path: Where it is to lie in the folder of its service, with `.md`; "" to be named by its title.
+        problem: Why it cannot be taken; "" where it can.
+    """
+
+    key: str
+    title: str
+    text: str = ""
+    at: str = ""
+    path: str = ""
+    problem: str = ""
+
+
+Item = Conversation | Note
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """Puts messages, as they come, together into exchanges: each message of the person begins one.
+
+    Attributes:
+        exchanges: Key, moment, the person's texts and the answer's texts of each exchange so far.
+    """
+
+    exchanges: list[tuple[str, str, list[str], list[str]]] = field(default_factory=list)
+
+    def add(self, key: str, at: str, text: str, *, is_person: bool) -> None:
+        """Add a message; one without text adds nothing."""
+        if not text.strip():
+            return
+        if is_person or not self.exchanges:
+            self.exchanges.append((key, at, [text] if is_person else [], [] if is_person else [text]))
+        else:
+            self.exchanges[-1][3].append(text)
+
+    def result(self) -> tuple[PastExchange, ...]:
+        """Return the exchanges."""
+        return tuple(PastExchange(key, at, "\n\n".join(user), "\n\n".join(ai)) for key, at, user, ai in self.exchanges)
+
+
+def exchange_id(service: str, conversation: str, key: str) -> str:
+    """Return the id of an exchange in the brain: the same for one exchange, whatever export it comes from."""
+    return str(uuid.uuid5(_IDS, f"{service}:{conversation}:{key}"))
+
+
+# --- values of JSON that nobody documents: what has another type than expected counts as missing --------------------
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """Return a value if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: Any) -> str:
+    """Return a value if it is a text, else ""."""
+    return value if isinstance(value, str) else ""
+
+
+def moment_of(value: Any, zone: tzinfo = UTC) -> str:
+    """Return a moment as ISO 8601 UTC; "" for what is none.
+
+    Args:
+        value: Seconds or milliseconds since 1970, or an ISO 8601 moment.
+        zone: Of a moment that names none.
+    """
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return iso(datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC))
+        moment = (
+            datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) > len("2024-05") else None
+        )
+        return iso(moment if moment.tzinfo else moment.replace(tzinfo=zone)) if moment else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def dated(exchanges: Iterable[PastExchange], fallback: str) -> tuple[PastExchange, ...]:
+    """Return exchanges of which those without a moment have that of the one before, or else `fallback`."""
+    result: list[PastExchange] = []
+    for exchange in exchanges:
+        at = exchange.at or (result[-1].at if result else fallback)
+        result.append(exchange if at == exchange.at else PastExchange(exchange.key, at, exchange.user, exchange.ai))
+    return tuple(result)
+
+
+def is_moment(at: str) -> bool:
+    """Return whether a text is a moment that the page of an exchange can have as its heading."""
+    try:
+        return bool(parse_iso(at))
+    except ValueError:
+        return False
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return the parts that hold text, a blank line between them."""
+    return "\n\n".join(part for part in parts if part.strip())

@@ -1,0 +1,386 @@
+"""`brainiac service`: how this machine's own service manager starts a brain's daemon at each login.
+
+A systemd user unit, a launchd agent or a task of Windows' Task Scheduler. `Unit` holds its file and the manager's
+commands; nothing is written or started before `install` or `start` is called.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import plistlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from brainiac.brain import Brain
+from brainiac.errors import LockedError, ModelError, UserError
+from brainiac.llm.catalog import endpoint_of
+from brainiac.server.hosts import KEPT_VARIABLES, Edit, read_text
+from brainiac.storage.files import locked
+from brainiac.storage.runstate import LOCK, read_run_state
+
+COMMAND_SECONDS = 60.0
+_TASK_SPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
+_PID = re.compile(r"\b(?:MainPID=|pid = )([1-9][0-9]*)")
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a service manager is to start.
+
+    Attributes:
+        name: Of the service; each brain on this machine has its own.
+        root: The brain.
+        command: Absolute, since a service manager has neither the person's folder nor their PATH.
+        variables: For the process.
+        log: A file for what the process prints, where the manager keeps no log.
+    """
+
+    name: str
+    root: Path
+    command: Command
+    variables: Mapping[str, str]
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A service of this machine's service manager.
+
+    Attributes:
+        manager: `systemd`, `launchd` or `Task Scheduler`.
+        file: What describes the service to the manager.
+        text: What the file must hold.
+        enable: Commands by which the manager reads the file and starts the service at each login.
+        start: The command that starts it now.
+        remove: Commands that stop it and have the manager forget it, before the file is removed.
+        forget: Commands after the file is removed.
+        query: The command that tells its state.
+        log: Where what the daemon prints is read.
+    """
+
+    manager: str
+    file: Path
+    text: str
+    enable: tuple[Command, ...]
+    start: Command
+    remove: tuple[Command, ...]
+    forget: tuple[Command, ...]
+    query: Command
+    log: str
+
+    def edit(self) -> Edit:
+        """Return the change of the file that `install` makes."""
+        return Edit(self.file, read_text(self.file), self.text)
+
+
+# --- the three managers ---------------------------------------------------------------------------------------------
+
+
+def start_of(brain: Brain) -> Start:
+    """Return what is to be started for a brain.
+
+    Raises:
+        UserError: Its path has a character that no service manager's file can hold.
+    """
+    root, environment = str(brain.root), environment_file(brain)
+    if not root.isprintable():
+        raise UserError(f"{root!r}: a service cannot name a folder with control characters; rename it")
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", brain.root.name).strip("-").lower()[:24] or "brain"
+    python = Path(sys.executable)
+    if sys.platform == "win32" and (windowless := python.with_name("pythonw.exe")).is_file():
+        python = windowless
+    command = (str(python), "-m", "brainiac", "--brain", root, "run", "--env-file", str(environment))
+    variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
+    # the state folder's name ends with a hash of the brain's real path
+    name = f"brainiac-{slug}-{brain.places.state.name[-8:]}"
+    return Start(name, brain.root, command, variables, brain.places.state / "service.log")
+
+
+def environment_file(brain: Brain) -> Path:
+    """Return the file with the variables that a service gets, since it sees none of the person's shell."""
+    return brain.places.config.with_name("environment")
+
+
+def unit_of(start: Start, platform: str = sys.platform) -> Unit:
+    """Return the service for this system's manager.
+
+    Raises:
+        UserError: This system has none that is known here.
+    """
+    if platform == "darwin":
+        return _launchd(start)
+    if platform == "win32":
+        return _task_scheduler(start)
+    if platform.startswith("linux"):
+        return _systemd(start)
+    raise UserError(f"no service manager of {platform} is known here; have it start: {shlex.join(start.command)}")
+
+
+def _systemd(start: Start) -> Unit:
+    """Return a systemd user unit; it is started again after a crash, four times in five minutes at most."""
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
+    variables = [f"Environment={_systemd_quoted(f'{key}={value}')}" for key, value in start.variables.items()]
+    text = "\n".join(
+        [
+            "[Unit]",
+            f"Description=Brainiac, the memory in {start.root.as_posix().replace('%', '%%')}",
+            "StartLimitIntervalSec=300",
+            "StartLimitBurst=4",
+            "",
+            "[Service]",
+            "Type=exec",
+            # the colon: a `$` in a path is no variable
+            f"ExecStart=:{' '.join(map(_systemd_quoted, start.command))}",
+            *variables,
+            "Restart=on-failure",
+            "RestartSec=10",
+            "TimeoutStopSec=30",
+            "NoNewPrivileges=true",
+            "",
+            "[Install]",
+            "WantedBy=default.target",
+            "",
+        ]
+    )
+    control = ("systemctl", "--user")
+    service = f"{start.name}.service"
+    return Unit(
+        "systemd",
+        folder / service,
+        text,
+        enable=((*control, "daemon-reload"), (*control, "enable", service)),
+        start=(*control, "restart", service),
+        remove=((*control, "disable", "--now", service),),
+        forget=((*control, "daemon-reload"),),
+        query=(*control, "show", service, "--property=ActiveState,UnitFileState,MainPID"),
+        log=f"journalctl --user --unit {service}",
+    )
+
+
+def _systemd_quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
+
+
+def _launchd(start: Start) -> Unit:
+    """Return a launchd agent; launchd reads its folder at each login by itself."""
+    values: dict[str, Any] = {
+        "Label": start.name,
+        "ProgramArguments": list(start.command),
+        "EnvironmentVariables": dict(start.variables),
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 30,
+        "ProcessType": "Background",
+        "StandardOutPath": str(start.log),
+        "StandardErrorPath": str(start.log),
+    }
+    file = Path.home() / "Library/LaunchAgents" / f"{start.name}.plist"
+    domain = f"gui/{os.getuid()}" if hasattr(os, "getuid") else "gui"
+    return Unit(
+        "launchd",
+        file,
+        plistlib.dumps(values, sort_keys=False).decode(),
+        enable=(),
+        start=("launchctl", "bootstrap", domain, str(file)),
+        remove=(("launchctl", "bootout", f"{domain}/{start.name}"),),
+        forget=(),
+        query=("launchctl", "print", f"{domain}/{start.name}"),
+        log=str(start.log),
+    )
+
+
+def _task_scheduler(start: Start) -> Unit:
+    """Return a task of Windows; its file is only read when the task is made."""
+    user = "\\".join(filter(None, (os.environ.get("USERDOMAIN"), getpass.getuser())))
+    program, *arguments = start.command
+    task: dict[str, Any] = {
+        "RegistrationInfo": {"Description": f"Brainiac, the memory in {start.root}"},
+        "Triggers": {"LogonTrigger": {"Enabled": "true", "UserId": user}},
+        "Principals": {"Principal": {"UserId": user, "LogonType": "InteractiveToken", "RunLevel": "LeastPrivilege"}},
+        "Settings": {
+            "MultipleInstancesPolicy": "IgnoreNew",
+            "DisallowStartIfOnBatteries": "false",
+            "StopIfGoingOnBatteries": "false",
+            "ExecutionTimeLimit": "PT0S",  # without this it is ended after three days
+            "RestartOnFailure": {"Interval": "PT1M", "Count": "4"},
+        },
+        "Actions": {"Exec": {"Command": program, "Arguments": subprocess.list2cmdline(arguments)}},
+    }
+    root = ElementTree.Element("Task", {"version": "1.2", "xmlns": _TASK_SPACE})
+    _fill(root, task)
+    ElementTree.indent(root)
+    # without a declared encoding and in ASCII alone it is read alike by each version of schtasks
+    text = ElementTree.tostring(root, "us-ascii", xml_declaration=False).decode("ascii") + "\n"
+    file = start.log.with_name("service.xml")
+    return Unit(
+        "Task Scheduler",
+        file,
+        text,
+        enable=(("schtasks", "/Create", "/TN", start.name, "/XML", str(file), "/F"),),
+        start=("schtasks", "/Run", "/TN", start.name),
+        remove=(("schtasks", "/End", "/TN", start.name), ("schtasks", "/Delete", "/TN", start.name, "/F")),
+        forget=(),
+        query=("schtasks", "/Query", "/TN", start.name),
+        log="Event Viewer",
+    )
+
+
+def _fill(element: ElementTree.Element, values: Mapping[str, Any]) -> None:
+    """Add elements of these names to an XML element, with their texts or what stands below them."""
+    for name, value in values.items():
+        child = ElementTree.SubElement(element, name)
+        if isinstance(value, Mapping):
+            _fill(child, value)
+        else:
+            child.text = value
+
+
+# --- install, uninstall, status -------------------------------------------------------------------------------------
+
+
+def install(unit: Unit, edit: Edit) -> None:
+    """Write the service's file and have the manager start it from the next login on.
+
+    Raises:
+        ConflictError: Somebody saved the file meanwhile.
+        UserError: The manager is not there or refused; the file stands.
+    """
+    edit.make()
+    for command in unit.enable:
+        run_command(command, f"{unit.file} is written, but")
+
+
+def uninstall(unit: Unit) -> None:
+    """Stop the service, have the manager forget it, and remove its file."""
+    for command in unit.remove:
+        _output(command)  # it may have been stopped or removed before
+    unit.file.unlink(missing_ok=True)
+    for command in unit.forget:
+        _output(command)
+
+
+def run_command(command: Command, context: str) -> None:
+    """Run a command of the service manager.
+
+    Args:
+        command: The command.
+        context: The beginning of the message where it fails.
+
+    Raises:
+        UserError: It is not there or failed.
+    """
+    is_done, output = _output(command)
+    if not is_done:
+        raise UserError(f"{context} `{shlex.join(command)}` failed: {output}")
+
+
+def _output(command: Command) -> tuple[bool, str]:
+    """Run a command and return whether it succeeded, and what it printed."""
+    if shutil.which(command[0]) is None:
+        return False, f"there is no {command[0]} on this system"
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=COMMAND_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, str(error)
+    return done.returncode == 0, " ".join((done.stdout if done.returncode == 0 else done.stderr).split())
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """Whether the service and the daemon of a brain agree.
+
+    Attributes:
+        manager: This system's service manager.
+        file: What describes the service.
+        is_installed: The file is there.
+        is_current: It holds what `install` would write now.
+        reported: What the manager says of it; its error where it does not know it or cannot be asked.
+        pid: The process that the manager started; 0 where it started none or does not tell.
+        daemon: The process of the daemon that serves the brain; 0 for none.
+        agrees: There is nothing to do.
+        message: How it stands, and what to do where they do not agree.
+    """
+
+    manager: str
+    file: str
+    is_installed: bool
+    is_current: bool
+    reported: str
+    pid: int
+    daemon: int
+    agrees: bool
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def state_of(brain: Brain, unit: Unit) -> ServiceState:
+    """Return how the service and the daemon of a brain stand to each other."""
+    text = read_text(unit.file)
+    _, reported = _output(unit.query)
+    match = _PID.search(reported)
+    pid = int(match[1]) if match else 0
+    daemon = _daemon(brain)
+    agrees, message = _judged(unit, text, pid, daemon)
+    short = reported if unit.manager == "systemd" else " ".join(reported.split()[:12])
+    return ServiceState(
+        unit.manager, str(unit.file), text is not None, text == unit.text, short, pid, daemon, agrees, message
+    )
+
+
+def _daemon(brain: Brain) -> int:
+    """Return the process of the daemon that serves the brain; 0 for none."""
+    try:
+        with locked(brain.places.state / LOCK, wait_seconds=0):  # only a running daemon holds it
+            return 0
+    except LockedError:
+        return read_run_state(brain.places.state).pid
+
+
+def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:
+    """Return whether service and daemon agree, and a sentence that says so."""
+    running = f"a daemon runs (process {daemon})" if daemon else "no daemon runs"
+    start = f"`{shlex.join(unit.start)}`"
+    if text is None and pid:
+        return False, f"the file is gone, and {unit.manager} still runs it; `brainiac service uninstall` ends that"
+    if text is None:
+        return True, f"no service is installed; {running}"
+    if text != unit.text:
+        return False, f"{running}; the file is not what this version writes; `brainiac service install` shows why"
+    if pid and pid == daemon:
+        return True, f"the service runs the daemon (process {pid})"
+    if unit.manager == "Task Scheduler" and daemon:
+        return True, f"the service is installed; {running}"
+    if daemon:
+        return False, f"{running}, which the service did not start; end that one, then {start}"
+    if pid:
+        return False, f"the service runs (process {pid}), but serves nothing yet; its log: {unit.log}"
+    return False, f"the service is installed and does not run; {start} starts it now; its log: {unit.log}"
+
+
+def missing_variables(brain: Brain) -> list[str]:
+    """Return the variables with keys of models that are set here, and not in the file that the service gets."""
+    from dotenv import dotenv_values  # only here and in `run --env-file`
+
+    settings, given = brain.settings.llm, dotenv_values(environment_file(brain), interpolate=False)
+    variables: dict[str, None] = {}
+    for model in (settings.model, *settings.models.values()):
+        with suppress(ModelError):  # no model, or its key is not set here either
+            variables[endpoint_of(model, brain.machine).key_variable] = None
+    return [name for name in variables if name in os.environ and not given.get(name)]

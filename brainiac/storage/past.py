@@ -1,0 +1,179 @@
+"""A brain's pages at one moment, now or earlier, by what this device's journal saw.
+
+The tree at an earlier moment is the fold of the journal up to it; page changes stand in the projection, so that a long
+history costs one query. A brain that came to this device later is seen with the journal of a device that had it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from brainiac.clock import moment_in
+from brainiac.errors import UserError
+from brainiac.events import PathKind, TextsPurged, TreeAdopted, content_hash
+from brainiac.storage.files import read_bytes
+from brainiac.storage.projection import Row
+from brainiac.storage.store import Store
+
+_PAGES = (PathKind.MEMORY, PathKind.ARCHIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class PagesAt:
+    """The memories and archived pages of a brain at one moment; index pages are left out.
+
+    Attributes:
+        hashes: Content hash by path.
+        text_of: Returns the text of a path; None where it is not kept (any more).
+        device: The other device whose journal tells it; "" for this one.
+    """
+
+    hashes: Mapping[str, str]
+    text_of: Callable[[str], str | None]
+    device: str = ""
+
+
+def present_pages(store: Store) -> PagesAt:
+    """Return the pages as their files stand now."""
+    hashes: dict[str, str] = {}
+    for entry in store.tree.walk(store.tree.long_term, store.tree.archive):
+        path = store.tree.relative(entry.path)
+        if store.tree.kind_of(path) in _PAGES:
+            content = read_bytes(store.tree.absolute(path))
+            if content is not None:
+                hashes[path] = content_hash(content)
+    return PagesAt(hashes, store.read_text)
+
+
+def first_moment(store: Store) -> str:
+    """Return the ISO 8601 moment at which the record of pages in the journals begins; "" where there is none."""
+    store.projection.follow()
+    return store.projection.query("SELECT min(at) FROM changes")[0][0] or ""
+
+
+def pages_at(store: Store, at: str) -> PagesAt:
+    """Return the pages as they stood after the last change that is not later than a moment.
+
+    Args:
+        store: The store.
+        at: ISO 8601 UTC, as in the journal.
+
+    Raises:
+        UserError: No journal reaches back so far.
+    """
+    past = Past(store, at)
+    hashes = past.pages()
+    return PagesAt(hashes, lambda path: store.kept_text(hashes.get(path)), past.other_device)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file as it stood at a moment.
+
+    Attributes:
+        path: Where it lay then.
+        digest: Its content hash.
+        at: When it was changed last until then, ISO 8601.
+        event: Id of that change.
+    """
+
+    path: str
+    digest: str
+    at: str
+    event: str
+
+
+class Past:
+    """What a device's journal says of files up to a moment.
+
+    Args:
+        store: The store.
+        at: ISO 8601 UTC.
+
+    Raises:
+        UserError: No journal reaches back so far.
+    """
+
+    def __init__(self, store: Store, at: str) -> None:
+        self._store, self._at = store, at
+        store.projection.follow()
+        self._device = self._device_then()
+
+    @property
+    def other_device(self) -> str:
+        """The device whose journal tells it, if that is not this one; else ""."""
+        return "" if self._device == self._store.journal.device else self._device
+
+    def pages(self) -> dict[str, str]:
+        """Return the content hash of each memory and archived page by path."""
+        kind_of = self._store.tree.kind_of
+        return {path: version.digest for path, version in self._versions.items() if kind_of(path) in _PAGES}
+
+    def version(self, path: str) -> Version | None:
+        """Return what stood at a path; None where nothing did, or nothing that the journal keeps."""
+        if self._store.tree.kind_of(path) in (*_PAGES, PathKind.INDEX_PAGE, PathKind.REVIEW):
+            return self._versions.get(path)
+        for event in self._store.journal.events_naming(path, self.other_device):
+            if event.at <= self._at:
+                for change in event.changes:
+                    if change.path == path and change.op != "append":
+                        return Version(path, change.after, event.at, event.id) if change.after else None
+                    if change.source == path:
+                        return None
+        return None
+
+    def former_path(self, path: str) -> str:
+        """Return where the file lay at the moment that lies at a path now: there, or where it was moved from since."""
+        sql = (
+            "SELECT source, event FROM changes WHERE path = ? AND device = ? AND at > ? AND event < ?"
+            " AND source IS NOT NULL ORDER BY event DESC LIMIT 1"
+        )
+        before = "~"  # behind every id
+        while rows := self._store.projection.query(sql, path, self._device, self._at, before):
+            path, before = rows[0]
+        return path
+
+    def is_purged(self, digest: str) -> bool:
+        """Return whether a text was destroyed by a purge."""
+        purges = (event.what for _, event in self._store.projection.purges())
+        return any(isinstance(what, TextsPurged) and digest in what.hashes for what in purges)
+
+    @cached_property
+    def _versions(self) -> dict[str, Version]:
+        """The page versions at the moment, by path."""
+        versions: dict[str, Version] = {}
+        adoption = ""
+        for event, at, kind, path, source, after in self._rows():
+            if kind == TreeAdopted.kind and event != adoption:
+                adoption = event
+                versions.clear()  # an adoption lists the whole tree as it was found
+            versions.pop(source, None)
+            versions.pop(path, None)
+            if after is not None:
+                versions[path] = Version(path, after, at, event)
+        return versions
+
+    def _rows(self) -> list[Row]:
+        """Return the changes of pages up to the last event that is not later than the moment, oldest first."""
+        # by the order of events: a clock that was set back gave later events an earlier time
+        return self._store.projection.query(
+            "SELECT event, at, kind, path, source, after FROM changes WHERE device = ?1"
+            " AND event <= (SELECT max(event) FROM changes WHERE device = ?1 AND at <= ?2) ORDER BY event, position",
+            self._device,
+            self._at,
+        )
+
+    def _device_then(self) -> str:
+        """Return this device where its journal had begun by then, else the one whose journal goes nearest to it."""
+        own = self._store.journal.device
+        sql = "SELECT device, max(event) FROM changes WHERE at <= ? GROUP BY device"
+        last: dict[str, str] = dict(self._store.projection.query(sql, self._at))
+        if own in last:
+            return own
+        if last:
+            return max(last, key=lambda device: last[device])
+        begun = first_moment(self._store)
+        when = f"; the oldest begins at {moment_in(self._store.zone, begun)}" if begun else ""
+        raise UserError(f"no journal in {self._store.tree.relative(self._store.tree.journal)}/ goes back so far{when}")

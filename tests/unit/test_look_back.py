@@ -1,0 +1,198 @@
+"""What a brain held earlier, and what two brains hold differently: `diff`, and `show --at`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock, iso
+from brainiac.events import new_id
+from brainiac.history.correct import correct, possible_targets
+from brainiac.history.diff import Comparison, compare
+from brainiac.history.forget import find_words
+from brainiac.history.purge import purge
+from brainiac.storage.past import pages_at, present_pages
+from tests.support.commands import Shell
+from tests.support.promotions import ScriptedEngine, make_brain, page_with, tell
+
+RENT, NEW_RENT = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
+SAID = (RENT, "Anna lives in Ghent.", "Anna plays the viola.")
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "b", engine=ScriptedEngine())
+    for text in SAID:
+        tell(brain, text)
+    promote(brain)
+    wait(brain)
+    yield brain
+    brain.close()
+
+
+def wait(brain: Brain) -> str:
+    """Let an hour pass; return the moment in the middle of it."""
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(1800)
+    moment = iso(brain.clock.now())
+    brain.clock.advance(1800)
+    return moment
+
+
+def since(brain: Brain, moment: str) -> Comparison:
+    brain.observed.adopt()
+    return compare(pages_at(brain, moment), present_pages(brain))
+
+
+def rewrite(brain: Brain, words: str, line: str) -> None:
+    """Put a line in place of the statement with some words, as a person does."""
+    page = page_with(brain, words)
+    (statement,) = (each for each in page.statements if words in each.text)
+    text = page.text[: statement.start] + line + page.text[statement.end :]
+    (brain.root / page.path).write_text(text)
+
+
+def summary(comparison: Comparison) -> list[tuple[str, str, str]]:
+    return [(each.what, each.before, each.text) for each in comparison.differences if each.kind == "statement"]
+
+
+def test_each_change_of_a_statement_is_told_once(brain: Brain) -> None:
+    """What was put right, ended, added and deleted by hand, moved to another page, and what came back."""
+    start = wait(brain)
+    correct(brain, possible_targets(brain, RENT)[0], NEW_RENT)
+    rewrite(brain, "viola", "- Anna sails.\n")
+    rewrite(brain, "Ghent", "")
+    (brain.root / "memory/long_term/concrete/moved.md").write_text("# Belgium\n\n- Anna lives in Ghent. ^mine\n")
+    changes = [
+        ("added", "", "Anna sails."),
+        ("changed", RENT, NEW_RENT),
+        ("moved", "Anna lives in Ghent.", "Anna lives in Ghent."),
+        ("removed", "Anna plays the viola.", ""),
+    ]
+    assert changes == sorted(summary(since(brain, start)))
+    later, then = wait(brain), pages_at(brain, start)
+    (brain.root / "memory/long_term/concrete/moved.md").unlink()
+    for path in then.hashes:
+        (brain.root / path).write_text(then.text_of(path) or "")
+    back = summary(since(brain, later))
+    assert ("resumed", RENT, RENT) in back
+    assert ("removed", NEW_RENT, "") in back
+    assert [] == since(brain, start).differences
+
+
+def test_pages_that_went_overnight_are_named_with_all_they_held(brain: Brain) -> None:
+    """Deleted pages, with statements and exchanges; a page in another folder is moved, not lost."""
+    start = wait(brain)
+    anna, (day,) = page_with(brain, "viola"), (brain.root / "memory/long_term/events").rglob("2026-03-02.md")
+    (brain.root / anna.path).rename(brain.root / "memory/long_term/concrete/anna-of-ghent.md")
+    day.unlink()
+    difference = since(brain, start)
+    assert [("moved", "memory/long_term/concrete/anna-of-ghent.md"), ("removed", str(day.relative_to(brain.root)))] == [
+        (each.what, each.path) for each in difference.differences if each.kind == "page"
+    ]
+    assert list(SAID) == [text for each in difference.differences for text in SAID if text in each.before]
+    assert [] == summary(difference)
+
+
+def test_brains_with_other_ids_and_dates_hold_the_same(brain: Brain, tmp_path: Path) -> None:
+    """Every id, block id and stamp of a copy is another one: nothing differs; with one word changed, that is told."""
+    copy = tmp_path / "copy"
+    shutil.copytree(brain.root, copy)
+    for page in (copy / "memory/long_term").rglob("*.md"):
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", lambda _: new_id(), page.read_text())
+        text = re.sub(r" \^[a-z0-9]{4}$", " ^other", text, flags=re.MULTILINE)
+        page.write_text(text.replace("2026-03-02T", "2026-04-05T"))
+    other = Brain(copy)
+    result = compare(present_pages(brain), present_pages(other))
+    assert ([], 3) == (result.differences, len(result.renumbered))
+    page_file = copy / page_with(brain, "viola").path
+    page_file.write_text(page_file.read_text().replace("viola", "cello"))
+    assert [("added", "", "Anna plays the cello."), ("removed", "Anna plays the viola.", "")] == sorted(
+        summary(compare(present_pages(brain), present_pages(other)))
+    )
+    other.close()
+
+
+def test_what_was_purged_is_not_told(brain: Brain) -> None:
+    """The page of then cannot be compared, which is said; no other page is taken for new."""
+    start = wait(brain)
+    target = find_words(brain, RENT)
+    assert target is not None
+    purge(brain, target)
+    result = since(brain, start)
+    assert "640" not in str(result)
+    assert result.unreadable
+    assert all("purged" in problem for problem in result.unreadable)
+    assert [] == summary(result)
+
+
+def test_a_brain_that_came_later_is_seen_as_the_former_device_saw_it(brain: Brain, tmp_path: Path) -> None:
+    """On a new machine the journal of the old one tells; before any journal there is nothing to tell."""
+    start = wait(brain)
+    page = page_with(brain, "viola")
+    brain.close()
+    (brain.places.device / "device_id").unlink()  # as on another machine
+    (brain.places.state / "device_id").unlink(missing_ok=True)
+    shutil.copytree(brain.root, tmp_path / "later")
+    later = Brain(tmp_path / "later")
+    later.observed.adopt()
+    past = pages_at(later, start)
+    assert past.device
+    assert past.text_of(page.path) == page.text
+    later.close()
+
+
+def test_a_page_as_it_stood(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the names it has now and had then, though it was moved, edited and deleted since; short-term memory too."""
+    page, start = page_with(brain, "viola"), wait(brain)
+    moved = brain.root / "memory/long_term/concrete/moved.md"
+    (brain.root / page.path).rename(moved)
+    brain.observed.adopt()
+    wait(brain)
+    moved.write_text(page.text.replace(f"# {page.title}", "# Strings"))
+    brain.observed.adopt()
+    shell = Shell(capsys, str(brain.root))
+    for name in (page.path, "memory/long_term/concrete/moved.md", "Strings", page.title, page.uuid):
+        assert page.text == shell("show", name, "--at", start).out
+    assert moved.read_text() == shell("show", "strings").out
+    wait(brain)
+    moved.unlink()
+    brain.observed.adopt()
+    end = wait(brain)
+    for name in (page.title, page.uuid, page.path):
+        assert page.text == shell("show", name, "--at", start, "--json").json["text"]
+    assert "stood there then" in shell("show", page.title, "--at", end).err
+    assert 2 == shell("show", page.title, "--at", "2999-01-01").code
+    assert "lives in Ghent" not in shell("show", "memory/short_term.md").out
+    assert "lives in Ghent" in shell("show", "memory/short_term.md", "--at", "2026-03-02T09:02:30").out
+
+
+def test_a_page_that_was_purged_is_not_shown(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says that it was, and nothing of what it said."""
+    page, start = page_with(brain, "640"), wait(brain)
+    target = find_words(brain, RENT)
+    assert target is not None
+    purge(brain, target)
+    shown = Shell(capsys, str(brain.root))("show", page.path, "--at", start)
+    assert (1, "") == (shown.code, shown.out)
+    assert "was purged" in shown.err
+
+
+def test_diff_as_a_command(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one brain since a day, of two brains; what cannot be compared says what to do."""
+    correct(brain, possible_targets(brain, RENT)[0], NEW_RENT)
+    shutil.copytree(brain.root, tmp_path / "copy")
+    brain.close()
+    shell = Shell(capsys, str(brain.root))
+    assert f"changed: “{RENT}” → “{NEW_RENT}”" in shell("diff", "--since", "2026-03-02T09:50").out
+    assert "Nothing differs" in shell("diff", str(tmp_path / "copy")).out
+    assert [] == shell("diff", str(brain.root), str(tmp_path / "copy"), "--json").json["differences"]
+    assert "--since DAY" in shell("diff", str(brain.root)).err
+    assert "the oldest begins at 2026-03-02" in shell("diff", "--since", "2025-01-01").err
+    assert 2 == shell("diff", "--since", "yesterday").code

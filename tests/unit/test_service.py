@@ -1,0 +1,231 @@
+"""`brainiac service`: the files for three service managers, and how service and daemon stand to each other."""
+
+from __future__ import annotations
+
+import io
+import os
+import plistlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from brainiac.server.service import Start, Unit, start_of, unit_of
+from brainiac.storage.files import locked
+from brainiac.storage.runstate import LOCK, RunState, write_run_state
+from tests.support.commands import Shell
+from tests.support.models import make_brain
+
+STRANGE = 'my $HOME "notes" 100% ü'
+# stands for the real one: it notes what it is told, and says what the test wrote down
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> "$(dirname "$0")/asked"
+[ "$2" != show ] || cat "$(dirname "$0")/state"
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine with a service manager, and a brain on it."""
+
+    shell: Shell
+    unit: Unit
+    state: Path
+    bin: Path
+
+    @property
+    def asked(self) -> list[str]:
+        """What the manager was told, once each time."""
+        file = self.bin / "asked"
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return [line for line in lines if " show " not in line]
+
+    def reports(self, pid: int) -> None:
+        (self.bin / "state").write_text(f"ActiveState=active\nUnitFileState=enabled\nMainPID={pid}\n")
+
+    def status(self) -> dict[str, object]:
+        return dict(self.shell("service", "status", "--json").json)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """What is to be started for a brain in a folder with a difficult name."""
+    brain = make_brain(tmp_path / STRANGE)
+    yield start_of(brain)
+    brain.close()
+
+
+@pytest.fixture
+def linux(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Machine:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "systemctl").write_text(SYSTEMCTL)
+    (programs / "systemctl").chmod(0o755)
+    (programs / "state").touch()
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    monkeypatch.setattr(sys, "platform", "linux")
+    return Machine(Shell(capsys, str(start.root)), unit_of(start), start.log.parent, programs)
+
+
+def test_systemd_accepts_the_unit(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd's own check has nothing to say, whatever the folder is called."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("needs systemd-analyze")
+    unit = unit_of(start, "linux")
+    (file := tmp_path / unit.file.name).write_text(unit.text)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    done = subprocess.run(["systemd-analyze", "verify", "--user", "--man=no", file], capture_output=True, text=True)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert str(start.root).replace("%", "%%").replace('"', '\\"') in unit.text
+
+
+def test_launchd_reads_the_agent(start: Start) -> None:
+    """A property list with the very command, started at login and after a crash, not after an end in order."""
+    unit = unit_of(start, "darwin")
+    values = plistlib.loads(unit.text.encode())
+    assert list(start.command) == values["ProgramArguments"]
+    assert (start.name, True, {"SuccessfulExit": False}) == (values["Label"], values["RunAtLoad"], values["KeepAlive"])
+    assert dict(start.variables) == values["EnvironmentVariables"]
+    assert unit.file.name == f"{start.name}.plist"
+    if shutil.which("plutil"):
+        subprocess.run(["plutil", "-lint", "-"], input=unit.text.encode(), check=True)
+
+
+# of Microsoft's schema, MS-TSCH 2.5: what each element may hold
+TASK = {
+    "Task": {"RegistrationInfo", "Triggers", "Principals", "Settings", "Actions"},
+    "RegistrationInfo": {"Description"},
+    "Triggers": {"LogonTrigger"},
+    "LogonTrigger": {"Enabled", "UserId"},
+    "Principals": {"Principal"},
+    "Principal": {"UserId", "LogonType", "RunLevel"},
+    "Settings": {
+        "MultipleInstancesPolicy",
+        "DisallowStartIfOnBatteries",
+        "StopIfGoingOnBatteries",
+        "ExecutionTimeLimit",
+        "RestartOnFailure",
+    },
+    "RestartOnFailure": {"Interval", "Count"},
+    "Actions": {"Exec"},
+    "Exec": {"Command", "Arguments"},
+}
+
+
+def test_the_task_of_windows_is_as_its_schema_says(start: Start) -> None:
+    """ASCII without a declared encoding, each element where it belongs, and arguments that come apart as they were."""
+    unit = unit_of(start, "win32")
+    assert unit.text.isascii()
+    root = ElementTree.fromstring(unit.text)
+    space = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
+    for element in root.iter():
+        name = element.tag.removeprefix(space)
+        assert {child.tag.removeprefix(space) for child in element} == TASK.get(name, set())
+        assert name in TASK or (element.text or "").strip()
+    arguments = root.findtext(f"{space}Actions/{space}Exec/{space}Arguments")
+    assert arguments == subprocess.list2cmdline(start.command[1:])
+
+
+def test_nothing_is_started_without_being_told(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows the file and asks; installed it is enabled, and started by `--now` alone; then nothing is new."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\ny\n"))
+    assert 1 == linux.shell("service", "install").code
+    assert ([], False) == (linux.asked, linux.unit.file.exists())
+    done = linux.shell("service", "install")
+    assert "ExecStart" in done.out
+    assert linux.unit.text == linux.unit.file.read_text()
+    enabling = ["--user daemon-reload", f"--user enable {linux.unit.file.name}"]
+    assert enabling == linux.asked
+    again = linux.shell("service", "install", "--now")
+    assert "ExecStart" not in again.out
+    assert [*enabling, f"--user restart {linux.unit.file.name}"] == linux.asked
+    assert 0 == linux.shell("service", "uninstall", "--yes").code
+    assert [f"--user disable --now {linux.unit.file.name}", "--user daemon-reload"] == linux.asked
+    assert not linux.unit.file.exists()
+
+
+def test_a_manager_that_refuses_is_told(linux: Machine) -> None:
+    """Its words, the command, and that the file stands."""
+    (linux.bin / "systemctl").write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n")
+    done = linux.shell("service", "install", "--yes")
+    assert 1 == done.code
+    assert all(words in done.err for words in ("Failed to connect to bus", "daemon-reload", "is written"))
+    assert linux.unit.file.exists()
+
+
+def test_status_says_whether_service_and_daemon_agree(linux: Machine) -> None:
+    """None; installed and not started; running; a daemon started by hand; a file that is out of date or gone."""
+    assert (True, False, "no service") == judged(linux)
+    linux.shell("service", "install", "--yes")
+    assert (False, True, "does not run") == judged(linux)
+    linux.reports(4711)
+    assert (False, True, "serves nothing yet") == judged(linux)
+    with daemon(linux.state, 4711):
+        assert (True, True, "runs the daemon") == judged(linux)
+        linux.reports(4712)
+        assert (False, True, "did not start") == judged(linux)
+    linux.unit.file.write_text(linux.unit.text.replace(sys.executable, "/no/python"))
+    assert (False, True, "not what this version writes") == judged(linux)
+    linux.unit.file.unlink()
+    assert (False, False, "still runs it") == judged(linux)
+
+
+@contextmanager
+def daemon(state: Path, pid: int) -> Iterator[None]:
+    """Hold what a running daemon holds, in a thread of its own."""
+    is_begun, is_to_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with locked(state / LOCK):
+            is_begun.set()
+            is_to_end.wait()
+
+    write_run_state(state, RunState(pid=pid))
+    thread = threading.Thread(target=hold)
+    thread.start()
+    is_begun.wait()
+    yield
+    is_to_end.set()
+    thread.join()
+
+
+JUDGEMENTS = (
+    "no service",
+    "does not run",
+    "serves nothing yet",
+    "runs the daemon",
+    "did not start",
+    "not what this version writes",
+    "still runs it",
+)
+
+
+def judged(machine: Machine) -> tuple[object, object, str]:
+    """Return whether they agree, whether it is installed, and the one judgement that the message holds."""
+    status = machine.status()
+    (judgement,) = [words for words in JUDGEMENTS if words in str(status["message"])]
+    return status["agrees"], status["is_installed"], judgement
+
+
+def test_keys_of_the_shell_are_asked_for(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that only the shell has is named with the file that the service reads; `run` takes it from there."""
+    config = Path(linux.shell.brain) / "system/config.yaml"
+    config.write_text(config.read_text() + "\nllm: {model: openai/m}\n")
+    assert "OPENAI_API_KEY" not in linux.shell("service", "install", "--yes").out
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert "OPENAI_API_KEY" in linux.shell("service", "install", "--yes").out
+    environment = Path(linux.unit.text.partition('"--env-file" "')[2].partition('"')[0])
+    environment.parent.mkdir(parents=True, exist_ok=True)
+    environment.write_text("OPENAI_API_KEY=a$b\n")
+    assert "OPENAI_API_KEY" not in linux.shell("service", "install", "--yes").out
+    monkeypatch.delenv("OPENAI_API_KEY")
+    linux.shell("run", "--once", "--env-file", str(environment))
+    assert "a$b" == os.environ.pop("OPENAI_API_KEY")
