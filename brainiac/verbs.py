@@ -50,7 +50,7 @@ from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, shortened
 from brainiac.llm.context.fence import one_line, quoted
-from brainiac.llm.context.long_term import PAGE_TOKENS, ShownPages
+from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
@@ -260,7 +260,7 @@ def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
     name = hit.path
     if hit.anchor:
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
-    text, title = hit.text, hit.title
+    text, title = hit.said, hit.title
     if not caller.is_person:
         text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
     return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
@@ -426,7 +426,7 @@ def briefing(
         now=now,
         prompt=parsed,
         short_term=brain.short_term().memory,
-        hits=_shown_hits(brain, caller.gate(brain), parsed.said, brain.settings.context.max_memories),
+        hits=_shown_hits(brain, caller.gate(brain), parsed.said, MEMORY_HITS),
         conversation=brain.conversation(parsed),
         zone=brain.zone,
         is_private=parsed.private,

@@ -134,6 +134,8 @@ class Assembler:
         # Where the cut took a change of the lists out of the log, the lists are shown anew and all is cut again, once.
         for _ in range(2):
             blocks = [block for block in (*around, *sections.of(request)) if block.parts]
+            if isinstance(request, AnswerRequest):
+                blocks.append(sections.long_term(request, blocks))
             blocks.sort(key=lambda block: block.stability)
             fitted, cuts = fit(blocks, sections.limit_tokens, sections.count)
             if not has_lost_changes(blocks, fitted):
@@ -222,7 +224,7 @@ class _Sections:
             case QueriesRequest():
                 return [*self._turn(request), _prompt(request, request.prompt.said, JSON_ONLY)]
             case AnswerRequest():
-                return [*self._turn(request), self._long_term(request), _prompt(request, request.prompt.said)]
+                return [*self._turn(request), _prompt(request, request.prompt.said)]
             case ReflectRequest():
                 return self._reflect(request)
             case ConsolidateRequest():
@@ -248,13 +250,14 @@ class _Sections:
             blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
         return blocks
 
-    def _long_term(self, request: AnswerRequest) -> Block:
-        """Return the block of the pages that were found."""
+    def long_term(self, request: AnswerRequest, others: Sequence[Block]) -> Block:
+        """Return the block of what was found, within the setting and what all other blocks leave."""
+        fitted, _ = fit(others, self.limit_tokens, self.count)
+        left = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
+        room = min(left, self.library.settings.context.memory_tokens)
         logged = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
-        return long_term_block(
-            self.library, request.hits, logged, self.order, conversation, self.limit_tokens, self.count
-        )
+        return long_term_block(self.library, request.hits, logged, self.order, conversation, room, self.count)
 
     def _reflect(self, request: ReflectRequest) -> list[Block]:
         """Return short-term memory before the exchange, then the exchange."""
