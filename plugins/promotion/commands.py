@@ -76,7 +76,7 @@ def _unlocked(action: Callable[[], T]) -> T:
 
 def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None:
     """Say what a catch-up would do and cost, ask, and do it."""
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain() as brain:
         require_active(brain)
