@@ -22,7 +22,8 @@ from brainiac.storage.filed import Filed, exchanges_in_pages
 from brainiac.storage.files import locked
 
 from .filing import NAME
-from .request import MAX_STATEMENTS, parts_of
+from .known import MAX_SHOWN
+from .request import parts_of
 from .run import Outcome, Run, Snapshot, consolidating, has_model, joined
 
 # What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
@@ -96,7 +97,7 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
         past.first_day = min(past.first_day or days[0], *days)
         past.last_day = max(past.last_day, *days)
         said = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
-        known = min(n_statements + past.exchanges, MAX_STATEMENTS)
+        known = min(n_statements + past.exchanges, MAX_SHOWN)
         past.input_tokens += FIXED_TOKENS + said + known * TOKENS_OF_STATEMENT
         past.output_tokens += OUTPUT_TOKENS * len(window)
         past.exchanges += len(window)

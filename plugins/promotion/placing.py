@@ -306,7 +306,7 @@ class Synthesizer:
         retired = [current.statement.text for current in before if current.statement.text not in texts]
         # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
         document = page_draft.document.memory
-        summary = str(document.meta.get("summary") or "")
+        summary = page_draft.summary or str(document.meta.get("summary") or "")
         is_untrue = is_outdated(summary, document.title, retired, (statement.text for statement in page_draft.current))
         is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
         is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
