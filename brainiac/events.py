@@ -1415,10 +1415,16 @@ class FoundEvent(EventData):
     """A change of the tree that a person made, as the program found it."""
 
 
+@record
 class NoteEdited(FoundEvent):
-    """A person made or changed a file."""
+    """A person, or a client at a door, made or changed a file.
+
+    Attributes:
+        client: The client that wrote a new file of the inbox; "" for a person.
+    """
 
     kind = "note-edited"
+    client: str = ""
 
 
 class NotesEdited(FoundEvent):

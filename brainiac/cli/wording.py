@@ -78,6 +78,8 @@ def sentence(event: Event) -> str:
             return f"{path} → a copy from another device had nothing new, so it is gone"
         case events.MarkersMerged(path=path):
             return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+        case events.NoteEdited(client=client) if client:
+            return f"{_paths(event)} → put there by {client}"
         case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
             is_new = event.kind == events.NoteEdited.kind and all(change.op == "create" for change in event.changes)
             return f"{_paths(event)} → {'put there' if is_new else _BY_HAND[event.kind]} by hand"
