@@ -152,9 +152,14 @@ def _end_within(texts: Sequence[str], start: int, room: int | None) -> int:
 
 
 def _refresh(brain: Brain) -> None:
-    """Compare all files with the index, where no daemon in this process watches them."""
-    if brain.recall.is_open and not brain.is_watched:
+    """Have search look at the files that changed a moment ago: those that a daemon in this process names, else all."""
+    if not brain.recall.is_open:  # opening compares all files
+        return
+    paths = brain.unsettled() if brain.unsettled is not None else None
+    if paths is None:
         brain.recall.rescan()
+    for path in paths or ():
+        brain.recall.note_change(path)
 
 
 # --- search --------------------------------------------------------------------------------------------------------
