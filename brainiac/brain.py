@@ -56,13 +56,15 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
-        self.is_watched = False  # by a daemon in this process, which tells search of every change
+        # set by a daemon in this process: returns the files that changed and that it has not passed on yet, or None
+        # where it does not hear of changes as they happen
+        self.unsettled: Callable[[], list[str] | None] | None = None
         self._turns: dict[str, Turn] = {}
 
     @cached_property
     def recall(self) -> Recall:
         """Search."""
-        from brainiac.llm.embedding import RemoteEmbedder
+        from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
         from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
         from brainiac.storage.filed import muted_exchanges
@@ -83,14 +85,14 @@ class Brain(Library):
     @cached_property
     def models(self) -> Gateway:
         """The models, by purpose."""
-        from brainiac.llm.gateway import Gateway
+        from brainiac.llm.gateway import Gateway  # commands that ask no model start without
 
         return Gateway(self)
 
     @cached_property
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
-        from brainiac.host.plugins import PluginHost
+        from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
         from brainiac.host.sources import bundled
 
         host = PluginHost(self, bundled("plugins"), on_fault=self._record_plugin_failure)
@@ -129,13 +131,18 @@ class Brain(Library):
 
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text has a secret in it that the journal must not keep."""
-        from brainiac.llm.redaction import holds_secret
+        from brainiac.llm.redaction import holds_secret  # with it come the detectors of secrets
 
         return holds_secret(self, path, content)
 
     def call_hook(self, hook: str, /, **arguments: Any) -> list[Any]:
         """Call a hook of every plugin; see `PluginHost.call`."""
         return self.plugins.call(hook, **arguments)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a daemon in this process watches the brain."""
+        return self.unsettled is not None
 
     def chain_hook(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through a hook of every plugin in turn; see `PluginHost.chain`."""
@@ -159,7 +166,7 @@ class Brain(Library):
 
     def _registered_index(self, name: str) -> Index:
         """Return the index that a plugin registers under a name; raise where none does."""
-        from brainiac.search.index import UnusableIndexError
+        from brainiac.search.index import UnusableIndexError  # with it comes tantivy
 
         factories: dict[str, Callable[[Brain], Index]] = {}
         self.plugins.call("register_indexes", register=factories.__setitem__)

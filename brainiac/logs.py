@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Any
@@ -19,9 +20,7 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
         is_quiet: Whether only warnings, errors and waiting prompts are shown; the command prints the rest itself.
         as_json: Whether a terminal gets JSON lines too.
     """
-    import logging
-
-    import structlog
+    import structlog  # only where something is logged
 
     level = logging.DEBUG if is_verbose else logging.INFO
     is_read = is_terminal(sys.stderr) and not as_json
@@ -36,11 +35,9 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
 
 def logger() -> Any:
     """Return the logger; without `configure` only warnings are shown, so that commands stay quiet."""
-    import structlog
+    import structlog  # only where something is logged
 
     if not structlog.is_configured():
-        import logging
-
         structlog.configure(
             processors=[_as_sentence],
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
@@ -51,7 +48,7 @@ def logger() -> Any:
 
 def _drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Drop log lines that `run` shows in another way: successes and plugin faults; keep a prompt's next attempt."""
-    import structlog
+    import structlog  # only where something is logged
 
     is_retry = event["event"] == "prompt_waits" and event["retry_at"] is not None
     if (method in ("info", "debug") and not is_retry) or event["event"] == "plugin_failed":
@@ -71,7 +68,7 @@ def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> 
 
 def _processors() -> list[Any]:
     """Return what every log line goes through, for people and as JSON."""
-    import structlog
+    import structlog  # only where something is logged
 
     return [
         structlog.contextvars.merge_contextvars,
@@ -83,7 +80,7 @@ def _processors() -> list[Any]:
 
 def _for_people(*, has_colors: bool) -> list[Any]:
     """Return the last processors of log lines for a terminal."""
-    import structlog
+    import structlog  # only where something is logged
 
     plain = structlog.dev.plain_traceback
     return [_clean_event, structlog.dev.ConsoleRenderer(colors=has_colors, exception_formatter=plain)]

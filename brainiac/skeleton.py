@@ -136,7 +136,7 @@ def machine_zone() -> str:
 
 def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
     """Yield path and text of an empty short-term memory and of the first index pages."""
-    from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
+    from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index  # for a new brain only
     from brainiac.formats.short_term import EMPTY
     from brainiac.storage.pages import INDEX
 

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 what was asked for failed, 2 wrong use.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -90,8 +91,6 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the boundary: nobody is shown a traceback who did not ask for it
         problems = problems_of(error)
         if not problems:
-            import os
-
             if os.environ.get("BRAINIAC_TRACEBACK"):
                 traceback.print_exc()
             what = f"{type(error).__name__}: {error}"
@@ -136,7 +135,7 @@ def _command(arguments: list[str]) -> str:
 
 def _register_plugin_commands(app: typer.Typer, arguments: list[str]) -> None:
     """Let the plugins of the brain add their commands; where there is no brain, add none."""
-    from brainiac.cli.session import opened_brain
+    from brainiac.cli.session import opened_brain  # `--help` opens no brain
 
     if arguments[:1] == ["--brain"]:
         name_brain(arguments[1])

@@ -172,7 +172,7 @@ def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
     if stream.is_used:
         show(links.rest() if links else "")
     elif links:
-        from rich.markdown import Markdown
+        from rich.markdown import Markdown  # rich is heavy
 
         # links are shown with their address, since the text of a link may name another one
         text = links.feed(response.text) + links.rest()
@@ -230,6 +230,6 @@ def _waiting(brain: Brain) -> AbstractContextManager[object]:
     """Return a context in which a terminal shows that the daemon is answering; elsewhere nothing is shown."""
     if not is_terminal(sys.stderr) or not is_running(brain):
         return nullcontext()
-    from brainiac.cli.styling import spinner
+    from brainiac.cli.styling import spinner  # rich is heavy
 
     return spinner("waiting for the answer…")

@@ -42,7 +42,7 @@ def install(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there."""
-    from brainiac.server.hosts import hosts, plan
+    from brainiac.server.hosts import hosts, plan  # `mcp install` only
 
     known = hosts()
     if host not in known:

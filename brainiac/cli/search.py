@@ -73,7 +73,7 @@ def search(
 
 def reindex() -> None:
     """Build the search index anew; searches go on meanwhile."""
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain(is_shared=True) as brain, bar("Reading memories") as progress:
         start = time.perf_counter()
@@ -108,7 +108,7 @@ class _Shown:
 
     def print(self, place: int, hit: Hit) -> None:
         """Print a hit, on a terminal with the words that match in bold."""
-        from rich.text import Text
+        from rich.text import Text  # rich is heavy
 
         line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
         excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.clock import iso
-from brainiac.errors import BrainiacError, ModelError, StorageError, UserError
+from brainiac.clock import iso, parse_iso
+from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
 from brainiac.storage.store import Store
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
@@ -47,8 +47,6 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         SettingsError: The settings are broken, and the command does not only read.
         LockedError: A daemon of another home serves the folder, and the command neither only reads nor is shared.
     """
-    from brainiac.brain import Brain
-
     global _zone
     brain = Brain(find_root(_named), is_reading=is_reading)
     _zone = brain.zone
@@ -56,7 +54,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         if is_reading:
             _report_broken_settings(brain)
         elif not is_shared:
-            from brainiac.storage.heartbeat import require_alone
+            from brainiac.storage.heartbeat import require_alone  # few commands need to be alone
 
             require_alone(brain)
         yield brain
@@ -66,8 +64,6 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
 
 def _report_broken_settings(brain: Brain) -> None:
     """Print the problems of broken settings to standard error."""
-    from brainiac.errors import SettingsError
-
     try:
         brain.check_settings()
     except SettingsError as error:
@@ -94,8 +90,6 @@ def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: in
 
 def local_time(at: str) -> str:
     """Return an ISO 8601 moment in the time zone of the brain that was opened, to the second."""
-    from brainiac.clock import parse_iso
-
     return parse_iso(at).astimezone(_zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -135,7 +129,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         for row in rows:
             show("\t".join(map(one_line, row)))
         return
-    from rich.table import Table
+    from rich.table import Table  # rich is heavy
 
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
@@ -149,7 +143,7 @@ def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
         data = {"error": "\n".join(problems), "problems": list(problems)}
         show(json.dumps(data, ensure_ascii=False), to_stderr=True)
         return
-    from rich.text import Text
+    from rich.text import Text  # rich is heavy
 
     for problem in problems:
         # as one text, or the second half wraps too early

@@ -308,7 +308,7 @@ def _edit_list(data: Any, key: str, value: list[Any]) -> None:
 
 def _styled(value: Any) -> Any:
     """Return a value as ruamel.yaml writes it in our style: a text that YAML could read as another type in quotes."""
-    from ruamel.yaml.comments import CommentedSeq
+    from ruamel.yaml.comments import CommentedSeq  # needed for writing; reading is enough for most commands
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
     if isinstance(value, list | tuple):
@@ -332,7 +332,7 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 def _round_trip() -> Any:
     """Return the ruamel.yaml reader and writer that keeps comments, quotes and order, set up as our reader reads."""
-    from ruamel.yaml import YAML
+    from ruamel.yaml import YAML  # needed for writing; reading is enough for most commands
     from ruamel.yaml.nodes import ScalarNode
     from ruamel.yaml.representer import RoundTripRepresenter
     from ruamel.yaml.resolver import VersionedResolver

@@ -284,7 +284,7 @@ def litellm() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LOGGING_EXECUTOR_MAX_THREADS"] = "2"  # else up to a hundred that log to nobody
-    import litellm as library
+    import litellm as library  # takes seconds
 
     library.suppress_debug_info = True
     library.telemetry = False
@@ -300,7 +300,7 @@ def litellm() -> Any:
 @lru_cache(maxsize=1)
 def _raised() -> tuple[type[BaseException], ...]:
     """Return the classes that a call may raise: litellm's, those of the clients below it, and faults of its parsing."""
-    import httpx
+    import httpx  # litellm has loaded it by now
     import openai
 
     exceptions = vars(litellm().exceptions).values()

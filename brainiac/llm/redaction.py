@@ -279,7 +279,7 @@ def _phrases(text: str) -> Iterator[Span]:
 @cache
 def _bip39() -> dict[bytes, int]:
     """Return the numbers of the words of BIP-39's English list."""
-    from mnemonic import Mnemonic
+    from mnemonic import Mnemonic  # few texts hold twelve words in a row
 
     return {word.encode(): number for number, word in enumerate(Mnemonic("english").wordlist)}
 
@@ -321,7 +321,7 @@ def _find(text: str, sign: str, at: int) -> int:
 
 def _detected(line: str, offset: int) -> Iterator[Span]:
     """Yield the keys in a line; `offset` is where the line stands in the text."""
-    from detect_secrets.core.scan import scan_line
+    from detect_secrets.core.scan import scan_line  # heavy; needed once something leaves or is shown
     from detect_secrets.settings import transient_settings
 
     words = [_core(word) for word in _TOKEN.finditer(line)]
@@ -345,6 +345,7 @@ def _core(word: re.Match[str]) -> tuple[int, int]:
 @cache
 def _detectors() -> list[str]:
     """Return the names of the detectors of detect-secrets that are used."""
+    # heavy; needed once something leaves or is shown
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
     classes: Any = get_mapping_from_secret_type_to_class().values()
@@ -361,6 +362,7 @@ def _could_be_key(word: str) -> bool:
 
 def _is_random(word: str) -> bool:
     """Return whether a word is long and random enough to be a key."""
+    # heavy; needed once something leaves or is shown
     from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
 
     core = word.strip(".,:!?")

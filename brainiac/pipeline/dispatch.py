@@ -266,7 +266,7 @@ class HookDispatcher:
         if action == "deleted":
             self.call(hook, path=path)
             return
-        from brainiac.formats.page import parse_memory
+        from brainiac.formats.page import parse_memory  # only for a changed page
 
         text = self._brain.read_text(path)
         if text is None:

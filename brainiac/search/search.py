@@ -86,7 +86,7 @@ class Recall:
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
             include_repeats: Also what was said in nothing but the query's own words.
         """
-        from brainiac.search.retrieval import Options
+        from brainiac.search.retrieval import Options  # with it comes numpy
 
         muted = self._muted()
         options = Options(limit, kinds, is_private, include_repeats)
@@ -102,13 +102,13 @@ class Recall:
 
         Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
         """
-        from brainiac.search.absence import absent_words
+        from brainiac.search.absence import absent_words  # for a search that explains itself
 
         return absent_words(text, self._retrieval.analyzer, self._pages)
 
     def rare_words(self, text: str) -> list[str]:
         """Return the words of a text that tell something, casefolded: those in few of all texts of this brain."""
-        from brainiac.search.absence import rare_words
+        from brainiac.search.absence import rare_words  # for a search that explains itself
 
         return rare_words(text, self._retrieval.analyzer, self._pages)
 
@@ -167,7 +167,7 @@ class Recall:
 
     def _opened(self) -> tuple[Pages, Retrieval]:
         """Return the index, opened on first use, since opening costs time that many commands need not spend."""
-        from brainiac.search.pages import Pages
+        from brainiac.search.pages import Pages  # with it comes numpy
         from brainiac.search.retrieval import Retrieval
         from brainiac.search.text import Analyzer
 
@@ -181,7 +181,7 @@ class Recall:
 
     def _open_vectors(self) -> Vectors | None:
         """Return the vectors of the brain; None without an embedder, with the reason in `_embedder_problem`."""
-        from brainiac.search.embed import EmbedderError, Vectors, make_embedder
+        from brainiac.search.embed import EmbedderError, Vectors, make_embedder  # with it comes numpy
 
         machine = load(self._places.config, MachineSettings)
         try:

@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
@@ -26,22 +27,29 @@ from brainiac.server.address import (
     token_of,
     write_address,
 )
-from brainiac.server.guard import LOOPBACK_NAMES, OBSIDIAN, Guard, error_body, guarded, is_loopback
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+from brainiac.server.guard import (
+    LOOPBACK_NAMES,
+    OBSIDIAN,
+    ASGIApp,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    error_body,
+    guarded,
+    is_loopback,
+)
 
 DEFAULT_PORT = 4747
 STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
+IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
 def is_installed() -> bool:
     """Return whether the packages of the `[server]` extra are there; imports none of them."""
-    from importlib.util import find_spec
-
     return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
 
 
@@ -162,7 +170,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
     sessions = None
     if url:  # the socket's clients speak REST, and spare the daemon the 40 MB that this takes
-        from brainiac.server.mcp import session_manager
+        from brainiac.server.mcp import session_manager  # of the [server] extra
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
@@ -200,6 +208,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         server_header=False,
         proxy_headers=False,  # who calls is what the connection says, not what a header claims
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=IDLE_SECONDS,
         limit_concurrency=MAX_CONNECTIONS,
         lifespan="on",
         ws="none",

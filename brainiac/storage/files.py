@@ -225,7 +225,7 @@ def _write_all(handle: int, content: bytes) -> None:
 def _full_fsync(handle: int) -> None:
     """Bring a file's content to the disk itself."""
     if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
-        import fcntl
+        import fcntl  # POSIX only
 
         fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
     else:

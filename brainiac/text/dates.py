@@ -370,7 +370,6 @@ class TimeSpan:
         latest: Last day it may mean.
         kind: `point` (a day), `range` (several days), `duration` (a length, counted back from the moment),
             `frequency` (a habit; the days are the moment's own).
-        is_relative: It means another day when said on another day.
     """
 
     start: int
@@ -379,7 +378,6 @@ class TimeSpan:
     earliest: date
     latest: date
     kind: TimeKind
-    is_relative: bool = False
 
 
 _TIME_WORDS = frozenset(  # without one of these or a digit the long pattern is not tried
@@ -437,8 +435,6 @@ _HABIT = re.compile(  # a weekday that names no one day
 _FORWARD = re.compile(
     r"\b(?:will|going to|gonna|next|need|must|have to|remind|todo|plan|should|due|by|upcoming)\b", re.I
 )
-_RELATIVE = frozenset({"ago", "lately", "ahead", "moved", "near", "weekday", "nth"})
-_YEARLESS = frozenset({"day_month", "month_day", "month", "since", "quarter", "feast"})
 
 
 def find_times(text: str, now: datetime) -> list[TimeSpan]:
@@ -464,8 +460,7 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
         found = _RESOLVERS[kind](match.group().lower(), today, tense)
         if found is not None:
             earliest, latest, time_kind = found
-            is_relative = kind in _RELATIVE or (kind in _YEARLESS and not re.search(YEAR, match.group()))
-            spans.append(TimeSpan(match.start(), match.end(), match.group(), earliest, latest, time_kind, is_relative))
+            spans.append(TimeSpan(match.start(), match.end(), match.group(), earliest, latest, time_kind))
     return spans
 
 
@@ -479,59 +474,6 @@ def _tense(text: str) -> Tense:
 def format_date(day: date) -> str:
     """Format a day for reading: `3 March 2026`."""
     return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
-
-
-def format_span(span: TimeSpan) -> str:
-    """Format the days of a span for reading: a day, a month, a year, or `20 April 2026 to 26 April 2026`."""
-    first, last = span.earliest, span.latest
-    if first == last:
-        return format_date(first)
-    if (first, last) == month_span(first.year, first.month):
-        return f"{MONTHS[first.month - 1].title()} {first.year}"
-    if first == date(first.year, 1, 1) and last == date(first.year, 12, 31):
-        return str(first.year)
-    return f"{format_date(first)} to {format_date(last)}"
-
-
-_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-_LEADS_TO_DAY = re.compile(
-    r"\b(?:on|this|next|last|by|until|till|before|since|after|from|past|coming)\s+$", re.IGNORECASE
-)
-
-
-def _is_bare_weekday(text: str, span: TimeSpan) -> bool:
-    """Return whether a weekday names no single day: it has its date beside it, is one of several, or greets."""
-    if not re.fullmatch(_WEEKDAY, span.text, re.IGNORECASE):
-        return False
-    before, after = text[: span.start], text[span.end :]
-    has_date = re.match(rf"[ ,]+(?:the )?\d|[ ,]+(?:{'|'.join(MONTHS)})\b", after, re.IGNORECASE)
-    is_list = re.match(rf",?\s*(?:to|and|or|,|through|-)\s*{_WEEKDAY}\b", after, re.IGNORECASE) or re.search(
-        rf"\b{_WEEKDAY},?\s*(?:to|and|or|,|through|-)\s*$", before, re.IGNORECASE
-    )
-    return bool(has_date or is_list) or not _LEADS_TO_DAY.search(before)
-
-
-def with_dates(text: str, said: datetime, *, except_year: bool = False) -> str:
-    """Return a text with the date in brackets behind each expression that depends on when it was said.
-
-    Args:
-        text: A sentence, e.g. `I left Google last month`.
-        said: When it was said.
-        except_year: Leave expressions alone that only lack the year, e.g. `May 23`.
-
-    Returns:
-        E.g. `I left Google last month (February 2026)`.
-    """
-    pieces, position = [], 0
-    for span in find_times(text, said):
-        lacks_year_only = any(name[:3] in span.text.lower() for name in MONTHS) and "last" not in span.text.lower()
-        if not span.is_relative or (except_year and lacks_year_only) or text[span.end : span.end + 2] == " (":
-            continue
-        if _is_bare_weekday(text, span):
-            continue
-        pieces += [text[position : span.end], f" ({format_span(span)})"]
-        position = span.end
-    return "".join(pieces) + text[position:]
 
 
 # --- dates in digits --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def organize(as_json: JsonOption = False) -> None:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
-    from brainiac.cli.styling import spinner
+    from brainiac.cli.styling import spinner  # rich is heavy
 
     with opened_brain() as brain, spinner("looking at the tree") as progress:
         require_active(brain)

@@ -90,6 +90,7 @@ class PageDraft:
         reinforced: How many of its statements were said again.
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         named: The answer of synthesis about it; None where it was not asked.
+        summary: A new line about it that came with an operation; "" where none did.
     """
 
     before: str | None
@@ -101,6 +102,7 @@ class PageDraft:
     reinforced: int = 0
     importance: str = ""
     named: Page | None = None
+    summary: str = ""
 
     @property
     def current(self) -> list[Statement]:
@@ -129,8 +131,8 @@ class PageDraft:
         # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.named.emotion
-        if self.named and self.named.summary:
-            keys["summary"] = one_line(self.named.summary)
+        if summary := (self.named and one_line(self.named.summary)) or self.summary:
+            keys["summary"] = summary
         return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 

@@ -221,3 +221,25 @@ def test_kinds_of_events_are_classes() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KINDS
     }
     assert set() == texts
+
+
+def test_an_import_inside_a_function_says_why_it_stands_there() -> None:
+    """Beside the first of several imports, or on the line above it."""
+    assert [] == [f"{path.relative_to(ROOT)}:{line}" for path in PRODUCT for line in unexplained_imports(path)]
+
+
+def unexplained_imports(path: Path) -> Iterator[int]:
+    """Yield the lines of the imports inside functions that have no reason beside them."""
+    source = path.read_text("utf-8")
+    lines = source.splitlines()
+    functions = (
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    for function in functions:
+        for node in ast.walk(function):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                first = node.lineno - 1
+                while not lines[first - 1].strip() or lines[first - 1].strip().startswith(("import ", "from ")):
+                    first -= 1
+                if "#" not in lines[first - 1] and "#" not in "".join(lines[first : node.end_lineno]):
+                    yield node.lineno

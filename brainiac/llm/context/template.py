@@ -42,7 +42,7 @@ def rendered(source: str, values: tuple[tuple[str, Any], ...]) -> tuple[str, str
 
 def _cause_of_end(code: int) -> str:
     """Return why the process ended without a result, by its exit code."""
-    import signal
+    import signal  # in the child process only
 
     is_slow = code in (-getattr(signal, "SIGXCPU", 0), -getattr(signal, "SIGKILL", 0))
     return _TOO_LONG if is_slow else f"it ended the program that renders it (code {code})"
@@ -51,7 +51,7 @@ def _cause_of_end(code: int) -> str:
 def _limit() -> None:
     """Limit memory and computing time of this process."""
     try:
-        import resource
+        import resource  # in the child process only
     except ImportError:  # Windows: the time alone is limited there
         return
     resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
@@ -61,7 +61,7 @@ def _limit() -> None:
 
 def _render(source: str, values: dict[str, Any]) -> tuple[str, str]:
     """Return what `rendered` returns; this runs in the process of its own."""
-    from jinja2.sandbox import SandboxedEnvironment
+    from jinja2.sandbox import SandboxedEnvironment  # in the child process only
 
     _limit()
     try:
