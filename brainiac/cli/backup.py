@@ -81,7 +81,7 @@ def restore(
         advice = "take another backup, or copy by hand what is whole"
         more = f"{len(damaged)} files are damaged, nothing was restored; {advice}"
         raise UserError(*few, more)
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with bar("Restoring") as progress:
         restored = restore_backup(chosen, into, progress=progress)
@@ -99,7 +99,7 @@ def restore(
 
 def _checked(backup: Backup) -> list[str]:
     """Return what is damaged in a backup."""
-    from brainiac.cli.styling import bar
+    from brainiac.cli.styling import bar  # rich is heavy
 
     with bar(f"Checking {backup.folder.name}") as progress:
         try:
