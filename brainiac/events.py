@@ -1182,6 +1182,12 @@ class ManifestsDerived(EventData):
     kind = "manifests-derived"
 
 
+class MentionsDerived(EventData):
+    """Pages got the links to the pages that they name."""
+
+    kind = "mentions-derived"
+
+
 class NoteCompleted(EventData):
     """A page that a person made got its uuid and dates."""
 
