@@ -37,11 +37,11 @@ from brainiac.formats.page import own_date
 from brainiac.imports.reading import opened_exports
 from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id
 from brainiac.llm.redaction import redact
+from brainiac.search.documents import IMPORTED
 from brainiac.storage.folders import title_of_folder
 from brainiac.storage.record import undone_events
 from brainiac.tree import is_printable, slugify
 
-FOLDER = "imported"  # below `events/`
 SERVICES = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
@@ -185,7 +185,7 @@ class Intake:
         self._brain, self._service, self._journaled = brain, service, journaled
         self._is_dry, self._is_private = is_dry, is_private
         tree = brain.tree
-        self.top = f"{tree.relative(tree.long_term)}/events/{FOLDER}/{service}"
+        self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
         self._undone = json.dumps(list(undone_events(brain)))
         self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
 
