@@ -50,7 +50,7 @@ from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, shortened
 from brainiac.llm.context.fence import one_line, quoted
-from brainiac.llm.context.long_term import PAGE_TOKENS, ShownPages
+from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
@@ -152,9 +152,14 @@ def _end_within(texts: Sequence[str], start: int, room: int | None) -> int:
 
 
 def _refresh(brain: Brain) -> None:
-    """Compare all files with the index, where no daemon in this process watches them."""
-    if brain.recall.is_open and not brain.is_watched:
+    """Have search look at the files that changed a moment ago: those that a daemon in this process names, else all."""
+    if not brain.recall.is_open:  # opening compares all files
+        return
+    paths = brain.unsettled() if brain.unsettled is not None else None
+    if paths is None:
         brain.recall.rescan()
+    for path in paths or ():
+        brain.recall.note_change(path)
 
 
 # --- search --------------------------------------------------------------------------------------------------------
@@ -260,7 +265,7 @@ def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
     name = hit.path
     if hit.anchor:
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
-    text, title = hit.text, hit.title
+    text, title = hit.said, hit.title
     if not caller.is_person:
         text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
     return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
@@ -426,7 +431,7 @@ def briefing(
         now=now,
         prompt=parsed,
         short_term=brain.short_term().memory,
-        hits=_shown_hits(brain, caller.gate(brain), parsed.said, brain.settings.context.max_memories),
+        hits=_shown_hits(brain, caller.gate(brain), parsed.said, MEMORY_HITS),
         conversation=brain.conversation(parsed),
         zone=brain.zone,
         is_private=parsed.private,

@@ -221,6 +221,17 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     )
 
 
+def client_of(content: bytes) -> str:
+    """Return the client that wrote a file of the inbox through a door; "" where none did, or it cannot be read."""
+    if b"origin" not in content:
+        return ""
+    try:
+        meta, _ = split(content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n"))
+    except FormatError:
+        return ""
+    return _client(in_lower_case(meta))
+
+
 def is_off_record(content: bytes | None) -> bool:
     """Return whether a file asks not to be remembered, of whatever encoding and however broken.
 

@@ -268,12 +268,16 @@ class Daemon:
         self._submit_existing(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
-            self._brain.is_watched = True
+            self._brain.unsettled = self._unsettled
             self.watcher.start()
             self._start_timers()
         self._report()
         self.bus.start()
         brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
+
+    def _unsettled(self) -> list[str] | None:
+        """Return the files that changed and may still be being saved; None where the watcher polls and hears late."""
+        return None if self.watcher.is_polling else self.bus.unsettled
 
     def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
         """Submit everything that is to be processed in the present tree; mark all other files as finished.

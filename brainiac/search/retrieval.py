@@ -433,6 +433,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         anchor=unit.anchor,
         at=unit.at or page.at,
         speaker=unit.side,
+        name=unit.speaker if unit.speaker != unit.side else "",
         position=int(ranked.units.position[number]),
         found_by=WAYS[ranked.found_by[number]],
         is_near=_is_near(ranked, number),

@@ -45,6 +45,7 @@ STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
+IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
 def is_installed() -> bool:
@@ -207,6 +208,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         server_header=False,
         proxy_headers=False,  # who calls is what the connection says, not what a header claims
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=IDLE_SECONDS,
         limit_concurrency=MAX_CONNECTIONS,
         lifespan="on",
         ws="none",

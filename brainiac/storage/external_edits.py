@@ -33,6 +33,7 @@ from brainiac.events import (
     kinds_of,
 )
 from brainiac.formats.markers import CONFLICT
+from brainiac.formats.prompt import client_of
 from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
@@ -227,7 +228,9 @@ class ExternalEdits:
                 change = RecordedChange("move", path, digest, digest, state.path)
                 self._transactions.record(NoteMoved(), [change], texts)
                 return self._change("moved", path, state.path)
-        self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
+        is_prompt = self._tree.kind_of(path) in (PathKind.PROMPT, PathKind.CAPTURE)
+        client = client_of(texts[digest]) if is_prompt else ""
+        self._transactions.record(NoteEdited(client=client), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # the old path may have settled first: then a deletion was recorded, and only the returned change is a move
         for entry in reversed(self._vanished):
