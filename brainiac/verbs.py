@@ -239,11 +239,13 @@ def search(
     Raises:
         UserError: A field of the query has no such value, or the cursor is another query's.
     """
-    from brainiac.search.query import misfits  # with it comes numpy, and most commands of these verbs do not search
+    from brainiac.search.query import (
+        query_problems,  # with it comes numpy, and most commands of these verbs do not search
+    )
 
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
-    if problems := misfits(query, brain.now(), [name.rstrip("/") for name in types]):
+    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types]):
         raise UserError(*problems)
     _refresh(brain)
     hits = _shown_hits(brain, gate, query, start + limit + 1)

@@ -8,7 +8,13 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.events import Event, PathKind, StatementRecord
 
-_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again"}
+_VERBS = {
+    "NEW": "learned",
+    "UPDATE": "changed",
+    "DELETE": "ended",
+    "REINFORCE": "heard again",
+    "REWORD": "reworded",
+}
 
 
 def sentence(event: Event) -> str:
@@ -31,6 +37,8 @@ def sentence(event: Event) -> str:
             return f"{former} → moved to {path}, its answer with it"
         case events.MemoryPromoted() as promoted:
             return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+        case events.CatchUpStarted(exchanges=exchanges, model=model):
+            return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
         case events.ImportStarted(source=source):

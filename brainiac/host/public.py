@@ -18,6 +18,7 @@ MODULES = {
     ),
     "What is stored": (
         "brainiac.storage.answered", "brainiac.storage.filed", "brainiac.storage.files", "brainiac.storage.folders",
+        "brainiac.storage.mentions",
         "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.relinking",
         "brainiac.storage.review", "brainiac.storage.statements",
     ),

@@ -74,12 +74,14 @@ class Step:
         path: The page; "" while it is open which new page takes the statement.
         targets: The current statements that are replaced, ended or repeated; none for a new one.
         proposal: What a person is asked instead, because the target is their own; "" where it is not.
+        is_taking_out: Whether it takes its target out: keyless words that another step of the candidate carries.
     """
 
     candidate: Candidate
     path: str
     targets: tuple[CurrentStatement, ...] = ()
     proposal: str = ""
+    is_taking_out: bool = False
 
     @property
     def operation(self) -> Operation:
@@ -111,6 +113,8 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
         FormatError: A person has changed its target or its page since it was decided.
     """
     operation = step.operation
+    if step.is_taking_out:
+        return [_take_out(draft, step)]
     if operation.page.is_whole and operation.action == "new":
         return [_begin_whole(draft, step)]
     step = _with_links(draft, step)
@@ -299,6 +303,17 @@ def _retire(
     until = until if _ISO_DAY.fullmatch(until) else draft.brain.day_of(step.candidate.at)
     page_draft.document = page_draft.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
+
+
+def _take_out(draft: Draft, step: Step) -> StatementRecord:
+    """Take keyless words out of their page; the person's own stand word for word on the page of their day."""
+    page_draft, target = draft.opened(step.path), step.targets[0]
+    statement = _target_now(page_draft, target)
+    if statement.text != target.statement.text:
+        raise FormatError(target.path, "the statement it is about was changed meanwhile")
+    page_draft.document = page_draft.document.without_statement(statement.block_id)
+    replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
+    return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
 
 
 def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, first: StatementRecord) -> StatementRecord:

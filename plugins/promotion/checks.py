@@ -227,7 +227,9 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
     lost = [word for word in lost if word not in sources.common_words]
     if operation.action == "replace" and lost:
-        yield Problem(f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False)
+        yield Problem(
+            f"the former statement's words {_listed(lost)} are gone; keep what still holds, or repeat it", is_hard=False
+        )
     if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
         yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
     source_words = set(words(" ".join([*sources.texts(), *(target.content for target in targets), "User"])))
@@ -238,7 +240,7 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     unsaid = [word for word in capitalized if not _has_word(source_words, word)]
     new = [word for word in unsaid if not word.casefold().startswith(shortened)]
     if new:
-        yield Problem(f"nobody said {_listed(new)}", is_hard=False)
+        yield Problem(f"nobody said {_listed(new)}; repeat it if it only translates what was said", is_hard=False)
 
 
 def _lost_words(former: str, text: str) -> list[str]:

@@ -1,10 +1,13 @@
-"""`brainiac promote`: have memory consolidated now instead of when it is quiet."""
+"""`brainiac promote`: have memory consolidated now instead of when it is quiet, or what was said without a model."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import date
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -13,8 +16,11 @@ from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.terminal import say
 
+from .past import Past, catch_up, plan_past
 from .run import Outcome
 from .run import promote as run
+
+T = TypeVar("T")
 
 
 def register(app: typer.Typer) -> None:
@@ -22,29 +28,145 @@ def register(app: typer.Typer) -> None:
     app.command()(promote)
 
 
-def promote(as_json: JsonOption = False) -> None:
+def promote(
+    past: Annotated[
+        bool, typer.Option("--past", help="Have a model read the exchanges that were kept without one until now.")
+    ] = False,
+    since: Annotated[
+        str, typer.Option("--from", metavar="DATE", help="With --past: only those from this day on.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="With --past: the model that reads them; else that of the settings.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --past: do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Move what was said from short-term into long-term memory now."""
+    if past:
+        _catch_up(_day(since), model, is_agreed=yes, as_json=as_json)
+        return
+    if since or model:
+        raise typer.BadParameter("--from and --model go with --past")
     from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
-        try:
-            outcome = run(brain, progress=progress)
-        except LockedError as error:
-            raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
+        outcome = _unlocked(lambda: run(brain, progress=progress))
     if as_json:
         print_json(_as_json(outcome))
     elif outcome.event is None:
         say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
     else:
-        done = ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items()))
-        filed = f"{outcome.exchanges} exchange{'' if outcome.exchanges == 1 else 's'} filed"
-        say(f"{filed}; statements: {done or 'none'} (event {outcome.event.id})")
+        say(f"{_count(outcome.exchanges)} filed; statements: {_done(outcome)} (event {outcome.event.id})")
     if not as_json:
         for line in _details(outcome):
             say(line)
     if outcome.problem:
         raise typer.Exit(1)
+
+
+def _unlocked(action: Callable[[], T]) -> T:
+    """Return what an action returns; say it where another process promotes at this moment."""
+    try:
+        return action()
+    except LockedError as error:
+        raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
+
+
+# --- `promote --past` --------------------------------------------------------------------------------------------
+
+
+def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None:
+    """Say what a catch-up would do and cost, ask, and do it."""
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    with opened_brain() as brain:
+        require_active(brain)
+        plan = plan_past(brain, since, model)
+        if not as_json:
+            for line in _plan_lines(plan):
+                say(line)
+        if not plan.exchanges:
+            if as_json:
+                print_json({"plan": asdict(plan)})
+            return
+        agree(is_agreed)
+        with bar("Reading what was said") as progress:
+            started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
+    if as_json:
+        print_json({"plan": asdict(plan), "undo": started.id} | _as_json(outcome))
+    else:
+        for line in _caught_up(started.id, outcome):
+            say(line)
+    if outcome.problem:
+        raise typer.Exit(1)
+
+
+def agree(is_agreed: bool) -> None:
+    """Ask whether to go on.
+
+    Raises:
+        BadParameter: There is nobody to ask.
+    """
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked here; add --yes")
+    typer.confirm("Go on?", abort=True)
+
+
+def _day(since: str) -> str:
+    """Return an ISO date as it was typed; "" for none."""
+    try:
+        return date.fromisoformat(since).isoformat() if since else ""
+    except ValueError:
+        raise typer.BadParameter(f"{since!r} is no day; give one as 2026-03-01") from None
+
+
+def _plan_lines(plan: Past) -> Iterator[str]:
+    """Yield what a catch-up would read, what it would cost, and what it leaves."""
+    if plan.exchanges:
+        days = plan.first_day if plan.first_day == plan.last_day else f"{plan.first_day} to {plan.last_day}"
+        yield f"{_count(plan.exchanges)} of {days} {_were(plan.exchanges)} kept without a model."
+        calls = "one call" if plan.calls == 1 else f"{plan.calls:,} calls"
+        yield (
+            f"{plan.model} would read them in {calls}: about {plan.input_tokens:,} tokens in and "
+            f"{plan.output_tokens:,} out, ${plan.cost_usd:.2f}; ${plan.left_usd:.2f} of today's budget is left."
+        )
+        if plan.cost_usd > plan.left_usd:
+            yield "What goes beyond it waits: the same command goes on where it was, tomorrow or with a higher budget."
+    else:
+        yield "A model has read all of it: nothing waits" + (f" from {plan.since} on." if plan.since else ".")
+    if plan.withheld:
+        yield f"{len(plan.withheld)} private stay as they are: {plan.model} is not on this machine."
+
+
+def _caught_up(undo: str, outcome: Outcome) -> Iterator[str]:
+    """Yield what a catch-up did, what it left, and how it is taken back."""
+    if outcome.problem:
+        yield f"It ended early: {outcome.problem}"
+        yield "What was read is kept; the same command goes on where it was."
+    if outcome.event is not None:
+        yield f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}."
+        yield f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back."
+    for event, reason in outcome.left.items():
+        yield f"left    {event}: {reason}"
+    for refusal in outcome.refused:
+        yield f"refused {refusal.statement[:80]!r}: {refusal.reason}"
+
+
+def _count(exchanges: int) -> str:
+    return f"{exchanges:,} exchange{'' if exchanges == 1 else 's'}"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _done(outcome: Outcome) -> str:
+    """Return how many statements were written, changed, ended and said again."""
+    return ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items())) or "none"
+
+
+# --- what is shown of a run --------------------------------------------------------------------------------------
 
 
 def _details(outcome: Outcome) -> Iterator[str]:

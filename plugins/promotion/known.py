@@ -21,7 +21,7 @@ from brainiac.text.tokens import trigrams, words
 
 from .draft import USER, CurrentStatement, Draft
 
-MAX_SHOWN = 100  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
+MAX_SHOWN = 90  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
 MAX_RANKED = 3_000  # statements that are compared with what was said; in a larger memory a search picks the pages
 MAX_PAGES = 150
 MAX_BRIEF = 60  # characters of the line about a page that is not near

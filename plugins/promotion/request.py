@@ -36,6 +36,7 @@ from brainiac.llm.schemas import (
     Said,
 )
 from brainiac.pipeline.dispatch import exchange_of
+from brainiac.storage.filed import Filed, origin_on_page, said_at
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
@@ -44,7 +45,9 @@ from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
 from .known import known_for
+from .paid import PaidAnswers
 from .placing import with_fitting_steps
+from .stand_ins import StandIns
 
 NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
@@ -99,6 +102,8 @@ class Consolidator:
         cause: The id of the run's first event.
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
+        answers: Asks the models.
+        stand_ins: Statements that are not shown.
     """
 
     def __init__(
@@ -110,9 +115,11 @@ class Consolidator:
         cause: str,
         short_term: ShortTermMemory,
         abandon: Callable[[], bool] | None,
+        answers: PaidAnswers,
+        stand_ins: StandIns,
     ) -> None:
         self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
-        self._cause, self._abandon = cause, abandon
+        self._cause, self._abandon, self._answers, self._stand_ins = cause, abandon, answers, stand_ins
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
 
@@ -128,24 +135,15 @@ class Consolidator:
             decision.refused += earlier.refused
         return decision
 
+    def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
+        """Return the events that were sent to a model in earlier runs, with a hash of what each said then."""
+        analyses = filter(_has_operations, self._log.analyses(event.id for event in events))
+        return dict(said for analysis in analyses for said in _analyzed(analysis).events.items())
+
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
-        read = {
-            said
-            for analysis in filter(_has_operations, self._log.analyses(event.id for event in events))
-            for said in _analyzed(analysis).events.items()
-        }
-        part: list[StmEvent] = []
-        for event in sorted(events, key=lambda event: (event.at, event.id)):
-            if (event.id, event_hash(event)) in read:
-                continue
-            size = sum(len(said.user) + len(said.ai) for said in (*part, event))
-            if part and (size > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES):
-                yield part
-                part = []
-            part.append(event)
-        if part:
-            yield part
+        read = self.read_before(events).items()
+        return parts_of(event for event in sorted(events, key=said_at) if (event.id, event_hash(event)) not in read)
 
     def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decision:
         """Have the model decide on events, record its decision in the journal, and return it.
@@ -205,8 +203,10 @@ class Consolidator:
             f"e{number}": _without_surrogates(self._origins.with_rooted_links(self._without_keyless_answer(event)))
             for number, event in enumerate(events, 1)
         }
-        known = known_for(self._brain, draft, self._memories(draft, is_private=is_private), list(said.values()))
-        by_id = {f"s{number}": statement for number, statement in enumerate(known.statements, 1)}
+        memories = [page for page in self._memories(draft, is_private=is_private) if not self._stand_ins.is_alone(page)]
+        known = known_for(self._brain, draft, memories, list(said.values()))
+        statements = [row for row in known.statements if not self._stand_ins.is_one(row.page, row.statement)]
+        by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
         top = draft.pages.root + "/"
         request = ConsolidateRequest(
             now=self._brain.now(),
@@ -274,7 +274,7 @@ class Consolidator:
             raise ModelError("somebody came back", retryable=True)
         if not request.said:
             return []  # the gate withheld every exchange
-        result = self._brain.models.run(request)
+        result = self._answers.run(request)
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
         for operation in result.operations[:MAX_OPERATIONS]:
@@ -400,8 +400,34 @@ class Consolidator:
         if exchange not in self._origin_by_exchange:
             recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
-            self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
+            origin = (
+                spoken.prompt.origin if spoken else origin_on_page(self._brain, Filed(self._brain).page_of(exchange))
+            )
+            self._origin_by_exchange[exchange] = origin
         return self._origin_by_exchange[exchange]
+
+
+def parts_of(
+    events: Iterable[StmEvent], is_apart: Callable[[Sequence[StmEvent], StmEvent], bool] = lambda part, event: False
+) -> Iterator[list[StmEvent]]:
+    """Yield events in their order, as many at once as one call takes.
+
+    Args:
+        events: The events.
+        is_apart: Returns whether an event begins a new part after these.
+    """
+    part: list[StmEvent] = []
+    size = 0
+    for event in events:
+        length = len(event.user) + len(event.ai)
+        is_full = size + length > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES
+        if part and (is_full or is_apart(part, event)):
+            yield part
+            part, size = [], 0
+        part.append(event)
+        size += length
+    if part:
+        yield part
 
 
 def _unchecked(operation: Operation, problem: str) -> Refused:

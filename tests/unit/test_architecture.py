@@ -35,6 +35,7 @@ WRITERS = {
     "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
+    "brainiac/history/backup.py": "writes backups and restored brains, and renames this machine's state",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
 WRITING = {
