@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,8 @@ def test_an_edited_message_is_a_revision(served: Served) -> None:
     short_term = served.daemon.root / "memory/short_term.md"
     for text, message in (("My yak is old.", "u1"), ("My gnu is old.", "u2"), ("My yak is old.", "u1")):
         assert [text] == say_it(text, message)
-        eventually(lambda text=text: text in short_term.read_text(), "the exchange in short-term memory")
+        noted = partial(lambda words: words in short_term.read_text(), text)
+        eventually(noted, "the exchange in short-term memory")
         assert ("gnu" in text) == ("gnu is old" in short_term.read_text())
     (path,) = served.prompts()
     file = served.daemon.root / path
