@@ -159,7 +159,7 @@ class PromotionSettings(_Section):
 
     idle_seconds: float = Field(300, ge=0, description="quiet for so long: consolidate")
     min_events: int = Field(8, ge=1, description="with at least so many exchanges,")
-    max_age_hours: float = Field(24, gt=0, description="or one older than this,")
+    max_age_hours: float = Field(36, gt=0, description="or one older than this,")
     max_tokens: int = Field(
         4096,
         ge=1,

@@ -35,13 +35,13 @@ from brainiac.formats.markdown import (
 )
 from brainiac.formats.page import own_date
 from brainiac.imports.reading import opened_exports
-from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id
+from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id
 from brainiac.llm.redaction import redact
+from brainiac.search.documents import IMPORTED
 from brainiac.storage.folders import title_of_folder
 from brainiac.storage.record import undone_events
 from brainiac.tree import is_printable, slugify
 
-FOLDER = "imported"  # below `events/`
 SERVICES = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
@@ -185,7 +185,7 @@ class Intake:
         self._brain, self._service, self._journaled = brain, service, journaled
         self._is_dry, self._is_private = is_dry, is_private
         tree = brain.tree
-        self.top = f"{tree.relative(tree.long_term)}/events/{FOLDER}/{service}"
+        self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
         self._undone = json.dumps(list(undone_events(brain)))
         self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
 
@@ -219,9 +219,9 @@ class Intake:
         title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
-        ids = {exchange_id(self._service, conversation.id, said.key): said for said in conversation.exchanges}
+        ids = {exchange_id(self._service, conversation.id, said): said for said in conversation.exchanges}
         pages = self._pages_of(batch, list(ids))
-        new = [self._event(name, exchange) for name, exchange in ids.items() if name not in pages]
+        new = [self._event(name, said, conversation.written) for name, said in ids.items() if name not in pages]
         path = next((pages[name] for name in reversed(ids) if name in pages), "")
         if not new and not _has_news(batch, path, conversation):
             return Outcome(title, conversation.id, known=len(ids), path=path)
@@ -229,10 +229,9 @@ class Intake:
         self._add_asides(batch, last, {*pages.values(), last}, conversation)
         return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
 
-    def _event(self, name: str, exchange: PastExchange) -> StmEvent:
+    def _event(self, name: str, said: PastExchange, written: str) -> StmEvent:
         """Return an exchange as it stands on a page, without its secrets."""
-        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
-        return StmEvent(name, exchange.at, user, ai)
+        return StmEvent(name, said.at or written, redact(self._brain, said.user), redact(self._brain, said.ai))
 
     def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
         """Return the page of each exchange that came in before, by id; also where the page is gone since."""
@@ -290,7 +289,7 @@ class Intake:
         An answer that a person changed on its page is on no branch.
         """
         for said in conversation.exchanges:
-            event = events.get(exchange_id(self._service, conversation.id, said.key))
+            event = events.get(exchange_id(self._service, conversation.id, said))
             if event and event.ai in branches and (text := redact(self._brain, said.ai)) != event.ai:
                 yield Aside("branch", "AI", text.strip())
 
@@ -347,7 +346,7 @@ class Intake:
         text, at = redact(self._brain, note.text), note.at
         if not at:  # a later import must not give it another date
             at = str(split(standing.text, path)[0].get("created_at") or "") if standing else note.written
-        uuid = exchange_id(self._service, "note", note.key)
+        uuid = note_id(self._service, note.key)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
             return self._front_matter(uuid, at, at) + f"\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"

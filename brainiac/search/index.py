@@ -25,7 +25,7 @@ import numpy as np
 import tantivy
 
 from brainiac.errors import BrainiacError
-from brainiac.search.documents import Page
+from brainiac.search.documents import IMPORTED, Page
 from brainiac.search.features import FEATURES, ONLY_ASKS, USER, EncodedPage, Stamp
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
@@ -170,6 +170,7 @@ _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
+_ELSEWHERE = "†"  # stands in every passage that was imported
 _MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
 
 # What the engines raise on a damaged index.
@@ -276,7 +277,8 @@ class EmbeddedIndex:
         for path, encoded in by_path.items():
             for passage in encoded.passages:
                 document = tantivy.Document()
-                document.add_text("text", f"{passage} {_EVERY}")
+                marks = f"{_EVERY} {_ELSEWHERE}" if IMPORTED in path else _EVERY
+                document.add_text("text", f"{passage} {marks}")
                 document.add_integer("page", numbers[path])
                 document.add_float("tie", _tie(passage))
                 writer.add_document(document)
@@ -346,14 +348,25 @@ class EmbeddedIndex:
             return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
         frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
         query = self._query(searcher, frequencies, asked, allowed)
-        hits = searcher.search(query, asked.limit + 1, count=False, weight_by_field="tie").hits
-        # passages that score like the first one beyond the limit are left out too: any choice among them would change
-        # with the order in which the engine stores them
-        if len(hits) > asked.limit:
-            hits = [hit for hit in hits if hit[0] > hits[asked.limit][0]] or hits[: asked.limit]
-        numbers = searcher.fast_field_values("page", [address for _, address in hits])
+        addresses = self._best(searcher, query, asked.limit)
+        if searcher.doc_freq("text", _ELSEWHERE):
+            # years of an import would leave no place for what was said here: that has places of its own
+            elsewhere = tantivy.Query.term_query(self._text.schema, "text", _ELSEWHERE, "basic")
+            clauses = [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, elsewhere)]
+            addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), asked.limit)
+        numbers = searcher.fast_field_values("page", addresses)
         ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
         return Candidates(self._load(ids), frequencies, searcher.num_docs)
+
+    @staticmethod
+    def _best(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tantivy.DocAddress]:
+        """Return where the passages lie that fit a query best, at most so many."""
+        hits = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
+        # passages that score like the first one beyond the limit are left out too: any choice among them would change
+        # with the order in which the engine stores them
+        if len(hits) > limit:
+            hits = [hit for hit in hits if hit[0] > hits[limit][0]] or hits[:limit]
+        return [address for _, address in hits]
 
     def _allowed(self, narrowing: Narrowing) -> set[int]:
         """Return the numbers of the pages that pass a query's fields (`#tag`, `in:folder`, `before:`, …)."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search import features as f
-from brainiac.search.documents import Page, UnitKind
+from brainiac.search.documents import IMPORTED, Page, UnitKind
 from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
 from brainiac.search.links import wiki_names
 from brainiac.search.query import Query, speaker_words
@@ -545,6 +545,7 @@ def page_signals(
         "from_ai": units.flag(f.FROM_AI) * float("ai" not in speaker_words(matches.query)),
         "only_asks": units.flag(f.ONLY_ASKS),
         "archived": np.array([page.is_archived for page in pages], np.float64)[units.page],
+        "imported": np.array([IMPORTED in page.path for page in pages], np.float64)[units.page],
     }
 
 

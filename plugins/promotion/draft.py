@@ -19,6 +19,7 @@ from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.llm.schemas import Page
+from brainiac.storage.mentions import MENTIONS, Mentions
 from brainiac.storage.pages import PageSet
 from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.statements import StatementLog, text_hash
@@ -90,6 +91,7 @@ class PageDraft:
         reinforced: How many of its statements were said again.
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         named: The answer of synthesis about it; None where it was not asked.
+        summary: A new line about it that came with an operation; "" where none did.
     """
 
     before: str | None
@@ -101,6 +103,7 @@ class PageDraft:
     reinforced: int = 0
     importance: str = ""
     named: Page | None = None
+    summary: str = ""
 
     @property
     def current(self) -> list[Statement]:
@@ -111,8 +114,13 @@ class PageDraft:
         """Return a copy that further work does not change."""
         return replace(self, sources=dict(self.sources), tags=dict(self.tags), aliases=dict(self.aliases))
 
-    def finished(self, now: str) -> MemoryDocument:
-        """Return the page with its front matter brought up to date."""
+    def finished(self, now: str, mentions: Mentions) -> MemoryDocument:
+        """Return the page with its front matter brought up to date.
+
+        Args:
+            now: ISO 8601 UTC.
+            mentions: The pages that it may name.
+        """
         document, memory = self.document, self.document.memory
         if str(document) == self.before and not self.reinforced and not self.sources:
             return document
@@ -129,8 +137,10 @@ class PageDraft:
         # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.named.emotion
-        if self.named and self.named.summary:
-            keys["summary"] = one_line(self.named.summary)
+        if summary := (self.named and one_line(self.named.summary)) or self.summary:
+            keys["summary"] = summary
+        if (links := mentions.of(memory)) or MENTIONS in memory.meta:
+            keys[MENTIONS] = links
         return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 
@@ -325,9 +335,10 @@ class Draft:
 
     def changes(self, now: str) -> list[Change]:
         """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
-        changes = []
+        changes, drafted = [], {path: draft.document.memory for path, draft in self.page_drafts.items()}
+        mentions = Mentions((self.pages.memories | drafted).values(), self.pages.root)
         for path, page_draft in sorted(self.page_drafts.items()):
-            text = str(page_draft.finished(now))
+            text = str(page_draft.finished(now, mentions))
             if page_draft.before is None:
                 changes.append(create(path, text))
             elif text != page_draft.before:

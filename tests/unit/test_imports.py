@@ -11,8 +11,9 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.formats.markdown import StmEvent, parse_exchanges
-from brainiac.formats.page import shareable_text
+from brainiac.events import create
+from brainiac.formats.markdown import StmEvent, parse_exchanges, render_exchange
+from brainiac.formats.page import new_memory, shareable_text
 from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo_all
 from brainiac.imports import intake
@@ -482,3 +483,18 @@ def test_secrets_are_taken_out_and_private_stays_here(brain: Brain, tmp_path: Pa
     assert "4111" not in text
     assert "\nprivate: true\n" in text
     assert shareable_text(text) is None
+
+
+def test_an_import_does_not_bury_what_was_said_here(brain: Brain, tmp_path: Path) -> None:
+    """Of 600 imported messages that fit as well, none comes before what was said here; what only they have is found."""
+    turns = [("Where is the spare key of the red boat?", "Under the spare seat of the red boat, I suppose.")] * 600
+    talks = [chatgpt(f"c{n}", turns[n : n + 20]) for n in range(0, 600, 20)]
+    talks.append(chatgpt("only", [("The green boat leaks at the stern.", "Caulk it.")], title="Leak"))
+    own = StmEvent("e-1", "2026-01-01T10:00:00Z", "The spare key of the red boat is at Ann's.")
+    page = "memory/long_term/events/2026/01/01/2026-01-01.md"
+    text = new_memory("1 January 2026", uuid="d1", now=own.at, body=render_exchange(own))
+    brain.commit("page-made", by="test", changes=[create(page, text)])
+    take(brain, write_json(tmp_path / "c.json", talks))
+    brain.recall.reindex()
+    assert page == brain.recall.search("Where is the spare key of the red boat?")[0].path
+    assert "leaks" in brain.recall.search("green boat stern")[0].text
