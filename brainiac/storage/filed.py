@@ -71,7 +71,7 @@ class Filed:
 
     @property
     def filed_at(self) -> str:
-        """When exchanges were last filed, ISO 8601; "" for never."""
+        """When exchanges were last filed into long-term memory, ISO 8601; "" for never; undone filings do not count."""
         rows = self._projection.query(
             "SELECT max(at) FROM filings WHERE is_filed AND event NOT IN (SELECT value FROM json_each(?))", self._undone
         )

@@ -586,7 +586,10 @@ class Run:
 
 
 def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
-    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said."""
+    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said.
+
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    """
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
