@@ -131,7 +131,7 @@ def _limit() -> None:
 
 def _read(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield how many pages a file has, then the text of each, and last what went wrong, if anything did."""
-    from io import BytesIO
+    from io import BytesIO  # in the child process only
 
     from pypdf import PdfReader  # in the child process only
 
