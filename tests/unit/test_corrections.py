@@ -236,3 +236,19 @@ def test_what_cannot_be_taken_back_is_said(brain: Brain, capsys: pytest.CaptureF
     assert "stands nowhere" in shell("undo", f"ome.md#^{named.partition('#^')[2]}").err
     assert f"no longer holds: “{OLD}”" in shell("undo", named).out
     assert f"holds again: “{OLD}”" in shell("undo", named).out
+
+
+def test_a_doubt_is_told_as_learned_and_asked(brain: Brain) -> None:
+    """What only the AI said of a change stands beside what it was to change, and the person is asked; nothing ended."""
+
+    def decision(request: ConsolidateRequest) -> Consolidation:
+        evidence = [Evidence(exchange=request.said[0].id, quote="You pay 700 euros")]
+        fields = {"text": "The rent is 700 euros", "evidence": evidence, "page": HOME}
+        return operations({"action": "replace", "ids": [request.existing[0].id], **fields})(request)
+
+    brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
+    tell(brain, "What do I pay?", answer="You pay 700 euros.")
+    outcome = promote(brain)
+    assert [OLD, "The rent is 700 euros (assistant: assistant)"] == statements(brain)
+    assert {"NEW": 1} == outcome.statements
+    assert {"learned", "asked"} == {line.what for line in digest_since(brain, "2026").lines}
