@@ -203,6 +203,6 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     catch_up(brain, plan_past(brain))
     (asked,) = engine.of(Purpose.CONSOLIDATE)
     assert [user for user, _ in turns] == [said.event.user for said in asked.said]
-    source = "(import: [lisbon.md](/memory/long_term/events/imported/chatgpt/2024/05/lisbon.md))"
+    source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"
     assert [f"{user} {source}" for user, _ in turns] == statements(brain)
     assert [] == Filed(brain).unread
