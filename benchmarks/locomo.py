@@ -2,7 +2,8 @@
 
     python benchmarks/locomo.py DATA.json
 
-The product beside the usual ways. Weights are learned from five of these conversations among other things
+The product beside the usual ways. `in_context` is the share of evidence that stands in what a model is shown of
+memory, 2,000 tokens with links and days. Weights are learned from five of these conversations among other things
 (learning.py, which prints what they are worth for the conversation that is left out).
 
 The data (LoCoMo, CC BY-NC 4.0) is read from the path and never part of the project. Each conversation becomes a
@@ -20,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +30,19 @@ sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.baselines import BASELINES
 from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
+from brainiac.llm.catalog import count
+from brainiac.llm.context.fence import quoted
+from brainiac.llm.context.long_term import MEMORY_HITS, PageOrder, long_term_block
 from brainiac.search.query import searches
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
+from brainiac.storage.store import Store
 from brainiac.tree import LocalPlaces, Tree
 
 DEPTH = 20
 ADVERSARIAL = 5
+CONTEXT_TOKENS = 2_000  # of found memories, links and days among them
+CONTEXT_MODEL = "openai/gpt-4o"  # whose tokens are counted without a margin
 
 
 @dataclass(frozen=True)
@@ -158,14 +166,21 @@ class Scores:
 
 def measure(conversations: Sequence[Conversation], folder: Path, embedder: str) -> dict[str, float]:
     """Ask every question through `Recall.search`."""
-    scores = Scores()
+    scores, tokens = Scores(), partial(count, model=CONTEXT_MODEL)
     for conversation in conversations:
         recall = open_recall(folder / conversation.name, folder / f"{conversation.name}-{embedder}", embedder)
         recall.reindex()
         session_of = {turn.id: turn.session for turn in conversation.turns}
+        store = Store(folder / conversation.name, is_reading=True)
+        texts = {turn.id: quoted(turn.text) for turn in conversation.turns}
         for question in conversation.questions:
-            hits = recall.search(question.text, limit=DEPTH, kinds=("exchange",), now=conversation.asked_at)
-            scores.add(question, [hit.anchor for hit in hits], session_of.__getitem__)
+            hits = recall.search(question.text, limit=MEMORY_HITS, kinds=("exchange",), now=conversation.asked_at)
+            scores.add(question, [hit.anchor for hit in hits[:DEPTH]], session_of.__getitem__)
+            if question.category != ADVERSARIAL:
+                shown = long_term_block(store, hits, (), PageOrder(), "", CONTEXT_TOKENS, tokens).text
+                inside = [texts[turn] in shown for turn in question.evidence]
+                scores.values["in_context"].append(sum(inside) / len(inside))
+        store.close()
         recall.close()
     return scores.summary()
 

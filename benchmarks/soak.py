@@ -284,7 +284,7 @@ class Load:
 
     def settings(self) -> None:
         limit = self._chance.randrange(4, 9)
-        (self._one.root / "system/config.yaml").write_text(f"{CONFIG}context: {{max_memories: {limit}}}\n")
+        (self._one.root / "system/config.yaml").write_text(f"{CONFIG}context: {{memory_tokens: {100 * limit}}}\n")
 
 
 def sample(pid: int) -> Sample:

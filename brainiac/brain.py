@@ -56,7 +56,9 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
-        self.is_watched = False  # by a daemon in this process, which tells search of every change
+        # set by a daemon in this process: returns the files that changed and that it has not passed on yet, or None
+        # where it does not hear of changes as they happen
+        self.unsettled: Callable[[], list[str] | None] | None = None
         self._turns: dict[str, Turn] = {}
 
     @cached_property
@@ -136,6 +138,11 @@ class Brain(Library):
     def call_hook(self, hook: str, /, **arguments: Any) -> list[Any]:
         """Call a hook of every plugin; see `PluginHost.call`."""
         return self.plugins.call(hook, **arguments)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a daemon in this process watches the brain."""
+        return self.unsettled is not None
 
     def chain_hook(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through a hook of every plugin in turn; see `PluginHost.chain`."""

@@ -454,7 +454,8 @@ class StatementRecord(Record):
 
     Attributes:
         candidate: Id of the candidate it came from: that of its analysis, `#`, its number there.
-        operation: What was done: `NEW`, `UPDATE`, `DELETE`, `REINFORCE`; none where it was only adopted.
+        operation: What was done: `NEW`, `UPDATE`, `DELETE`, `REINFORCE`, or `REWORD` (words kept without a model were
+            taken out because a model has put them into its own); none where it was only adopted.
         path: The page's path.
         page: The page's uuid.
         block: Block id of the statement that stands now; none where none does.
@@ -1037,6 +1038,34 @@ class PromotionStarted(EventData):
 
 
 @record
+class CatchUpStarted(EventData):
+    """`promote --past` began: exchanges that no model has consolidated go to one, in several promotions caused by this.
+
+    Attributes:
+        exchanges: How many waited.
+        since: The first day that was asked for; "" for all.
+        model: The model that was named for it; "" for that of the settings.
+    """
+
+    kind = "catch-up-started"
+    exchanges: int
+    since: str = ""
+    model: str = ""
+
+
+@record
+class CatchUpEnded(EventData):
+    """A catch-up, its cause, has handed over every exchange that its model may see.
+
+    Attributes:
+        withheld: Ids of the exchanges that it may not see.
+    """
+
+    kind = "catch-up-ended"
+    withheld: tuple[str, ...] = ()
+
+
+@record
 class EventsAnalyzed(EventData):
     """A part of the event log was searched for candidates, statements worth remembering.
 
@@ -1087,6 +1116,7 @@ class MemoryPromoted(EventData):
         breaker: Set where the run would have retired too much and retired nothing.
         summarized_by: Who wrote the summary of short-term memory; null where nobody did.
         summary: Hashes of the paragraphs of that summary.
+        gone: Those of `exchanges` of which a person has taken the words out of their pages.
     """
 
     kind = "memory-promoted"
@@ -1102,6 +1132,7 @@ class MemoryPromoted(EventData):
     breaker: Breaker | None = None
     summarized_by: str | None = None
     summary: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 # --- Organization ------------------------------------------------------------------------------------------------
@@ -1149,6 +1180,12 @@ class ManifestsDerived(EventData):
     """Index pages were made anew from the pages of their folders."""
 
     kind = "manifests-derived"
+
+
+class MentionsDerived(EventData):
+    """Pages got the links to the pages that they name."""
+
+    kind = "mentions-derived"
 
 
 class NoteCompleted(EventData):
@@ -1374,6 +1411,18 @@ OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 # --- the tree and its devices ------------------------------------------------------------------------------------
 
 
+@record
+class BrainRebuilt(EventData):
+    """This brain was made from the raw exchanges of another; the events before this one are that brain's.
+
+    Attributes:
+        of: Its id.
+    """
+
+    kind = "brain-rebuilt"
+    of: str
+
+
 class TreeAdopted(EventData):
     """The tree was seen for the first time on this device, and all its files were recorded."""
 
@@ -1384,10 +1433,16 @@ class FoundEvent(EventData):
     """A change of the tree that a person made, as the program found it."""
 
 
+@record
 class NoteEdited(FoundEvent):
-    """A person made or changed a file."""
+    """A person, or a client at a door, made or changed a file.
+
+    Attributes:
+        client: The client that wrote a new file of the inbox; "" for a person.
+    """
 
     kind = "note-edited"
+    client: str = ""
 
 
 class NotesEdited(FoundEvent):

@@ -139,7 +139,7 @@ class ContextSettings(_Section):
         None, ge=MIN_BUDGET_TOKENS, description="empty: what the model's window allows, at most 32,000"
     )
     background: bool = Field(False, description="list the ten most connected memories")
-    max_memories: int = Field(8, ge=0, description="at most so many found memories")
+    memory_tokens: int = Field(2000, ge=0, description="at most so many tokens of found memories; 0: none")
     tool_rounds: int = Field(4, ge=0, description="how often a model may look further before it answers")
 
 
@@ -159,7 +159,7 @@ class PromotionSettings(_Section):
 
     idle_seconds: float = Field(300, ge=0, description="quiet for so long: consolidate")
     min_events: int = Field(8, ge=1, description="with at least so many exchanges,")
-    max_age_hours: float = Field(24, gt=0, description="or one older than this,")
+    max_age_hours: float = Field(36, gt=0, description="or one older than this,")
     max_tokens: int = Field(
         4096,
         ge=1,
@@ -236,7 +236,10 @@ class PluginSettings(_Section):
 class Settings(_Section):
     """Everything in `system/config.yaml`."""
 
-    retired = {"paths.system": "`system/` stays where it is"}
+    retired = {
+        "paths.system": "`system/` stays where it is",
+        "context.max_memories": "`context.memory_tokens`: found memories are limited by their tokens",
+    }
 
     brain_id: str = Field(
         "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"

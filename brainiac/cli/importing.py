@@ -25,6 +25,7 @@ def import_(
     is_private: Annotated[
         bool, typer.Option("--private", help="Never show any of it to a model that is not on this machine.")
     ] = False,
+    with_mail: Annotated[bool, typer.Option("--mail", help="Take mailboxes too; they are others' words.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Bring in your past from other programs; a second import adds only what is new."""
@@ -32,7 +33,7 @@ def import_(
     from brainiac.imports.intake import import_path
 
     with opened_brain() as brain, bar("Reading" if is_dry else "Importing") as progress:
-        report = import_path(brain, path, is_dry=is_dry, is_private=is_private, progress=progress)
+        report = import_path(brain, path, is_dry=is_dry, is_private=is_private, with_mail=with_mail, progress=progress)
     if as_json:
         print_json(_as_json(report))
         return
@@ -49,13 +50,17 @@ def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> No
     from brainiac.imports.intake import SERVICES  # `--help` reads no export
 
     of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
-    taken, known = (sum(getattr(each, name) for each in outcomes) for name in ("taken", "known"))
     verb = "would come in" if is_dry else "came in"
+    what, taken = "conversations", f" with {sum(each.taken for each in outcomes)} new exchanges"
+    if service in ("notes", "mail", "documents"):
+        what, taken = service, ""
     say(
-        f"{SERVICES[service]}: of {len(outcomes)} conversations {len(of_state['taken'])} {verb} ({taken} exchanges), "
-        f"{len(of_state['known'])} were known ({known} exchanges in all), {len(of_state['skipped'])} were skipped."
+        f"{SERVICES[service]}: of {len(outcomes)} {what} {len(of_state['taken'])} {verb}{taken}, "
+        f"{len(of_state['known'])} were known, {len(of_state['skipped'])} were skipped."
     )
-    print_list("Skipped", [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state["skipped"]])
+    for heading, state in (("Not whole", "taken"), ("Skipped", "skipped")):
+        lines = [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state[state] if each.reason]
+        print_list(heading, lines)
 
 
 def _as_json(report: Report) -> dict[str, Any]:

@@ -51,7 +51,13 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar while the block runs; yield a function that takes the amount done and the total."""
+    """Show a progress bar while the block runs; yield a function that takes the amount done and the total.
+
+    Only on a terminal: in a script's or a timer's log nobody watches it.
+    """
+    if not is_terminal(sys.stderr):
+        yield lambda done, total: None
+        return
     with Progress(console=CleanConsole(stderr=True), **_ALONE) as progress:
         task = progress.add_task(text, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=max(total, 1))

@@ -8,7 +8,13 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.events import Event, PathKind, StatementRecord
 
-_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again"}
+_VERBS = {
+    "NEW": "learned",
+    "UPDATE": "changed",
+    "DELETE": "ended",
+    "REINFORCE": "heard again",
+    "REWORD": "reworded",
+}
 
 
 def sentence(event: Event) -> str:
@@ -31,6 +37,8 @@ def sentence(event: Event) -> str:
             return f"{former} → moved to {path}, its answer with it"
         case events.MemoryPromoted() as promoted:
             return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+        case events.CatchUpStarted(exchanges=exchanges, model=model):
+            return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
         case events.ImportStarted(source=source):
@@ -70,6 +78,8 @@ def sentence(event: Event) -> str:
             return f"{path} → a copy from another device had nothing new, so it is gone"
         case events.MarkersMerged(path=path):
             return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+        case events.NoteEdited(client=client) if client:
+            return f"{_paths(event)} → put there by {client}"
         case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
             is_new = event.kind == events.NoteEdited.kind and all(change.op == "create" for change in event.changes)
             return f"{_paths(event)} → {'put there' if is_new else _BY_HAND[event.kind]} by hand"

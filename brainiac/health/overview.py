@@ -25,6 +25,7 @@ from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
+from brainiac.storage.filed import Filed
 from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import possible_other_daemon, serving_message
 from brainiac.storage.record import undone_events
@@ -124,7 +125,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         else list(_unanswered(brain, inbox, daemon)),
         unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
-        notices=[*map(str, notices(brain)), *_taken_back(brain, inbox)],
+        notices=[*map(str, notices(brain)), *_taken_back(brain, inbox), *(() if may_show else _unread(brain))],
         faults=[each if may_show is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -169,6 +170,17 @@ def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
         answer = brain.answered.of(path)
         if answer and answer.exchange in undone:
             yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
+
+
+def _unread(brain: Brain) -> Iterator[str]:
+    """Yield how many exchanges were kept without a model, where one is set by now."""
+    llm = brain.settings.llm
+    if llm.models.get("consolidate", llm.model) == "offline":
+        return
+    filed = Filed(brain)
+    if waiting := set(filed.unread) - filed.withheld:
+        count = f"{len(waiting):,} exchange{' was' if len(waiting) == 1 else 's were'}"
+        yield f"{count} kept without a model; `brainiac promote --past` says what it costs to have one read them"
 
 
 def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:

@@ -36,6 +36,7 @@ from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
+from brainiac.storage.mentions import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
@@ -445,6 +446,7 @@ class _Planner:
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
+        page = _without_unnamed(page)
         if is_bare(page.memory) and (self._log.knows_page(memory.uuid) or list(find_events(memory.text))):
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
@@ -513,7 +515,8 @@ class _Planner:
                 text = text[:start] + text[end:]
         if removed:
             self.plan.texts += removed
-            self.plan.write(memory.path, text, f"{len(removed)} of its statements")
+            page = _without_unnamed(MemoryDocument(text, memory.path))
+            self.plan.write(memory.path, str(page), f"{len(removed)} of its statements")
 
     def _remove_page(self, memory: Memory) -> None:
         """Plan to remove a page; exchanges it was made from, if the target does not name them, stay in memory."""
@@ -570,6 +573,13 @@ def _without_exchanges(text: str, exchanges: Container[str]) -> str:
 def _statement(page: MemoryDocument, block: str) -> Statement | None:
     statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
     return next(statements, None)
+
+
+def _without_unnamed(page: MemoryDocument) -> MemoryDocument:
+    """Return a page without those of its `mentions` that its text does not name any more: they hold names too."""
+    if MENTIONS not in page.memory.meta:
+        return page
+    return page.set_meta(**{MENTIONS: still_named(page.memory)})
 
 
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:

@@ -25,8 +25,8 @@ from brainiac.events import (
 )
 from brainiac.history.digest import write_digest
 from brainiac.history.short_term import without_change
-from brainiac.storage.merge import three_way
-from brainiac.storage.record import consequences, events_changing, undone_events
+from brainiac.storage.merge import merge_lines, three_way
+from brainiac.storage.record import catch_up_of, consequences, events_changing, undone_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Undoing:
         obstacles: Files in the way; nothing is done while there are any.
         stays: A sentence about each thing that is not undone.
         later: Events that this one led to; they are not undone.
+        is_catch_up: Whether the event is a part of a catch-up, which may be long ago: what was written on its pages
+            since is no obstacle, and stays.
     """
 
     event: Event
@@ -58,6 +60,7 @@ class Undoing:
     obstacles: list[Obstacle] = field(default_factory=list)
     stays: list[str] = field(default_factory=list)
     later: list[Event] = field(default_factory=list)
+    is_catch_up: bool = False
 
 
 def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, Undoing]]:
@@ -151,7 +154,7 @@ def plan(brain: Brain, event: Event) -> Undoing:
 
 def _reversed(brain: Brain, event: Event) -> Undoing:
     """Return the plan for undoing an event, without what followed from it."""
-    undoing = Undoing(event)
+    undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None)
     for change in event.changes:
         _Reversal(brain, undoing, change).add()
     return undoing
@@ -206,10 +209,12 @@ class _Reversal:
             self._add_obstacle(f"came from {change.source}, where another file stands now", "move that one away")
 
     def _reverse_partly(self, now: bytes) -> None:
-        """Reverse a change in a file that was changed since: possible for short-term memory and index pages alone."""
+        """Reverse a change in a file that was changed since, where what came later can be told apart and stays."""
         kind, has_before = self._brain.tree.kind_of(self._path), self._change.before is not None
         if kind is PathKind.SHORT_TERM and has_before:
             self._reverse_short_term(now)
+        elif kind in (PathKind.MEMORY, PathKind.REVIEW) and self._undoing.is_catch_up:
+            self._reverse_beside(now)
         elif kind is PathKind.INDEX_PAGE:
             # the manifest follows the files by itself; other lines are reversed where a three-way merge can do it
             texts = self._texts() if has_before else None
@@ -220,6 +225,24 @@ class _Reversal:
                 self._undoing.changes.append(update(self._path, now, merged))
         else:
             self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
+
+    def _reverse_beside(self, now: bytes) -> None:
+        """Take the event's change out of a page, and leave what was written there since."""
+        before = b"" if self._change.before is None else self._text(self._change.before)
+        after = None if before is None else self._text(self._change.after)
+        if before is None or after is None:
+            return
+        merged = merge_lines(after, now, before, is_ours_first=False)
+        if merged and not merged[1]:
+            # somebody changed the very lines since: their wording stays
+            merged = merge_lines(after, now, before, is_ours_first=True)
+            self._undoing.stays.append(f"{self._path}: lines that were changed since stay as they are")
+        if merged is None:
+            self._add_obstacle("was changed since, and is too long to be compared", "mend it by hand")
+        elif not merged[0].strip():
+            self._undoing.changes.append(remove(self._path, now))
+        elif merged[0] != now:
+            self._undoing.changes.append(update(self._path, now, merged[0]))
 
     def _reverse_short_term(self, now: bytes) -> None:
         """Reverse a change of short-term memory item by item, and keep what was added since."""

@@ -18,6 +18,7 @@ MODULES = {
     ),
     "What is stored": (
         "brainiac.storage.answered", "brainiac.storage.filed", "brainiac.storage.files", "brainiac.storage.folders",
+        "brainiac.storage.mentions",
         "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.relinking",
         "brainiac.storage.review", "brainiac.storage.statements",
     ),
@@ -31,6 +32,7 @@ MODULES = {
     ),
     "The past, and the running daemon": (
         "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.forget",
+        "brainiac.history.rebuild",
         "brainiac.history.why", "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
     ),
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainiac.imports.records import Aside, Conversation, Dialogue, dated, joined, mapping, moment_of, sequence, text_of
+from brainiac.imports.records import Aside, Conversation, Dialogue, joined, mapping, moment_of, sequence, text_of
 
 _SPEAKERS = {"user": "User", "assistant": "AI"}
 
@@ -37,17 +37,15 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
         if (message := _message(nodes[key])) and (text := _text(message)):
             name_of = text_of(message.get("id")) or key
             dialogue.add(name_of, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
-    began = moment_of(record.get("create_time")) or moment_of(record.get("update_time")) or written
-    exchanges = dated(dialogue.result(), began)
-    problem = "" if exchanges else "holds no message with text"
-    return Conversation(name, title, exchanges, _branches(nodes, set(path)), problem)
+    began_at = moment_of(record.get("create_time"))
+    return dialogue.conversation(name, title, began_at, written, _branches(nodes, set(path)))
 
 
 def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
     """Return the keys of the messages from the first to a leaf; without a leaf, to the latest message."""
     if leaf not in nodes:
-        times = {key: moment_of(mapping(node.get("message")).get("create_time")) for key, node in nodes.items()}
-        leaf = max(times, key=times.__getitem__, default="")  # of equals the first: then nothing tells them apart
+        times = (moment_of(mapping(node.get("message")).get("create_time")) for node in nodes.values())
+        leaf = max(zip(times, range(len(nodes)), nodes, strict=True), default=("", 0, ""))[2]
     path: dict[str, None] = {}  # in order, and each once: a damaged export may lead round in a circle
     while leaf in nodes and leaf not in path:
         path[leaf] = None

@@ -10,7 +10,6 @@ from brainiac.imports.records import (
     Conversation,
     Dialogue,
     Note,
-    dated,
     joined,
     mapping,
     moment_of,
@@ -55,9 +54,7 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
             dialogue.add(key, at, _text(message), is_person=speaker == "User")
         elif text := _text(message):
             asides.append(Aside("branch", speaker, text, at))
-    exchanges = dated(dialogue.result(), moment_of(record.get("created_at")) or written)
-    problem = "" if exchanges else "holds no message with text"
-    return Conversation(name, title, exchanges, tuple(asides), problem)
+    return dialogue.conversation(name, title, moment_of(record.get("created_at")), written, asides)
 
 
 def _shown(messages: list[dict[str, Any]]) -> set[int]:

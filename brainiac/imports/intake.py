@@ -8,11 +8,12 @@ causes them all, by which one `undo` takes all of them back. No model sees anyth
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,7 @@ from typing import Literal
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, UserError
-from brainiac.events import Change, ExchangesImported, ImportStarted, create, new_id, update
+from brainiac.events import Change, ExchangesImported, ImportStarted, content_hash, create, new_id, update
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import new_index
 from brainiac.formats.markdown import (
@@ -32,18 +33,30 @@ from brainiac.formats.markdown import (
     render_exchange,
     splice,
 )
+from brainiac.formats.page import own_date
 from brainiac.imports.reading import opened_exports
-from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id
+from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id
 from brainiac.llm.redaction import redact
+from brainiac.search.documents import IMPORTED
 from brainiac.storage.folders import title_of_folder
 from brainiac.storage.record import undone_events
-from brainiac.tree import slugify
+from brainiac.tree import is_printable, slugify
 
-FOLDER = "imported"  # below `events/`
-SERVICES = {"chatgpt": "ChatGPT", "claude": "Claude"}
+SERVICES = {
+    "chatgpt": "ChatGPT",
+    "claude": "Claude",
+    "gemini": "Gemini",
+    "copilot": "Copilot",
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "notes": "Notes",
+    "mail": "Mail",
+    "documents": "Documents",
+}
 PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
 BATCH_CHARACTERS = 1_000_000  # so much goes into one commit
 BATCH_ITEMS = 200
+_MAX_NAME_BYTES = 200
 _ASIDES = "## Also in the export"
 _ABOUT_ASIDES = "Other versions of messages, and what attached files said."
 
@@ -97,6 +110,7 @@ def import_path(
     *,
     is_dry: bool = False,
     is_private: bool = False,
+    with_mail: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
     """Import all that a file, an archive or a folder holds.
@@ -106,6 +120,7 @@ def import_path(
         path: What a person named.
         is_dry: Say what would come in and write nothing.
         is_private: Mark every page private.
+        with_mail: Take mail, which others wrote.
         progress: Called with the bytes read so far and their total.
 
     Raises:
@@ -122,13 +137,26 @@ def import_path(
             done += size
             progress(min(done, total), total)
 
+        if not with_mail and any(export.service == "mail" for export in exports):
+            raise UserError(f"{path} holds mail, which is others' words more than yours; add --mail to import it")
         services = dict.fromkeys(export.service for export in exports)
         intakes = {name: Intake(brain, name, journaled, is_dry=is_dry, is_private=is_private) for name in services}
+        if "documents" in intakes and (folder := _folder_in_memory(brain, path)):
+            intakes["documents"].top = folder
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
             outcomes.extend(intakes[export.service].take(export.read(count)))
     report.event = journaled.event
     return report
+
+
+def _folder_in_memory(brain: Brain, path: Path) -> str:
+    """Return the folder of long-term memory that a document lies in already; "" for one from outside."""
+    real, top = path.resolve(), brain.tree.long_term.resolve()
+    folder = real if real.is_dir() else real.parent
+    if top not in folder.parents:
+        return ""
+    return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
 class _Journaled:
@@ -169,7 +197,7 @@ class Intake:
         self._brain, self._service, self._journaled = brain, service, journaled
         self._is_dry, self._is_private = is_dry, is_private
         tree = brain.tree
-        self.top = f"{tree.relative(tree.long_term)}/events/{FOLDER}/{service}"
+        self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
         self._undone = json.dumps(list(undone_events(brain)))
         self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
 
@@ -203,9 +231,9 @@ class Intake:
         title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
-        ids = {exchange_id(self._service, conversation.id, said.key): said for said in conversation.exchanges}
+        ids = {exchange_id(self._service, conversation.id, said): said for said in conversation.exchanges}
         pages = self._pages_of(batch, list(ids))
-        new = [self._event(name, exchange) for name, exchange in ids.items() if name not in pages]
+        new = [self._event(name, said, conversation.written) for name, said in ids.items() if name not in pages]
         path = next((pages[name] for name in reversed(ids) if name in pages), "")
         if not new and not _has_news(batch, path, conversation):
             return Outcome(title, conversation.id, known=len(ids), path=path)
@@ -213,10 +241,9 @@ class Intake:
         self._add_asides(batch, last, {*pages.values(), last}, conversation)
         return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
 
-    def _event(self, name: str, exchange: PastExchange) -> StmEvent:
+    def _event(self, name: str, said: PastExchange, written: str) -> StmEvent:
         """Return an exchange as it stands on a page, without its secrets."""
-        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
-        return StmEvent(name, exchange.at, user, ai)
+        return StmEvent(name, said.at or written, redact(self._brain, said.user), redact(self._brain, said.ai))
 
     def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
         """Return the page of each exchange that came in before, by id; also where the page is gone since."""
@@ -250,9 +277,13 @@ class Intake:
 
     def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
         """Put the texts of a conversation that are no exchanges below them, but those that its pages have already."""
-        standing = [page.text for other in paths if (page := batch.page(other))]
-        blocks = [block for aside in conversation.asides if (block := self._block(aside))]
-        blocks = [block for block in blocks if not any(block in text for text in standing)]
+        pages = [page.text for other in paths if (page := batch.page(other))]
+        events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
+        standing = {text.strip() for event in events.values() for text in (event.user, event.ai)}
+        asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
+        anew = self._answers_anew(conversation, events, {aside.text for aside in asides})
+        blocks = [_block(aside) for aside in (*asides, *anew) if aside.text and aside.text not in standing]
+        blocks = [block for block in blocks if not any(block in text for text in pages)]
         page = batch.page(path)
         if page is None:
             return
@@ -262,17 +293,89 @@ class Intake:
         text += "".join(f"\n{block}\n" for block in blocks)
         batch.change(path, page, text, conversation.latest_at)
 
-    def _block(self, aside: Aside) -> str:
-        """Return a text that is no exchange as a block quote, in which no line is read as structure."""
-        text = redact(self._brain, aside.text).strip()
-        heading = f"**{one_line(aside.name)}**" + (f" ({aside.at})" if aside.at else "")
-        return "> " + escape(f"{heading}\n{text}").replace("\n", "\n> ") if text else ""
+    def _answers_anew(
+        self, conversation: Conversation, events: Mapping[str, StmEvent], branches: Collection[str]
+    ) -> Iterator[Aside]:
+        """Yield the answers that came in place of those on the pages, which are on a branch that was left since.
+
+        An answer that a person changed on its page is on no branch.
+        """
+        for said in conversation.exchanges:
+            event = events.get(exchange_id(self._service, conversation.id, said))
+            if event and event.ai in branches and (text := redact(self._brain, said.ai)) != event.ai:
+                yield Aside("branch", "AI", text.strip())
 
     # --- notes ------------------------------------------------------------------------------------------
 
     def _take_note(self, batch: _Batch, note: Note) -> Outcome:
-        """Add a note to a batch, unless it came in before."""
-        return Outcome(note.title, note.key, reason=note.problem or "is not taken yet")
+        """Add a note to a batch, unless it came in before and is the same; one that was changed here stays.
+
+        Whether it came in is told by its path, which is the same in every import.
+        """
+        path = self._path_of(note)
+        if note.problem or not note.text.strip():
+            return Outcome(note.title, note.key, reason=note.problem or "is empty")
+        standing = batch.page(path)
+        former = self._written_before(path)
+        if path in batch.pages or (former and standing is None):
+            return Outcome(note.title, note.key, known=1, path=path)
+        try:
+            text = self._note_text(note, path, standing)
+        except FormatError as error:
+            return Outcome(note.title, note.key, reason=f"has front matter that cannot be read: {error.problem}")
+        if former == _hash(text):
+            return Outcome(note.title, note.key, known=1, path=path)
+        if standing is not None and former != _hash(standing.text):
+            return Outcome(note.title, note.key, reason=f"{path} was changed here since; it stays as it is", path=path)
+        batch.change(path, Page(standing.before if standing else None, ""), text)
+        if note.original:
+            batch.files[path.removesuffix(".md")] = note.original
+        return Outcome(note.title, note.key, taken=1, reason=note.remark, path=path)
+
+    def _written_before(self, path: str) -> str:
+        """Return the hash of the text that the last import wrote at a path; "" for none."""
+        rows = self._brain.projection.query(
+            "SELECT after FROM changes WHERE path = ? AND kind = ? AND after IS NOT NULL"
+            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
+            path,
+            ExchangesImported.kind,
+            self._undone,
+        )
+        return rows[0][0] if rows else ""
+
+    def _path_of(self, note: Note) -> str:
+        """Return where a note lies: among the others of its folder, or by the month of its date and its title."""
+        if note.path:
+            return f"{self.top}/{_safe(note.path)}"
+        digest = hashlib.sha256(note.key.encode("utf-8", "replace")).hexdigest()[:8]
+        folder = self._folder(note.at) if note.at else f"{self.top}/undated"
+        return f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
+
+    def _note_text(self, note: Note, path: str, standing: Page | None) -> str:
+        """Return the page of a note: a person's with the keys that it lacks, another's words as a block quote.
+
+        Raises:
+            FormatError: Its front matter, or that of the page that stands there, is broken.
+        """
+        text, at = redact(self._brain, note.text), note.at
+        if not at:  # a later import must not give it another date
+            at = str(split(standing.text, path)[0].get("created_at") or "") if standing else note.written
+        uuid = note_id(self._service, note.key)
+        if not note.path:
+            title = one_line(redact(self._brain, note.title))
+            return self._front_matter(uuid, at, at) + f"\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"
+        meta, offset = split(text, path)
+        if not offset:
+            return self._front_matter(uuid, at, at) + f"\n{text}"
+        keys: dict[str, object] = {
+            "uuid": uuid,
+            "created_at": own_date(meta, path, is_creation=True) or at,
+            "updated_at": at,
+        }
+        keys |= {"tags": [], "emotion": "neutral", "reinforcement_count": 0}
+        missing = {key: value for key, value in keys.items() if meta.get(key) is None}
+        private = {"private": True} if self._is_private else {}
+        return edit_meta(text, **missing, origin="import", by=self._service, **private)
 
     # --- pages ------------------------------------------------------------------------------------------
 
@@ -281,24 +384,21 @@ class Intake:
         return f"{self.top}/{self._brain.day_of(at)[:7].replace('-', '/')}"
 
     def _head(self, title: str, conversation: Conversation) -> str:
-        """Return the beginning of a conversation's page, which says whose words it holds.
+        """Return the beginning of a conversation's page."""
+        name = json.dumps(one_line(conversation.id), ensure_ascii=False)
+        front = self._front_matter(new_id(), conversation.began_at, conversation.latest_at, f"conversation: {name}\n")
+        return f"{front}\n# {title} ({SERVICES[self._service]})\n"
+
+    def _front_matter(self, uuid: str, created_at: str, updated_at: str, more: str = "") -> str:
+        """Return the front matter of a page, which says whose words it holds.
 
         Written without a YAML library, which takes milliseconds for a page.
         """
-        meta = {
-            "uuid": new_id(),
-            "created_at": conversation.began_at,
-            "updated_at": conversation.latest_at,
-            "tags": "[]",
-            "emotion": "neutral",
-            "reinforcement_count": 0,
-            "origin": "import",
-            "by": self._service,
-            "conversation": json.dumps(one_line(conversation.id), ensure_ascii=False),
-        }
-        meta |= {"private": "true"} if self._is_private else {}
-        lines = "".join(f"{key}: {value}\n" for key, value in meta.items())
-        return f"---\n{lines}---\n\n# {title} ({SERVICES[self._service]})\n"
+        more += "private: true\n" if self._is_private else ""
+        return (
+            f"---\nuuid: {uuid}\ncreated_at: {created_at}\nupdated_at: {updated_at}\ntags: []\nemotion: neutral\n"
+            f"reinforcement_count: 0\norigin: import\nby: {self._service}\n{more}---\n"
+        )
 
 
 @dataclass(slots=True)
@@ -326,12 +426,14 @@ class _Batch:
     Attributes:
         pages: By path.
         page_of: Page by exchange that is added.
+        files: Files that are no pages, by path.
     """
 
     def __init__(self, brain: Brain, top: str) -> None:
         self._brain, self._top = brain, top
         self.pages: dict[str, Page] = {}
         self.page_of: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
     def page(self, path: str) -> Page | None:
@@ -344,9 +446,9 @@ class _Batch:
         except FormatError:
             return None
 
-    def change(self, path: str, page: Page, text: str, latest_at: str) -> None:
-        """Have the commit leave a page with a text."""
-        if page.before is not None and text != page.text:
+    def change(self, path: str, page: Page, text: str, latest_at: str = "") -> None:
+        """Have the commit leave a page with a text; where it stands already, with the moment of its latest text."""
+        if page.before is not None and text != page.text and latest_at:
             text = edit_meta(text, updated_at=latest_at)
         page.text = text
         self.pages[path] = page
@@ -376,6 +478,12 @@ class _Batch:
                 changes.append(create(path, page.text))
             elif page.text != page.before:
                 changes.append(update(path, page.before, page.text))
+        for path, content in self.files.items():
+            standing = self._brain.read(path)
+            if standing is None:
+                changes.append(create(path, content))
+            elif standing != content:
+                changes.append(update(path, standing, content))
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
@@ -386,6 +494,20 @@ class _Batch:
             if self._brain.read(index := f"{folder}/_index.md") is None:
                 title = SERVICES.get(posixpath.basename(folder)) or title_of_folder(folder)
                 yield create(index, new_index(title, uuid=new_id(), now=now, summary=_about(folder, self._top)))
+
+
+def _hash(text: str) -> str:
+    """Return the content hash of a page with a text, as the journal has it."""
+    return content_hash(text.encode("utf-8", "surrogateescape"))
+
+
+def _safe(path: str) -> str:
+    """Return a path of an export as one for the brain: what is no plain name in it, such as `..`, is left out."""
+    parts = [part for part in posixpath.splitext(path.replace("\\", "/"))[0].split("/") if part.strip(". ")]
+    if not all(is_printable(part) and len(part.encode()) < _MAX_NAME_BYTES for part in parts) or not parts:
+        parts = [slugify(part) for part in parts] or ["note"]
+    name = "index-page" if parts[-1] == "_index" else parts[-1]  # that name is for what a folder is about
+    return "/".join([*parts[:-1], f"{name}.md"])
 
 
 def _folders_above(path: str, top: str) -> Iterator[str]:
@@ -420,20 +542,31 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 def _size_of(item: Item) -> int:
     """Return about how many characters an item brings."""
     if isinstance(item, Note):
-        return len(item.text)
+        return len(item.text) + len(item.original)
     said = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
     return said + sum(len(aside.text) for aside in item.asides)
 
 
 def _has_news(batch: _Batch, path: str, conversation: Conversation) -> bool:
-    """Return whether a conversation has texts beside its exchanges that are later than what its page has."""
+    """Return whether a conversation has texts that are later than what its page has."""
     page = batch.page(path)
-    if page is None or not conversation.asides:
+    if page is None:
         return False
     try:
         return str(split(page.text, path)[0].get("updated_at") or "") < conversation.latest_at
     except FormatError:
         return False  # a person broke its front matter: it is left alone
+
+
+def _block(aside: Aside) -> str:
+    """Return a text that is no exchange as a block quote, in which no line is read as structure."""
+    heading = f"**{one_line(aside.name)}**" + (f" ({aside.at})" if aside.at else "")
+    return _quoted(f"{heading}\n{aside.text}")
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a block quote."""
+    return "> " + escape(text.replace("\r\n", "\n").strip()).replace("\n", "\n> ")
 
 
 def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:

@@ -13,23 +13,25 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude
+from brainiac.imports import chatgpt, claude, copilot, gemini, notes, pdf, transcripts
 from brainiac.imports.records import Conversation, Item, text_of
-from brainiac.tree import is_temporary
+from brainiac.tree import is_temporary, slugify
 
 HEAD_BYTES = 65_536  # of a file, by which its format is known
 LOOKED_AT = 20  # records of an array, one of which must be of a known format
 MAX_RATIO = 300  # of a packed file; real exports shrink to a tenth
 MAX_ENTRIES = 500_000
 MAX_OBJECT_BYTES = 100_000_000  # of a JSON file that is no list and has to be read as a whole
+_NOTES = (".md", ".markdown")
 _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
 
@@ -93,14 +95,29 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
     """
     with tempfile.TemporaryDirectory(prefix="brainiac-import-") as scratch:
         exports: list[Export] = []
-        others: list[str] = []
+        others: list[_File] = []
         for file in _files(path, zone, Path(scratch)):
             reader = _reader_of(file)
             if reader is None:
-                others.append(file.name)
+                others.append(file)
             else:
                 exports.append(Export(file.name, reader[0], file.size, _read_with(reader[1], file)))
-        yield exports, others
+        # beside conversations Markdown is what a program explains itself with, and no note of the person's
+        is_export = any(export.service != "documents" for export in exports)
+        texts = [] if is_export else [file for file in others if file.name.lower().endswith(_NOTES)]
+        if texts:
+            size = sum(file.size for file in texts)
+            exports += [Export(path.name, "notes", size, partial(_read_notes, texts, slugify(path.stem)))]
+        yield exports, [file.name for file in others if file not in texts]
+
+
+def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -> Iterator[Item]:
+    """Yield the notes of a folder; each keeps its place in it."""
+    for file in files:
+        with file.open() as opened:
+            note = notes.note(opened, file.inner_path, file.context.written)
+        count(file.size)
+        yield note if note.problem else replace(note, path=f"{folder}/{note.path}")
 
 
 def _read_with(reader: _Reader, file: _File) -> Callable[[Callable[[int], None]], Iterator[Item]]:
@@ -203,11 +220,36 @@ def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], Bi
 def _reader_of(file: _File) -> tuple[str, _Reader] | None:
     """Return the service that a file comes from and what reads it; None where its format is not known."""
     with file.open() as opened:
-        head = opened.read(HEAD_BYTES)
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start[:1] in (b"[", b"{"):
-        return _json_reader_of(file)
+        raw = opened.read(HEAD_BYTES)
+    head = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    match head.lstrip()[:1]:
+        case "[" | "{":
+            return _transcript_reader_of(file) or _json_reader_of(file)
+        case "<" if gemini.recognizes_page(head):
+            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.context.zone)
+    if copilot.recognizes(head):
+        return "copilot", lambda opened, file: copilot.conversations(opened, file.context.zone, file.context.written)
+    if raw.startswith(b"%PDF-"):
+        return "documents", _read_document
+    if notes.is_mailbox(raw):
+        return "mail", lambda opened, file: notes.mails(opened)
     return None
+
+
+def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
+    yield pdf.note(opened, file.inner_path, file.context.written)
+
+
+def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
+    """Return service and reader of a file of lines, each a JSON object, by its first lines."""
+    with file.open() as opened:
+        names = (transcripts.service_of(record) for record in islice(transcripts.lines(opened), LOOKED_AT))
+        service = next(filter(None, names), "")
+    return (service, partial(_read_transcript, service)) if service else None
+
+
+def _read_transcript(service: str, opened: BinaryIO, file: _File) -> Iterator[Item]:
+    yield transcripts.conversation(service, transcripts.lines(opened), file.inner_path, file.context.written)
 
 
 def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
@@ -218,7 +260,24 @@ def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
                 for service, recognizes, read in _JSON_FORMATS:
                     if recognizes(record):
                         return service, _json_reader(read)
+                if gemini.recognizes(record):
+                    return "gemini", _read_gemini
     return None
+
+
+def _read_gemini(opened: BinaryIO, file: _File) -> Iterator[Item]:
+    """Yield the conversations of Gemini's records, and where its file is broken."""
+    problems: list[Item] = []
+
+    def whole() -> Iterator[Any]:
+        for record in _records(opened, file):
+            if isinstance(record, _Broken):
+                problems.append(Conversation("", file.name, problem=record.problem))
+            else:
+                yield record
+
+    yield from gemini.conversations(whole(), file.context.zone)
+    yield from problems
 
 
 def _json_reader(read: Callable[[dict[str, Any], str], Iterator[Item]]) -> _Reader:

@@ -352,7 +352,12 @@ class Gate:
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
-        return [said for said in exchanges if self.events([said.event])]
+        shown = []
+        for said in exchanges:
+            if self.events([said.event]):
+                before = self.turns([said.before]) if said.before else []
+                shown.append(replace(said, before=before[0] if before else None))
+        return shown
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that stand in the part of their page that may be shown."""

@@ -11,6 +11,7 @@ from brainiac.formats.markdown import PRIVATE
 from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
+from brainiac.llm.catalog import FREE, Price, endpoint_of
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Stability, WorkingMemory
 from brainiac.llm.context.long_term import focus_blocks
@@ -18,7 +19,7 @@ from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request, is_through_door
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.offline import OfflineEngine
-from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, QueriesRequest, Request, Result
+from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
 
 
 class Gateway:
@@ -31,11 +32,13 @@ class Gateway:
 
     Attributes:
         ledger: The account of what calls cost, one for all engines.
+        instead: Models that serve purposes in this process, by purpose, in place of those of the settings.
     """
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self.ledger = Ledger(library)
+        self.instead: dict[Purpose, str] = {}
         # Engines live as long as the brain is open: they remember how to begin a request like the one before it.
         self._mutex = threading.Lock()
         self._engines: dict[str, Engine] = {}
@@ -86,8 +89,20 @@ class Gateway:
         """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default."""
         settings = self._library.settings.llm
         model = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
-        engine = self._engine(model or settings.models.get(request.purpose.value) or settings.model)
+        named = self.instead.get(request.purpose) or settings.models.get(request.purpose.value)
+        engine = self._engine(model or named or settings.model)
         return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
+
+    def price_of(self, request: Request) -> Price:
+        """Return the price of the engine for a request; the keyless engine and those of plugins cost nothing here.
+
+        Raises:
+            ModelError: No price is known, or there is no key.
+        """
+        engine = self.engine_for(request)
+        if not isinstance(engine, LiteLLMEngine):
+            return FREE
+        return self.ledger.price_of(endpoint_of(engine.name, self._library.machine))
 
     def rests_on_private(self, request: AnswerRequest, answer: Answer) -> bool:
         """Return whether an answer made on this machine may repeat something private, and so is private too (F-RSP-4).

@@ -353,11 +353,13 @@ class PageName:
         path: Its path, relative, posix.
         names: Its title and aliases, as written.
         about: A line on its subject.
+        is_near: Whether it may be what was said is about; the others are only listed.
     """
 
     path: str
     names: tuple[str, ...]
     about: str = ""
+    is_near: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,11 +389,13 @@ class Said:
         id: A short id, valid in one request.
         event: The exchange.
         thread: The name of its conversation; "" for none.
+        before: What was said before it in its conversation, where that is no part of the request; None for nothing.
     """
 
     id: str
     event: StmEvent
     thread: str = ""
+    before: Exchange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ class Toolbox:
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)
             self._note_read(hit.path)
-        return "\n\n".join(page_text(self._library, page, count) for page in pages.values()) or "Nothing found."
+        texts = [page_text(self._library, page, count, has_ids=True) for page in pages.values()]
+        return "\n\n".join(texts) or "Nothing found."
 
     def _read(self, parameters: ReadMemory) -> str:
         """Return a page, shortened to `RESULT_TOKENS`."""

@@ -153,6 +153,13 @@ class Bus:
         self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
 
     @property
+    def unsettled(self) -> list[str]:
+        """The relative paths of which a change was heard that is not passed on yet; any thread may ask."""
+        with self._changed:
+            hints = list(self._hints)
+        return [*map(self._brain.tree.relative, hints), *self.settler.waiting_paths]
+
+    @property
     def is_busy(self) -> bool:
         """Whether an exchange is being answered or reflected."""
         return bool(self.foreground.pending or self.near.pending)

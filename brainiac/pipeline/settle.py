@@ -153,6 +153,11 @@ class Settler:
         return path in self._waiting
 
     @property
+    def waiting_paths(self) -> list[str]:
+        """The files that changed and are not finished yet; any thread may ask."""
+        return list(self._waiting)
+
+    @property
     def waiting(self) -> int:
         """How many files changed and are not finished yet."""
         return len(self._waiting)

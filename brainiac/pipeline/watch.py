@@ -73,6 +73,9 @@ class Watcher(FileSystemEventHandler):
         settings: Returns the present settings.
         on_path: Called with each absolute path to look at; a folder means all files below it.
         on_loss: Called when events were lost and the whole tree must be scanned.
+
+    Attributes:
+        is_polling: Whether changes are noticed by looking now and then.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class Watcher(FileSystemEventHandler):
         self._tree, self._settings, self._on_path, self._on_loss = tree, settings, on_path, on_loss
         self._more = more
         self._observer: BaseObserver | None = None
-        self._is_polling = False
+        self.is_polling = False
         self._reason = ""
         self._overflows = 0
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}  # folder: its watch and inode
@@ -111,7 +114,7 @@ class Watcher(FileSystemEventHandler):
             if self._observer is None:
                 return
             wanted = self._settings().polling
-            if wanted != self._is_polling and not self._reason:
+            if wanted != self.is_polling and not self._reason:
                 self._close()
                 self._open(is_polling=wanted)
                 return
@@ -129,7 +132,7 @@ class Watcher(FileSystemEventHandler):
             if self._observer is None:
                 return WatchHealth("stopped")
             missing = tuple(self._tree.relative(folder) for folder, _ in self._folders() if folder not in self._watches)
-            return WatchHealth("polling" if self._is_polling else "events", self._reason, missing, self._overflows)
+            return WatchHealth("polling" if self.is_polling else "events", self._reason, missing, self._overflows)
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Pass on the paths of a watchdog event; called in watchdog's thread."""
@@ -149,7 +152,7 @@ class Watcher(FileSystemEventHandler):
 
     def _open(self, *, is_polling: bool) -> None:
         """Start an observer; poll where the system has no watches left."""
-        self._is_polling, self._reason = is_polling, ""
+        self.is_polling, self._reason = is_polling, ""
         if is_polling:
             self._observer = PollingObserver(timeout=self._settings().polling_seconds)
             self._observer.start()

@@ -68,6 +68,7 @@ class Hit:
         anchor: Block id of a statement (without `^`), id of an exchange, or "".
         at: ISO 8601 moment it was said or last changed; "" if unknown.
         speaker: `user` or `ai` for an exchange's turn, else "".
+        name: By which a transcript names who speaks; "" where none does. It is no part of `text`.
         position: Its place among the units of its page.
         found_by: What led to it: its words, their meaning alone, the talk around it, the day, its page's title; or no
             words were asked for.
@@ -86,12 +87,18 @@ class Hit:
     anchor: str = ""
     at: str = ""
     speaker: str = ""
+    name: str = ""
     position: int = 0
     found_by: FoundBy = "words"
     is_near: bool = False
     is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
     former: tuple[Former, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """Its text, in a transcript behind the name of who speaks."""
+        return f"{self.name}: {self.text}" if self.name else self.text
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -171,6 +178,7 @@ class Page:
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
+IMPORTED = "/events/imported/"  # below long-term memory: what was said elsewhere, and to somebody else
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
 
 _HISTORY_OR_MANIFEST = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)

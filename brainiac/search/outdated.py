@@ -62,7 +62,8 @@ def _former(
         current: Hashes of the statements that still hold.
         pages: Where statements that hold instead are looked up.
     """
-    seen: set[str] = set()
+    # what the keyless engine kept is not outdated because a model has put it into other words since
+    seen = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced} | {""}
     said = _folded(hit.text)
     for exchange, row in rows:
         if exchange != hit.anchor or row.hash in current or row.hash in seen:

@@ -22,6 +22,7 @@ from brainiac.errors import UserError
 from brainiac.server.address import (
     TOKEN_VARIABLE,
     Address,
+    own_token,
     read_address,
     remove_address,
     token_of,
@@ -35,6 +36,7 @@ from brainiac.server.guard import (
     Receive,
     Scope,
     Send,
+    TooLargeError,
     error_body,
     guarded,
     is_loopback,
@@ -45,6 +47,7 @@ STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
+IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
 def is_installed() -> bool:
@@ -96,7 +99,8 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
-    guard = Guard(token_of(state), frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
+    tokens = {token_of(state), own_token(state)}  # a client of ours may lack what the daemon has in its environment
+    guard = Guard(tokens, frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
     _run(guarded(_application(brain, guard, url, stopping.is_set), guard), sockets, resources)
     resources.callback(stopping.set)
@@ -157,7 +161,8 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
         return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
 
     async def broken(request: Request, error: Exception) -> Response:
-        brain.log.error("request_failed", path=request.url.path, exc_info=error)
+        if not isinstance(error, TooLargeError):
+            brain.log.error("request_failed", path=request.url.path, exc_info=error)
         return failure(error)
 
     async def missing(request: Request, error: Exception) -> Response:
@@ -207,6 +212,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         server_header=False,
         proxy_headers=False,  # who calls is what the connection says, not what a header claims
         timeout_graceful_shutdown=1,
+        timeout_keep_alive=IDLE_SECONDS,
         limit_concurrency=MAX_CONNECTIONS,
         lifespan="on",
         ws="none",

@@ -33,6 +33,7 @@ from brainiac.events import (
     kinds_of,
 )
 from brainiac.formats.markers import CONFLICT
+from brainiac.formats.prompt import client_of
 from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
@@ -227,7 +228,9 @@ class ExternalEdits:
                 change = RecordedChange("move", path, digest, digest, state.path)
                 self._transactions.record(NoteMoved(), [change], texts)
                 return self._change("moved", path, state.path)
-        self._transactions.record(NoteEdited(), [RecordedChange("create", path, None, digest)], texts)
+        is_prompt = self._tree.kind_of(path) in (PathKind.PROMPT, PathKind.CAPTURE)
+        client = client_of(texts[digest]) if is_prompt else ""
+        self._transactions.record(NoteEdited(client=client), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # the old path may have settled first: then a deletion was recorded, and only the returned change is a move
         for entry in reversed(self._vanished):
@@ -272,11 +275,14 @@ class ExternalEdits:
 
     # the whole tree
 
-    def adopt(self) -> list[FileChange]:
+    def adopt(self, *, is_anew: bool = False) -> list[FileChange]:
         """Compare the whole tree with its last seen state and record all changes in one event.
 
         The first time every file is new. Stale saves are merged as while running. Files that are being saved at this
         moment are named in `open_paths`, and nothing of them is recorded.
+
+        Args:
+            is_anew: Whether to take the tree as if it were seen for the first time, whatever the journal says of it.
 
         Returns:
             The changes since the tree was last seen; a move is recognized by equal content.
@@ -284,8 +290,10 @@ class ExternalEdits:
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
             self._states.check()
-            states = self._states.all()
-            is_first = not states and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            states = {} if is_anew else self._states.all()
+            is_first = not states and (
+                is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            )
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
             changes, reported = self._differences(states, scan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -30,6 +31,7 @@ _AT_FDCWD = -100
 _RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2  # linux/fs.h
 _RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_COPIED_BYTES = 1 << 20
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 # Files of the state folder that cannot be read are set aside under this ending, so that the brain goes on and nothing
 # is destroyed. What is derived is made anew without a word; what is not is named by `status` and `doctor` until a
@@ -62,6 +64,37 @@ class Disk:
             _write_all(handle, content)
         finally:
             os.close(handle)
+
+    def copy(self, source: Path, target: Path) -> str:
+        """Copy a regular file with its mode and time to a new file; return its content hash.
+
+        Raises:
+            FileExistsError: Something stands at the target.
+            OSError: The source is a link, or cannot be read.
+        """
+        reading = os.open(source, _READ | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(reading, "rb") as file:
+            info, digest = os.fstat(reading), hashlib.sha256()
+            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                while block := file.read(_COPIED_BYTES):
+                    digest.update(block)
+                    _write_all(handle, block)
+            finally:
+                os.close(handle)
+        os.chmod(target, info.st_mode & 0o777)
+        os.utime(target, ns=(info.st_mtime_ns, info.st_mtime_ns))
+        return digest.hexdigest()
+
+    def link(self, source: Path, target: Path) -> bool:
+        """Make a second name for a file; return False where the filesystem cannot."""
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOSPC):
+                raise
+            return False
+        return True
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut a file to a size in bytes."""

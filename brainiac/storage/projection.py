@@ -19,15 +19,19 @@ from typing import Any, TypeVar
 
 from brainiac.events import (
     CandidatesRefused,
+    CatchUpEnded,
+    CatchUpStarted,
     Event,
     EventsAnalyzed,
     EventUndone,
     ExchangeEvent,
+    ExchangeForgotten,
     ExchangeMadePrivate,
     ExchangeReflected,
     ExchangesFiled,
     ExchangesImported,
     ForgetProposal,
+    MemoryForgotten,
     MemoryOrganized,
     MemoryPromoted,
     ModelCalled,
@@ -52,7 +56,7 @@ from brainiac.tree import Tree
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 2  # of the schema, and of what is taken from events: another one has the file made anew
+_VERSION = 3  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
@@ -74,9 +78,10 @@ CREATE TABLE IF NOT EXISTS outcomes(
 CREATE INDEX IF NOT EXISTS outcomes_superseding ON outcomes(supersedes) WHERE supersedes != '';
 CREATE INDEX IF NOT EXISTS outcomes_bare ON outcomes(exchange) WHERE is_extracted = 0;
 CREATE TABLE IF NOT EXISTS withdrawals(exchange TEXT, event TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
--- Exchanges that left short-term memory: put on a page, filed to wait there, or consolidated.
+-- Exchanges that left short-term memory: put on a page, filed to wait there, or consolidated; and `is_gone` where none
+-- of their words is left to be consolidated: they were forgotten, or a person took them out of their page.
 CREATE TABLE IF NOT EXISTS filings(
-    exchange TEXT, event TEXT, at TEXT, page TEXT, is_filed INTEGER, is_consolidated INTEGER,
+    exchange TEXT, event TEXT, at TEXT, page TEXT, is_filed INTEGER, is_consolidated INTEGER, is_gone INTEGER,
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
@@ -122,6 +127,8 @@ CREATE TABLE IF NOT EXISTS analyses(
     exchange TEXT, event TEXT, seq INTEGER, device TEXT, run TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS analysis_events ON analyses(event);
 CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT ROWID;
+-- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
+CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
 
 Row = tuple[Any, ...]
@@ -331,6 +338,7 @@ class Projection:
 TABLES = (
     "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
     "changes", "calls", "uses", "runs", "statements", "candidates", "writings", "led", "analyses", "promotions",
+    "catch_ups",
 )  # fmt: skip
 
 
@@ -351,12 +359,21 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             pages = {exchange: page for page, exchanges in filing.episodes.items() for exchange in exchanges}
             for exchange in {*filing.exchanges, *pages}:
                 is_listed = exchange in filing.exchanges
+                is_gone = isinstance(filing, MemoryPromoted) and exchange in filing.gone
                 row = (exchange, event.id, event.at, pages.get(exchange), is_listed and is_filed)
-                yield "filings", (*row, is_listed and not is_filed)
+                yield "filings", (*row, is_listed and not is_filed, is_gone)
+        case ExchangeForgotten(exchanges=exchanges) | MemoryForgotten(exchanges=exchanges):
+            yield from (("filings", (name, event.id, event.at, None, False, False, True)) for name in exchanges)
+        case CatchUpStarted():
+            yield "catch_ups", (event.id, device, event.id, None)
+        case CatchUpEnded(withheld=withheld):
+            yield "catch_ups", (event.id, device, event.cause, json.dumps(withheld))
         case ExchangesImported(episodes=episodes):
             pages = {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
             # no model has read them, and they do not wait for one: as if they were consolidated without
-            yield from (("filings", (name, event.id, event.at, page, False, True)) for name, page in pages.items())
+            yield from (
+                ("filings", (name, event.id, event.at, page, False, True, False)) for name, page in pages.items()
+            )
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):

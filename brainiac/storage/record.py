@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from brainiac.errors import UserError
 from brainiac.events import (
+    CatchUpStarted,
     ErrorCleared,
     Event,
     EventUndone,
     ExchangesImported,
     ImportStarted,
+    MemoryPromoted,
     OutcomeEvent,
     PluginEvent,
     PromptRefused,
@@ -48,8 +50,8 @@ def find_event(store: Store, named: str) -> Event:
 def last_caused(store: Store) -> list[Event]:
     """Return the commits of the last thing that a person caused on this device, newest first.
 
-    An exchange comes with all that followed from it, an import with all its commits; anything else, such as a
-    promotion, is one commit.
+    An exchange comes with all that followed from it, an import and a catch-up with all their commits; anything else,
+    such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be taken back.
@@ -57,6 +59,8 @@ def last_caused(store: Store) -> list[Event]:
     last = last_undoable(store)
     if isinstance(last.what, ExchangesImported):
         return commits_of(store, store.journal.find(last.cause or "") or last)
+    if catch_up := catch_up_of(store, last):
+        return commits_of(store, catch_up)
     if not isinstance(last.what, OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
@@ -66,19 +70,26 @@ def last_caused(store: Store) -> list[Event]:
 
 
 def commits_of(store: Store, event: Event) -> list[Event]:
-    """Return the commits that are undone to take an event back, newest first: of an import all that it brought.
+    """Return the commits that are undone to take an event back, newest first: of an import or a catch-up all of them.
 
     Raises:
-        UserError: It is an import of which nothing is left to take back.
+        UserError: It is one of which nothing is left to take back.
     """
-    if not isinstance(event.what, ImportStarted):
+    if not isinstance(event.what, ImportStarted | CatchUpStarted):
         return [event]
     undone = undone_events(store)
-    brought = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported))
-    standing = [step for step in brought if step.id not in undone]
+    steps = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported | MemoryPromoted))
+    standing = [step for step in steps if step.id not in undone and _changes_files(step)]
     if not standing:
-        raise UserError(f"{event.id} ({event.kind}) brought nothing that is not taken back already")
+        raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
     return standing[::-1]
+
+
+def catch_up_of(store: Store, event: Event) -> Event | None:
+    """Return the catch-up that a promotion is a part of; None where it is of none."""
+    started = store.journal.find(event.cause or "") if isinstance(event.what, MemoryPromoted) else None
+    catch_up = store.journal.find(started.cause) if started and started.cause else None
+    return catch_up if catch_up and isinstance(catch_up.what, CatchUpStarted) else None
 
 
 def _changes_files(event: Event) -> bool:

@@ -163,6 +163,20 @@ class StatementLog:
         """Return the operations on a page's statements that were not undone, oldest first."""
         return [change for change in self.history_of(page) if change.event.id not in self._undone]
 
+    def made_by(self, model: str) -> dict[tuple[str, str], list[str]]:
+        """Return the statements that no other model and no person had a part in, by page and block id.
+
+        Each comes with the exchanges it rests on, oldest first; a whole page has block id "".
+        """
+        places: dict[tuple[str, str], list[str]] = {}
+        others: set[tuple[str, str]] = set()
+        for page, block, data in self._counting("statements", "page, block, data", "is_owning AND step = 0"):
+            record = StatementRecord.from_json(json.loads(data))
+            places.setdefault((page, block), []).extend(record.sources)
+            if record.model != model:
+                others.add((page, block))
+        return {place: sources for place, sources in places.items() if place not in others}
+
     def knows_page(self, page: str) -> bool:
         """Return whether any operation on a page's statements was recorded."""
         return bool(self._store.projection.query("SELECT 1 FROM statements WHERE page = ? LIMIT 1", page))
@@ -279,7 +293,9 @@ class StatementLog:
         by_hand: dict[tuple[str, str], str] = {}
         rows = self._by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
-            if self._store.tree.kind_of(path) is PathKind.MEMORY:
+            is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
+            # of a version that was purged nobody knows what it had: else all of the other would count as edited
+            if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
                 for key in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])

@@ -260,7 +260,11 @@ class Transactions:
         """
         if content is None:
             return False
-        return is_off_record(content) or self._answers_unrecorded(path, content) or self._holds_secret(path, content)
+        return self.is_off_record(path, content) or self._holds_secret(path, content)
+
+    def is_off_record(self, path: str, content: bytes) -> bool:
+        """Return whether a file at a (relative) path asks to be kept nowhere, or answers a prompt that asks so."""
+        return is_off_record(content) or self._answers_unrecorded(path, content)
 
     def _answers_unrecorded(self, path: str, content: bytes) -> bool:
         """Return whether this is the answer to a prompt that is off the record, or was while it still stood."""

@@ -29,7 +29,7 @@ from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
-from brainiac.llm.context.long_term import missing_focus
+from brainiac.llm.context.long_term import MEMORY_HITS, missing_focus
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
@@ -41,7 +41,6 @@ from brainiac.storage.statements import text_hash
 from . import prompt_commands as commands
 
 NAME = "core_loop"
-HITS_PER_QUERY = 8
 
 
 @hookimpl
@@ -217,14 +216,13 @@ def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_loca
         is_private: Whether no query may leave this machine.
         is_local: Whether the model's queries may not leave it, because a local model wrote them.
     """
-    limit = max(HITS_PER_QUERY, brain.settings.context.max_memories)
     results: list[list[Hit]] = []
     for number, query in enumerate(queries):
         is_query_private = is_private or (is_local and number > 0)
-        hits = brain.recall.search(query, limit=limit, now=brain.now(), is_private=is_query_private)
-        from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=limit)
+        hits = brain.recall.search(query, limit=MEMORY_HITS, now=brain.now(), is_private=is_query_private)
+        from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
         results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
-    hits = merged(results)[: 2 * limit]
+    hits = merged(results)[: 2 * MEMORY_HITS]
     for reordered in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
         hits = list(reordered)
     return hits

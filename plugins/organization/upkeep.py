@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
@@ -17,6 +17,7 @@ from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy
+from brainiac.storage.mentions import MENTIONS, Mentions
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
@@ -42,6 +43,7 @@ class Upkeep:
         self._brain = brain
         self._is_first = True
         self._new_paths: set[str] = set()  # pages that a person made or changed
+        self._named: set[str] = set()  # pages that others may name by now, or no longer
         self._folders: set[str] = set()  # folders whose index pages have to be derived anew
         self._are_links_due = False
         self._failed_at: datetime | None = None
@@ -51,9 +53,16 @@ class Upkeep:
 
     # --- changes that the hooks report ------------------------------------------------------------------
 
-    def note_page(self, path: str) -> None:
-        """Note that a page was made, changed, moved or removed: the index page of its folder is out of date."""
+    def note_page(self, path: str, *, is_known: bool = True) -> None:
+        """Note that a page was made, changed, moved or removed: the index page of its folder is out of date.
+
+        Args:
+            path: Where it stands, or stood.
+            is_known: Whether it stood there before and still does; otherwise other pages begin or cease to name it.
+        """
         self._folders.add(posixpath.dirname(path))
+        if not is_known:
+            self._named.add(path)
 
     def note_change(self, change: FileChange) -> None:
         """Note a file that a person changed; a move has its links repaired at once, a tick is carried out at once."""
@@ -96,12 +105,13 @@ class Upkeep:
         brain = self._brain
         settle_reviews(brain)
         tidy_review(brain)
-        if not (self._is_first or self._new_paths or self._are_links_due or self._folders):
+        if not (self._is_first or self._new_paths or self._are_links_due or self._folders or self._named):
             return
         # The state is emptied first: what other threads add from here on is for the next call.
         is_all, self._is_first = self._is_first, False
         new_paths, self._new_paths = self._new_paths, set()
         folders, self._folders = self._folders, set()
+        named, self._named = self._named, set()
         are_links_due, self._are_links_due = is_all or self._are_links_due, False
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
         new_paths = set(pages.memories) if is_all else new_paths & pages.memories.keys()
@@ -110,6 +120,9 @@ class Upkeep:
         if are_links_due:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
+        if named := named | (set() if is_all else new_paths):
+            with suppress(ConflictError):
+                derive_mentions(brain, pages, history, named)
         derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, new_paths)})
         waiting = {path for path in new_paths if not history.is_resting(path, now)}
         self._new_paths |= waiting
@@ -255,6 +268,32 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
         if after != before:
             changes.append(update(path, before, after))
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
+
+
+def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> Event | None:
+    """Bring the `mentions` of changed pages up to date, and of the pages that name them; those being edited wait.
+
+    Args:
+        brain: The brain.
+        pages: All pages.
+        history: When a person last edited a page.
+        paths: The changed pages, those that are gone among them.
+
+    Returns:
+        The event; None where nothing differed.
+    """
+    names = [
+        pages.memories[path].title if path in pages.memories else posixpath.basename(path).removesuffix(".md") + "|"
+        for path in paths
+    ]
+    mentions = Mentions(pages.memories.values(), pages.root)
+    changes, now = [], brain.clock.now()
+    for path, page in pages.memories.items():
+        is_due = path in paths or any(name in page.text for name in names)
+        if is_due and (links := mentions.of(page)) != page.meta.get(MENTIONS, []) and history.is_resting(path, now):
+            after = MemoryDocument(page.text, path).set_meta(**{MENTIONS: links})
+            changes.append(update(path, page.text, str(after)))
+    return brain.commit(events.MentionsDerived(), by=NAME, changes=changes) if changes else None
 
 
 # --- decisions of a person in review.md --------------------------------------------------------------------

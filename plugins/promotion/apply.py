@@ -16,10 +16,12 @@ from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_i
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
+from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
+from brainiac.text.numbers import numbers
 
 from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
 
@@ -72,12 +74,14 @@ class Step:
         path: The page; "" while it is open which new page takes the statement.
         targets: The current statements that are replaced, ended or repeated; none for a new one.
         proposal: What a person is asked instead, because the target is their own; "" where it is not.
+        is_taking_out: Whether it takes its target out: keyless words that another step of the candidate carries.
     """
 
     candidate: Candidate
     path: str
     targets: tuple[CurrentStatement, ...] = ()
     proposal: str = ""
+    is_taking_out: bool = False
 
     @property
     def operation(self) -> Operation:
@@ -109,6 +113,8 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
         FormatError: A person has changed its target or its page since it was decided.
     """
     operation = step.operation
+    if step.is_taking_out:
+        return [_take_out(draft, step)]
     if operation.page.is_whole and operation.action == "new":
         return [_begin_whole(draft, step)]
     step = _with_links(draft, step)
@@ -117,6 +123,7 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
     _collect_meta(page_draft, step)
     if operation.page.path == step.path:
         _rename(draft, page_draft, operation.page.title)
+        _describe(draft, page_draft, step)
     record = _record(draft, step, page_draft)
     match operation.action:
         case "same":
@@ -298,6 +305,18 @@ def _retire(
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
+def _take_out(draft: Draft, step: Step) -> StatementRecord:
+    """Take keyless words out of their page; the person's own stand word for word on the page of their day."""
+    page_draft, target = draft.opened(step.path), step.targets[0]
+    statement = _target_now(page_draft, target)
+    if statement.text != target.statement.text:
+        raise FormatError(target.path, "the statement it is about was changed meanwhile")
+    page_draft.document = page_draft.document.without_statement(statement.block_id)
+    page_draft.is_emptied = True
+    replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
+    return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
+
+
 def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, first: StatementRecord) -> StatementRecord:
     """Retire a further target, which says the same as the first one; it may stand on another page."""
     page_draft = draft.opened(target.path)
@@ -403,15 +422,27 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
     heading = f"\n# {memory.title}\n"
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
-    page = memory.uuid or memory.path
     # A page with a statement of the person's own keeps the title that they know.
-    if page_draft.before is not None and not all(
-        draft.log.is_ours(page, statement) for statement in page_draft.current
-    ):
+    if page_draft.before is not None and not _is_ours(draft, page_draft):
         return
     page_draft.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
     page_draft.aliases.pop(title, None)
     page_draft.aliases[memory.title] = None
+
+
+def _describe(draft: Draft, page_draft: PageDraft, step: Step) -> None:
+    """Take a page's new summary from an operation that rests on the person's words, where all statements are ours."""
+    summary, memory = one_line(step.operation.page.summary), page_draft.document.memory
+    texts = [memory.title, step.operation.text, *(statement.text for statement in page_draft.current)]
+    is_stated = not numbers([summary]) - numbers([*texts, *step.operation.steps])
+    if step.candidate.origin == ORIGINS[0] and is_stated and _is_ours(draft, page_draft):
+        page_draft.summary = summary or page_draft.summary
+
+
+def _is_ours(draft: Draft, page_draft: PageDraft) -> bool:
+    """Return whether no statement of a page is the person's own."""
+    memory = page_draft.document.memory
+    return all(draft.log.is_ours(memory.uuid or memory.path, statement) for statement in page_draft.current)
 
 
 def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:

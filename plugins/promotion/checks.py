@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import SequenceMatcher
+from functools import cached_property
 
 from brainiac.formats.markdown import without_quotes
 from brainiac.formats.prompt import ORIGINS
@@ -21,12 +23,14 @@ from brainiac.text.dates import dates_in
 from brainiac.text.numbers import clock_hours, numbers
 from brainiac.text.tokens import likeness, words
 
+MIN_PAGES, COMMON_SHARE = 6, 0.25  # pages, and the share of those shown, on which a common word stands
 MIN_LETTERS = 3  # a shorter word is in most sentences
 PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _WORD = re.compile(r"[^\W\d_]\w*")
 _NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")
+_SHORT_YEAR = re.compile(r"['’](\d\d)\b")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
 
 
@@ -47,7 +51,7 @@ class Problem:
     is_about_numbers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sources:
     """What an operation may rest on.
 
@@ -56,19 +60,32 @@ class Sources:
         origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
         day_of: Returns the person's day of a moment.
         names: Titles and aliases of the pages that were shown.
-        known: The statements that were shown.
+        known: The statements that were shown, nearest first.
     """
 
     events: Mapping[str, StmEvent]
     origin_of: Callable[[str], str]
     day_of: Callable[[str], str]
     names: Collection[str] = ()
-    known: Collection[str] = ()
+    known: Sequence[Existing] = ()
 
     def texts(self) -> list[str]:
         """Return all texts that the model was shown: exchanges, statements and names of pages."""
         said = [text for event in self.events.values() for text in (event.user, event.ai)]
-        return [*said, *self.known, *self.names]
+        return [*said, *(statement.content for statement in self.known), *self.names]
+
+    def on_page(self, path: str) -> list[str]:
+        """Return the statements of a page that the model was shown."""
+        return [statement.content for statement in self.known if statement.path == path]
+
+    @cached_property
+    def common_words(self) -> set[str]:
+        """The words that stand on so many pages that no detail is lost with one of them ("the", "is")."""
+        by_page: dict[str, set[str]] = {}
+        for statement in self.known:
+            by_page.setdefault(statement.path, set()).update(words(statement.content))
+        counts = Counter(word for page in by_page.values() for word in page)
+        return {word for word, count in counts.items() if count >= max(MIN_PAGES, COMMON_SHARE * len(by_page))}
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
@@ -153,7 +170,12 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     # The whole of what was said there: a number may stand beside the words that a model quotes.
     quotes = [sources.events[evidence.exchange].user for evidence in operation.evidence]
     quotes += [evidence.quote for evidence in operation.evidence]
-    known = numbers([*quotes, *days, *sources.names, *(f"{target.content} {target.since}" for target in targets)])
+    # "her 60th": what the page says by now may be named again
+    beside = [*sources.names, *sources.on_page(operation.page.path)]
+    known = numbers([*quotes, *days, *beside, *(f"{target.content} {target.since}" for target in targets)])
+    known |= {
+        century + int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote) for century in (1900, 2000)
+    }
     text = "\n".join([operation.text, *operation.steps])
     if numbers([text]) <= known:
         return
@@ -203,8 +225,11 @@ def _is_near(stated: date, day: str) -> bool:
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield the words of the old wording that a replacement drops, and the capitalized words that no source has."""
     lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
+    lost = [word for word in lost if word not in sources.common_words]
     if operation.action == "replace" and lost:
-        yield Problem(f"the former statement's words {_listed(lost)} are gone; keep what still holds", is_hard=False)
+        yield Problem(
+            f"the former statement's words {_listed(lost)} are gone; keep what still holds, or repeat it", is_hard=False
+        )
     if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
         yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
     source_words = set(words(" ".join([*sources.texts(), *(target.content for target in targets), "User"])))
@@ -215,7 +240,7 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     unsaid = [word for word in capitalized if not _has_word(source_words, word)]
     new = [word for word in unsaid if not word.casefold().startswith(shortened)]
     if new:
-        yield Problem(f"nobody said {_listed(new)}", is_hard=False)
+        yield Problem(f"nobody said {_listed(new)}; repeat it if it only translates what was said", is_hard=False)
 
 
 def _lost_words(former: str, text: str) -> list[str]:

@@ -1,50 +1,216 @@
-"""`brainiac promote`: have memory consolidated now instead of when it is quiet."""
+"""`brainiac promote`: have memory consolidated now instead of when it is quiet, or what was said without a model."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
+from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 
+from .past import Past, catch_up, plan_past
 from .run import Outcome
 from .run import promote as run
+
+T = TypeVar("T")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(promote)
+    app.command()(rebuild)
 
 
-def promote(as_json: JsonOption = False) -> None:
+def promote(
+    past: Annotated[
+        bool, typer.Option("--past", help="Have a model read the exchanges that were kept without one until now.")
+    ] = False,
+    since: Annotated[
+        str, typer.Option("--from", metavar="DATE", help="With --past: only those from this day on.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="With --past: the model that reads them; else that of the settings.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --past: do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Move what was said from short-term into long-term memory now."""
+    if past:
+        _catch_up(_day(since), model, is_agreed=yes, as_json=as_json)
+        return
+    if since or model:
+        raise typer.BadParameter("--from and --model go with --past")
     from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
-        try:
-            outcome = run(brain, progress=progress)
-        except LockedError as error:
-            raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
+        outcome = _unlocked(lambda: run(brain, progress=progress))
     if as_json:
         print_json(_as_json(outcome))
     elif outcome.event is None:
         say("Nothing was promoted." if outcome.left or outcome.problem else "Short-term memory is empty.")
     else:
-        done = ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items()))
-        filed = f"{outcome.exchanges} exchange{'' if outcome.exchanges == 1 else 's'} filed"
-        say(f"{filed}; statements: {done or 'none'} (event {outcome.event.id})")
+        say(f"{_count(outcome.exchanges)} filed; statements: {_done(outcome)} (event {outcome.event.id})")
     if not as_json:
         for line in _details(outcome):
             say(line)
     if outcome.problem:
         raise typer.Exit(1)
+
+
+def _unlocked(action: Callable[[], T]) -> T:
+    """Return what an action returns; say it where another process promotes at this moment."""
+    try:
+        return action()
+    except LockedError as error:
+        raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
+
+
+# --- `promote --past` --------------------------------------------------------------------------------------------
+
+
+def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None:
+    """Say what a catch-up would do and cost, ask, and do it."""
+    with opened_brain() as brain:
+        require_active(brain)
+        plan, undo, outcome = _read_past(brain, since, model, is_agreed=is_agreed, as_json=as_json)
+    if as_json:
+        print_json({"plan": asdict(plan), "undo": undo} | _as_json(outcome))
+    elif outcome.event is not None:
+        say(f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back.")
+    if outcome.problem:
+        raise typer.Exit(1)
+
+
+def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json: bool) -> tuple[Past, str, Outcome]:
+    """Plan a catch-up, ask, and do it; return the plan, the id by which all of it is undone, and what was done."""
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    plan = plan_past(brain, since, model)
+    if not as_json:
+        for line in _plan_lines(plan):
+            say(line)
+    if not plan.exchanges:
+        return plan, "", Outcome(None)
+    agree(is_agreed)
+    with bar("Reading what was said") as progress:
+        started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
+    if not as_json:
+        for line in _read_lines(outcome):
+            say(line)
+    return plan, started.id, outcome
+
+
+def agree(is_agreed: bool) -> None:
+    """Ask whether to go on.
+
+    Raises:
+        BadParameter: There is nobody to ask.
+    """
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked here; add --yes")
+    typer.confirm("Go on?", abort=True)
+
+
+def _day(since: str) -> str:
+    """Return an ISO date as it was typed; "" for none."""
+    try:
+        return date.fromisoformat(since).isoformat() if since else ""
+    except ValueError:
+        raise typer.BadParameter(f"{since!r} is no day; give one as 2026-03-01") from None
+
+
+def _plan_lines(plan: Past) -> Iterator[str]:
+    """Yield what a catch-up would read, what it would cost, and what it leaves."""
+    if plan.exchanges:
+        days = plan.first_day if plan.first_day == plan.last_day else f"{plan.first_day} to {plan.last_day}"
+        yield f"{_count(plan.exchanges)} of {days} {_were(plan.exchanges)} kept without a model."
+        calls = "one call" if plan.calls == 1 else f"{plan.calls:,} calls"
+        cost = "less than $0.01" if 0 < plan.cost_usd < 0.01 else f"${plan.cost_usd:.2f}"
+        yield (
+            f"{plan.model} would read them in {calls}: about {plan.input_tokens:,} tokens in and "
+            f"{plan.output_tokens:,} out, {cost}; ${plan.left_usd:.2f} of today's budget is left."
+        )
+        if plan.cost_usd > plan.left_usd:
+            yield "What goes beyond it waits: the same command goes on where it was, tomorrow or with a higher budget."
+    else:
+        yield "A model has read all of it: nothing waits" + (f" from {plan.since} on." if plan.since else ".")
+    if plan.withheld:
+        yield f"{_count(len(plan.withheld))} more: private, so not for {plan.model}, which is not on this machine."
+
+
+def _read_lines(outcome: Outcome) -> Iterator[str]:
+    """Yield what a catch-up did, and what it left."""
+    if outcome.problem:
+        yield f"It ended early: {outcome.problem}"
+        yield "What was read is kept; the same command goes on where it was."
+    if outcome.event is not None:
+        yield f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}."
+    for event, reason in outcome.left.items():
+        yield f"left    {event}: {reason}"
+    for refusal in outcome.refused:
+        yield f"refused {refusal.statement[:80]!r}: {refusal.reason}"
+
+
+def _count(exchanges: int) -> str:
+    return f"{exchanges:,} exchange{'' if exchanges == 1 else 's'}"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _done(outcome: Outcome) -> str:
+    """Return how many statements were written, changed, ended and said again."""
+    return ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items())) or "none"
+
+
+# --- `rebuild` ---------------------------------------------------------------------------------------------------
+
+
+def rebuild(
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="The new brain's folder; made when missing.")],
+    model: Annotated[str, typer.Option(help="The model that reads what was said; else that of the settings.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
+    with opened_brain(is_reading=True) as brain:
+        raw = None if is_rebuilt_from(into, brain) else make_raw(brain, into)
+    with closing(Brain(into)) as new:
+        settle(new)
+        if raw and not as_json:
+            left = f"; {_pages(raw.left)} of what models had made {_were(raw.left)} left out" if raw.left else ""
+            say(f"Took over {_pages(raw.pages)}, with what was said and what you wrote yourself{left}.")
+            for path in raw.unreadable:
+                say(f"{path} cannot be read and is there as it was")
+        plan, _, outcome = _read_past(new, "", model, is_agreed=yes, as_json=as_json)
+    if as_json:
+        print_json({"raw": asdict(raw) if raw else None, "plan": asdict(plan)} | _as_json(outcome))
+    elif not outcome.problem:
+        say(f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two.")
+    if outcome.problem:
+        raise typer.Exit(1)
+
+
+def _pages(number: int) -> str:
+    return f"{number:,} page{'' if number == 1 else 's'}"
+
+
+# --- what is shown of a run --------------------------------------------------------------------------------------
 
 
 def _details(outcome: Outcome) -> Iterator[str]:

@@ -14,11 +14,13 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
-from brainiac.events import Change, create, new_id, update
+from brainiac.events import Change, create, new_id, remove, update
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
+from brainiac.history.forget import is_bare
 from brainiac.llm.schemas import Page
+from brainiac.storage.mentions import MENTIONS, Mentions
 from brainiac.storage.pages import PageSet
 from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.statements import StatementLog, text_hash
@@ -90,6 +92,8 @@ class PageDraft:
         reinforced: How many of its statements were said again.
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         named: The answer of synthesis about it; None where it was not asked.
+        summary: A new line about it that came with an operation; "" where none did.
+        is_emptied: Whether words kept without a model were taken out of it.
     """
 
     before: str | None
@@ -101,6 +105,8 @@ class PageDraft:
     reinforced: int = 0
     importance: str = ""
     named: Page | None = None
+    summary: str = ""
+    is_emptied: bool = False
 
     @property
     def current(self) -> list[Statement]:
@@ -111,8 +117,13 @@ class PageDraft:
         """Return a copy that further work does not change."""
         return replace(self, sources=dict(self.sources), tags=dict(self.tags), aliases=dict(self.aliases))
 
-    def finished(self, now: str) -> MemoryDocument:
-        """Return the page with its front matter brought up to date."""
+    def finished(self, now: str, mentions: Mentions) -> MemoryDocument:
+        """Return the page with its front matter brought up to date.
+
+        Args:
+            now: ISO 8601 UTC.
+            mentions: The pages that it may name.
+        """
         document, memory = self.document, self.document.memory
         if str(document) == self.before and not self.reinforced and not self.sources:
             return document
@@ -129,8 +140,10 @@ class PageDraft:
         # a person's word for it is not replaced
         if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.named.emotion
-        if self.named and self.named.summary:
-            keys["summary"] = one_line(self.named.summary)
+        if summary := (self.named and one_line(self.named.summary)) or self.summary:
+            keys["summary"] = summary
+        if (links := mentions.of(memory)) or MENTIONS in memory.meta:
+            keys[MENTIONS] = links
         return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 
@@ -321,14 +334,23 @@ class Draft:
                 return path
             names.add(posixpath.basename(path).casefold())
 
+    def _is_left_empty(self, path: str, page_draft: PageDraft) -> bool:
+        """Return whether nothing is left of a page but its title, and no person ever wrote on it."""
+        is_empty = page_draft.is_emptied and is_bare(page_draft.document.memory)
+        return is_empty and not self.log.touched_at(path)
+
     # --- what the commit is to write ----------------------------------------------------------------------
 
     def changes(self, now: str) -> list[Change]:
         """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
-        changes = []
+        changes: list[Change] = []
+        drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
+        mentions = Mentions((self.pages.memories | drafted).values(), self.pages.root)
         for path, page_draft in sorted(self.page_drafts.items()):
-            text = str(page_draft.finished(now))
-            if page_draft.before is None:
+            text = str(page_draft.finished(now, mentions))
+            if page_draft.before is not None and self._is_left_empty(path, page_draft):
+                changes.append(remove(path, page_draft.before))
+            elif page_draft.before is None:
                 changes.append(create(path, text))
             elif text != page_draft.before:
                 changes.append(update(path, page_draft.before, text))

@@ -230,6 +230,7 @@ def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[P
         breaker=work.breaker,
         summarized_by=work.summarized_by,
         summary=work.paragraphs,
+        gone=tuple(work.removed_ids),
     )
 
 

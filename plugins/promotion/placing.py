@@ -23,6 +23,7 @@ from brainiac.tree import slugify
 
 from .apply import Candidate, Step
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
+from .paid import PaidAnswers
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
 MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
@@ -253,6 +254,7 @@ class Synthesizer:
         cause: The id of the run's first event.
         abandon: Returns whether somebody came back, so that no further call is made.
         refuse: Called with statement, reason and model where a folder that a model named cannot be used.
+        answers: Asks the models.
     """
 
     def __init__(
@@ -261,8 +263,10 @@ class Synthesizer:
         cause: str,
         abandon: Callable[[], bool] | None,
         refuse: Callable[[str, str, str], None],
+        answers: PaidAnswers,
     ) -> None:
         self._brain, self._cause, self._abandon, self._refuse = brain, cause, abandon, refuse
+        self._answers = answers
 
     def placed(self, draft: Draft, place: NewPlace) -> tuple[str, Named | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and the answer of synthesis.
@@ -302,7 +306,7 @@ class Synthesizer:
         retired = [current.statement.text for current in before if current.statement.text not in texts]
         # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
         document = page_draft.document.memory
-        summary = str(document.meta.get("summary") or "")
+        summary = page_draft.summary or str(document.meta.get("summary") or "")
         is_untrue = is_outdated(summary, document.title, retired, (statement.text for statement in page_draft.current))
         is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
         is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
@@ -343,7 +347,7 @@ class Synthesizer:
             events=list(events.values()),
             folders=folders or {},
         )
-        page = self._brain.models.run(request)
+        page = self._answers.run(request)
         assert isinstance(page, Page)
         texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):

@@ -15,13 +15,13 @@ from functools import cached_property
 from pydantic import ValidationError
 
 from brainiac.brain import Brain
-from brainiac.clock import iso
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
 from brainiac.events import Refused as RefusedCandidate
-from brainiac.formats.markdown import blocks_of, one_line
-from brainiac.formats.page import STEPS, Memory
-from brainiac.formats.prompt import ORIGINS
+from brainiac.formats.markdown import one_line
+from brainiac.formats.page import Memory
+from brainiac.formats.prompt import ORIGINS, Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.why import Exchanges
 from brainiac.llm.gate import Gate
@@ -32,30 +32,28 @@ from brainiac.llm.schemas import (
     Consolidation,
     Existing,
     Operation,
-    PageName,
     Refused,
     Said,
 )
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.search.documents import Hit
-from brainiac.search.query import searches
+from brainiac.storage.filed import Filed, origin_on_page, said_at
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
-from brainiac.text.tokens import coverage, likeness, words
+from brainiac.text.tokens import likeness
 
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
-from .draft import USER, CurrentStatement, Draft
+from .draft import CurrentStatement, Draft
+from .known import known_for
+from .paid import PaidAnswers
 from .placing import with_fitting_steps
+from .stand_ins import StandIns
 
 NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
-MAX_STATEMENTS = 150  # in one call; a memory that has no more is shown whole
-MAX_OF_PAGE = 40  # of them of one page, those most like what was said
-MAX_PAGES = 150
+MAX_OPERATIONS = 150  # in one answer
 MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
-_MAX_HITS = 10  # statements searched for each block of what was said
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again
@@ -104,6 +102,8 @@ class Consolidator:
         cause: The id of the run's first event.
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
+        answers: Asks the models.
+        stand_ins: Statements that are not shown.
     """
 
     def __init__(
@@ -115,9 +115,11 @@ class Consolidator:
         cause: str,
         short_term: ShortTermMemory,
         abandon: Callable[[], bool] | None,
+        answers: PaidAnswers,
+        stand_ins: StandIns,
     ) -> None:
         self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
-        self._cause, self._abandon = cause, abandon
+        self._cause, self._abandon, self._answers, self._stand_ins = cause, abandon, answers, stand_ins
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
 
@@ -133,24 +135,15 @@ class Consolidator:
             decision.refused += earlier.refused
         return decision
 
+    def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
+        """Return the events that were sent to a model in earlier runs, with a hash of what each said then."""
+        analyses = filter(_has_operations, self._log.analyses(event.id for event in events))
+        return dict(said for analysis in analyses for said in _analyzed(analysis).events.items())
+
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
-        read = {
-            said
-            for analysis in filter(_has_operations, self._log.analyses(event.id for event in events))
-            for said in _analyzed(analysis).events.items()
-        }
-        part: list[StmEvent] = []
-        for event in sorted(events, key=lambda event: (event.at, event.id)):
-            if (event.id, event_hash(event)) in read:
-                continue
-            size = sum(len(said.user) + len(said.ai) for said in (*part, event))
-            if part and (size > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES):
-                yield part
-                part = []
-            part.append(event)
-        if part:
-            yield part
+        read = self.read_before(events).items()
+        return parts_of(event for event in sorted(events, key=said_at) if (event.id, event_hash(event)) not in read)
 
     def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decision:
         """Have the model decide on events, record its decision in the journal, and return it.
@@ -210,21 +203,20 @@ class Consolidator:
             f"e{number}": _without_surrogates(self._origins.with_rooted_links(self._without_keyless_answer(event)))
             for number, event in enumerate(events, 1)
         }
-        memories = self._memories(draft, is_private=is_private)
-        texts = [text for event in said.values() for text in (event.user, event.ai) if text]
-        statements = nearest(self._brain, draft, memories, texts)
+        memories = [page for page in self._memories(draft, is_private=is_private) if not self._stand_ins.is_alone(page)]
+        known = known_for(self._brain, draft, memories, list(said.values()))
+        statements = [row for row in known.statements if not self._stand_ins.is_one(row.page, row.statement)]
         by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
         top = draft.pages.root + "/"
-        pages = _page_names(memories, statements, texts)
         request = ConsolidateRequest(
             now=self._brain.now(),
             is_private=is_private,
             cause=self._cause,
             abandon=self._abandon,
-            said=[Said(name, event, self._conversation_of(event)) for name, event in said.items()],
+            said=self._said(said),
             short_term=self._short_term,
             existing=[Existing(name, row.text, row.path, row.title, row.since) for name, row in by_id.items()],
-            pages=pages,
+            pages=known.pages,
         )
         # What the gate withholds from the model is taken out here too: a problem that is sent back quotes statements.
         is_remote = self._brain.models.engine_for(request).is_remote
@@ -235,6 +227,26 @@ class Consolidator:
             {statement.id: by_id[statement.id] for statement in request.existing},
             {page.path.removeprefix(top): page.path for page in request.pages},
         )
+
+    def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
+        """Return the exchanges with their conversations; the first of each with what was said there before."""
+        said: list[Said] = []
+        for name, event in events.items():
+            thread = self._conversation_of(event)
+            is_first = not thread or all(thread != earlier.thread for earlier in said)
+            said.append(Said(name, event, thread, self._before(event, events.values()) if is_first else None))
+        return said
+
+    def _before(self, event: StmEvent, events: Iterable[StmEvent]) -> Exchange | None:
+        """Return the exchange of the day before an event in its conversation; None for none, or where it is shown."""
+        recorded = self._exchanges.event(event.id)
+        exchange = exchange_of(self._brain, recorded) if recorded else None
+        turns = self._brain.conversation(exchange.prompt) if exchange else []
+        since = iso(parse_iso(event.at) - timedelta(days=1))
+        last = next((turn for turn in reversed(turns) if since < turn.at < event.at), None)
+        if last is None or any(last.id == shown.id for shown in events):
+            return None
+        return None if last.response and last.response.model == OFFLINE else last
 
     def _memories(self, draft: Draft, *, is_private: bool) -> list[Memory]:
         """Return the pages that a decision may change: for private events also the open ones, to forget from them."""
@@ -262,18 +274,18 @@ class Consolidator:
             raise ModelError("somebody came back", retryable=True)
         if not request.said:
             return []  # the gate withheld every exchange
-        result = self._brain.models.run(request)
+        result = self._answers.run(request)
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
-        for operation in result.operations[:MAX_STATEMENTS]:
+        for operation in result.operations[:MAX_OPERATIONS]:
             given = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
             try:
                 operations.append(Operation.model_validate(given))
             except ValidationError as error:
                 where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
                 operations.append(_unchecked(operation, f"does not validate: {where}"))
-        surplus = result.operations[MAX_STATEMENTS:]
-        return operations + [_unchecked(operation, f"more than {MAX_STATEMENTS} at once") for operation in surplus]
+        surplus = result.operations[MAX_OPERATIONS:]
+        return operations + [_unchecked(operation, f"more than {MAX_OPERATIONS} at once") for operation in surplus]
 
     def _checked(
         self, shown: Shown, operations: Sequence[Operation | Refused], *, is_last: bool
@@ -363,8 +375,7 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         names = [name for page in shown.request.pages for name in page.names]
         origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
-        known = [statement.content for statement in shown.request.existing]
-        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, known)
+        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, shown.request.existing)
 
     def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
@@ -389,79 +400,34 @@ class Consolidator:
         if exchange not in self._origin_by_exchange:
             recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
-            self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
+            origin = (
+                spoken.prompt.origin if spoken else origin_on_page(self._brain, Filed(self._brain).page_of(exchange))
+            )
+            self._origin_by_exchange[exchange] = origin
         return self._origin_by_exchange[exchange]
 
 
-def nearest(brain: Brain, draft: Draft, memories: Sequence[Memory], texts: Sequence[str]) -> list[CurrentStatement]:
-    """Return the current statements that texts may be about, page by page, the likeliest page first.
+def parts_of(
+    events: Iterable[StmEvent], is_apart: Callable[[Sequence[StmEvent], StmEvent], bool] = lambda part, event: False
+) -> Iterator[list[StmEvent]]:
+    """Yield events in their order, as many at once as one call takes.
 
-    Of a small memory these are all its statements; else those of the pages that a text names, a search finds or the run
-    has changed, until there are `MAX_STATEMENTS`. A page is shown whole, since news about one of its statements often
-    makes another untrue. Steps of a how-to are left out: a how-to changes as a whole.
+    Args:
+        events: The events.
+        is_apart: Returns whether an event begins a new part after these.
     """
-    is_small = sum(not row.is_history for memory in memories for row in memory.statements) <= MAX_STATEMENTS
-    scores: dict[str, float] = {memory.path: 0.0 for memory in memories} if is_small else {}
-    for path in _named_in(memories, texts) | draft.page_drafts.keys():
-        scores[path] = 1.0
-    if not is_small:
-        for text in texts:
-            for rank, hit in enumerate(_hits(brain, text), 1):
-                scores[hit.path] = scores.get(hit.path, 0.0) + 1.0 / rank
-    pages = []
-    for memory in memories:
-        if memory.path in scores:
-            statements = [row for row in draft.statements_of(memory) if row.statement.section != STEPS]
-            shares = {row.id: max((coverage(row.text, text) for text in texts), default=0.0) for row in statements}
-            statements.sort(key=lambda row: -shares[row.id])
-            pages.append((scores[memory.path] + max(shares.values(), default=0.0), statements))
-    pages.sort(key=lambda page: -page[0])
-    return [row for _, statements in pages for row in statements[:MAX_OF_PAGE]][:MAX_STATEMENTS]
-
-
-def _hits(brain: Brain, text: str) -> Iterator[Hit]:
-    """Yield the statements that a search finds for the first blocks of a text."""
-    for block in blocks_of(text)[:_MAX_HITS]:
-        yield from brain.recall.search(  # `is_private`: no remote embedder is called for a search that nobody asked for
-            searches(block, ())[0],
-            limit=_MAX_HITS,
-            kinds={"statement"},
-            now=brain.now(),
-            is_private=True,
-        )
-
-
-def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
-    """Return the paths of the pages whose title or alias stands in a text, whole words as they are."""
-    padded = [f" {' '.join(words(text))} " for text in texts]  # with blanks, so that no part of a word matches
-    paths = set()
-    for memory in memories:
-        names = [" ".join(words(name)) for name in (memory.title, *memory.aliases)]
-        if any(name and f" {name} " in text for name in names for text in padded):
-            paths.add(memory.path)
-    return paths
-
-
-def _page_names(
-    memories: Sequence[Memory], statements: Iterable[CurrentStatement], texts: Sequence[str]
-) -> list[PageName]:
-    """Return the pages to show: those of the shown statements, then those that texts name, the user's own, the others.
-
-    Pages of days are left out: no operation names them.
-    """
-    paths = {current.path for current in statements}
-    named = _named_in(memories, texts)
-    pages = [memory for memory in memories if "/events/" not in memory.path]
-    pages.sort(key=lambda page: (page.path not in paths, page.path not in named, page.subject != USER))
-    return [PageName(page.path, (page.title, *page.aliases), _summary(page)) for page in pages[:MAX_PAGES]]
-
-
-def _summary(memory: Memory) -> str:
-    """Return what a page is shown by: a how-to's steps, a summary, or the beginning of its first current statement."""
-    current = [statement for statement in memory.statements if not statement.is_history]
-    if steps := [statement.text for statement in current if statement.section == STEPS]:
-        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-    return str(memory.meta.get("summary") or "") or next((statement.text[:120] for statement in current), "")
+    part: list[StmEvent] = []
+    size = 0
+    for event in events:
+        length = len(event.user) + len(event.ai)
+        is_full = size + length > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES
+        if part and (is_full or is_apart(part, event)):
+            yield part
+            part, size = [], 0
+        part.append(event)
+        size += length
+    if part:
+        yield part
 
 
 def _unchecked(operation: Operation, problem: str) -> Refused:

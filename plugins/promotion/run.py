@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -47,6 +47,7 @@ from .candidates import find_marked, keyless_candidates
 from .draft import Draft
 from .filing import NAME
 from .finish import Work, finish
+from .paid import PaidAnswers
 from .placing import (
     Named,
     NewPlace,
@@ -59,6 +60,7 @@ from .placing import (
     step_for,
 )
 from .request import Consolidator, Decision
+from .stand_ins import StandIns, stand_ins_of
 
 REST_SECONDS = 60.0
 MAX_NAMED = 2  # pages, those that changed most, since each costs a call
@@ -162,7 +164,7 @@ def promote(
         outcome = _promote_once(brain, abandon, progress)
         while outcome.event is not None and not outcome.problem and Filed(brain).waiting:
             next_outcome = _promote_once(brain, abandon, progress)
-            outcome = _joined(outcome, next_outcome)
+            outcome = joined(outcome, next_outcome)
             if next_outcome.event is None:
                 break  # the exchanges that wait could not be decided now
     if outcome.event is not None:
@@ -179,10 +181,10 @@ def _promote_once(
         snapshot = Snapshot(brain.short_term().memory, exchanges, removed_ids, is_partial)
     if not snapshot.memory.events and not exchanges and not removed_ids:
         return Outcome(None)
-    return _Run(brain, snapshot, abandon, progress).run()
+    return Run(brain, snapshot, abandon, progress).run()
 
 
-def _joined(first: Outcome, second: Outcome) -> Outcome:
+def joined(first: Outcome, second: Outcome) -> Outcome:
     """Return the outcome of two runs, one after the other, as one; candidates and `left` are those of the second."""
     return replace(
         second,
@@ -191,6 +193,17 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
         statements=dict(Counter(first.statements) + Counter(second.statements)),
         refused=[*first.refused, *second.refused],
     )
+
+
+def has_model(brain: Brain, *, is_private: bool) -> bool:
+    """Return whether a model decides on exchanges, on private ones or on the others: one is set that may see them."""
+    return brain.models.engine_for(consolidating(brain, is_private=is_private)).name != OFFLINE
+
+
+def consolidating(brain: Brain, *, is_private: bool) -> ConsolidateRequest:
+    """Return a request without content, to ask which engine would consolidate."""
+    memory = ShortTermMemory()
+    return ConsolidateRequest(now=brain.now(), is_private=is_private, said=(), short_term=memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +228,17 @@ class Snapshot:
         return ShortTermMemory(self.memory.summary) if self.is_partial else self.memory
 
 
-class _Run:
-    """One run over a snapshot, from the model calls to the commit."""
+class Run:
+    """One run over a snapshot, from the model calls to the commit.
+
+    Args:
+        brain: The brain.
+        snapshot: What it decides on.
+        abandon: See `promote`.
+        progress: See `promote`.
+        cause: The id of the catch-up that it is a part of; None for a run of its own.
+        unread: The exchanges that a catch-up had still to hand over before this run.
+    """
 
     def __init__(
         self,
@@ -224,6 +246,8 @@ class _Run:
         snapshot: Snapshot,
         abandon: Callable[[], bool] | None,
         progress: Callable[[int, int], None] | None,
+        cause: str | None = None,
+        unread: Collection[str] = (),
     ) -> None:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
@@ -232,7 +256,7 @@ class _Run:
         lines = _own_lines(memory, self._log, now)
         events = exchanges | {event.id: event for event in lines}
         self._snapshot = snapshot
-        self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME)
+        self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
@@ -240,7 +264,9 @@ class _Run:
         line_texts = {event.id: texts[event.id] for event in lines}
         self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
         self._work.filed_ids = frozenset(event.id for event in snapshot.filed)
-        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal)
+        self._answers = PaidAnswers(brain)
+        self._stand_ins = stand_ins_of(self._log, unread) if unread else StandIns({})
+        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal, self._answers)
         self._problem = ""
 
     def run(self) -> Outcome:
@@ -251,6 +277,7 @@ class _Run:
             self._apply_breaker()
             self._summarize()
             event = finish(self._brain, work, self._draft, cause)
+            self._answers.settle()
         except BaseException:
             self._record_endings()
             raise
@@ -293,8 +320,8 @@ class _Run:
         Each call sees what the calls before it have changed.
         """
         work, events = self._work, list(self._work.events.values())
-        has_model = {is_private: self._has_model(is_private=is_private) for is_private in (False, True)}
-        judged = [event for event in events if has_model[event.is_private]]
+        models = {is_private: has_model(self._brain, is_private=is_private) for is_private in (False, True)}
+        judged = [event for event in events if models[event.is_private]]
         consolidator = Consolidator(
             self._brain,
             self._log,
@@ -303,8 +330,10 @@ class _Run:
             self._started.id,
             self._snapshot.memory,
             self._abandon,
+            self._answers,
+            self._stand_ins,
         )
-        earlier = consolidator.decided_before(judged)
+        earlier = consolidator.decided_before(events)
         unread = [
             part
             for is_private in (False, True)
@@ -319,7 +348,10 @@ class _Run:
                 # taken off only now: where the call fails, this part waits for the next run
                 del unread[0]
                 self._take(decision)
-            self._keep_marked([event for event in events if event not in judged], is_whole=not judged)
+            self._take_out_stand_ins()
+            decided = consolidator.read_before(events)
+            unjudged = [event for event in events if event not in judged and event.id not in decided]
+            self._keep_marked(unjudged, is_whole=not judged)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
             if not work.steps and not work.endings:
@@ -327,12 +359,11 @@ class _Run:
             self._problem = error.problem
             work.left |= {event.id: error.problem for part in unread for event in part}
 
-    def _has_model(self, *, is_private: bool) -> bool:
-        """Return whether a model decides on events, on private ones or on the others: one is set that may see them."""
-        request = ConsolidateRequest(
-            now=self._brain.now(), is_private=is_private, said=(), short_term=self._snapshot.memory
-        )
-        return self._brain.models.engine_for(request).name != OFFLINE
+    def _take_out_stand_ins(self) -> None:
+        """Take out the keyless statements whose words the run's steps carry."""
+        read = self._work.events.keys() - self._work.left.keys()
+        for step in list(self._stand_ins.carried(self._draft, read, self._work.steps)):
+            self._carry_out(step)
 
     def _take(self, decision: Decision) -> None:
         """Note the refused candidates of a decision, and carry the others out."""
@@ -435,6 +466,8 @@ class _Run:
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
+        if origin == "import" and not recorded and (page := Filed(self._brain).page_of(candidate.events[-1].id)):
+            prompt, name = page, posixpath.basename(page)
         source = f"[{name}](/{prompt})" if origin == "import" and prompt else name
         operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source or origin})"})
         return replace(candidate, operation=operation)
@@ -553,7 +586,10 @@ class _Run:
 
 
 def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
-    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said."""
+    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said.
+
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    """
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
@@ -23,6 +24,7 @@ from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
 from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.search import Recall
 from brainiac.storage.runstate import RunState, read_run_state
+from brainiac.verbs import Caller
 from tests.support.living import command, unprivileged
 from tests.support.pipeline import CONFIG, Scripted, advance_until, answer, eventually, make_folder, opened, running
 
@@ -58,6 +60,21 @@ def test_one_daemon_serves_a_brain(root: Path) -> None:
         (error,) = failed
         assert "served by another daemon" in str(error)
     assert not is_running(opened(root, Scripted()))
+
+
+def test_a_door_finds_what_is_still_being_saved(root: Path) -> None:
+    """A page is searched as soon as it is heard of, long before it has rested; nor does polling say it is fresh."""
+    (root / "system/config.yaml").write_text("inbox: {settle_ms: 60000}\n")
+    with running(root) as run:
+        assert not verbs.search(run.brain, "heron", caller=Caller("test")).matches
+        page = run.drop("memory/long_term/concrete/birds.md", "# Birds\n\n- The heron is called Ada. ^a1\n")
+        eventually(lambda: bool(verbs.search(run.brain, "heron", caller=Caller("test")).matches), "the page")
+        page.write_text("# Birds\n\n- The crane is called Bob. ^a1\n")
+        eventually(lambda: not verbs.search(run.brain, "heron", caller=Caller("test")).matches, "the edit")
+        (root / "system/config.yaml").write_text("watch: {polling: true, polling_seconds: 60}\n")
+        run.daemon.watcher.check()
+        run.drop("memory/long_term/concrete/fish.md", "# Fish\n\n- The pike is called Eve. ^a1\n")
+        assert verbs.search(run.brain, "pike", caller=Caller("test")).matches
 
 
 def test_what_was_dropped_while_no_daemon_ran_is_answered_at_the_start(root: Path) -> None:

@@ -81,6 +81,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "digest": [((), False), (("--since", EVIL), True)],
     "diff": [((), False), (("--since", EVIL), True)],
     "show": [(("mira",), True), ((EVIL, "--at", "0"), True), (("mira", "--at", EVIL), True)],
+    "backup": [(("{new}",), False), (("{root}/inbox/" + NAME,), True)],
+    "restore": [(("{new}" + NAME,), True)],
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],

@@ -85,3 +85,107 @@ def write_zip(path: Path, files: Mapping[str, str | bytes]) -> Path:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
+
+
+def gemini(turns: Sequence[tuple[str, str]], *, verb: str = "Prompted ", **keys: Any) -> list[dict[str, Any]]:
+    """Return records of My Activity about Gemini, newest first."""
+    records = [
+        {
+            "header": "Gemini Apps",
+            "title": f"{verb}{prompt}",
+            "time": f"2024-05-06T12:{minute:02}:10.123Z",
+            "products": ["Gemini Apps"],
+            "safeHtmlItem": [{"html": f"<p>{answer}</p>"}],
+            **keys,
+        }
+        for minute, (prompt, answer) in enumerate(turns)
+    ]
+    return records[::-1]
+
+
+def gemini_page(records: Sequence[tuple[str, str, str]], *, header: str = "Gemini Apps") -> str:
+    """Return a web page of My Activity with records, each what was prompted, a date and an answer's HTML."""
+    cell = '<div class="content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1'
+    cells = "".join(
+        f'<div class="outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp"><div class="mdl-grid">'
+        f'<div class="header-cell mdl-cell mdl-cell--12-col"><p class="mdl-typography--title">{header}<br></p></div>'
+        f'{cell}">{prompt}<br>{date}<br>{answer}</div>{cell} mdl-typography--text-right"></div>'
+        f'<div class="content-cell mdl-cell mdl-cell--12-col mdl-typography--caption"><b>Products:</b><br>'
+        f"&emsp;{header}<br></div></div></div>"
+        for prompt, date, answer in records
+    )
+    return f'<html><head><title>My Activity</title></head><body><div class="mdl-grid">{cells}</div></body></html>'
+
+
+def copilot(rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """Return Copilot's table of rows that are given oldest first."""
+    quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in reversed(rows)]
+    return "\ufeff" + "\r\n".join(["Conversation,Time,Author,Message", *quoted]) + "\r\n"
+
+
+def json_lines(records: Sequence[Any]) -> str:
+    """Return values as lines of JSON."""
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def claude_code(turns: Sequence[tuple[str, str]]) -> str:
+    """Return a transcript of Claude Code's, with what its tools and the program itself said in between."""
+
+    def line(kind: str, number: int, content: Any, **keys: Any) -> dict[str, Any]:
+        message = {"role": kind, "content": content}
+        at = f"2024-05-06T12:{number:02}:00.000Z"
+        return {"type": kind, "uuid": f"{kind}{number}", "sessionId": "s1", "timestamp": at, "message": message, **keys}
+
+    records: list[Any] = [{"type": "summary", "summary": "A journey", "leafUuid": "x"}]
+    for number, (user, ai) in enumerate(turns):
+        records += [
+            line("user", number, "Caveat: none of this was typed", isMeta=True),
+            line("user", number, "<command-name>/clear</command-name>\n<command-args></command-args>"),
+            line("user", number, user),
+            line("assistant", number, [{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "input": {}}]),
+            line("user", number, [{"type": "tool_result", "content": "14 files"}]),
+            line("assistant", number, "of a helper", isSidechain=True),
+            line("assistant", number, [{"type": "text", "text": ai}]),
+        ]
+    return json_lines(records) + '{"type": "assis'  # it is being written
+
+
+def codex(turns: Sequence[tuple[str, str]]) -> str:
+    """Return a transcript of Codex's."""
+    records: list[Any] = [
+        {"timestamp": "2024-05-06T12:00:00.000Z", "type": "session_meta", "payload": {"id": "x1", "cwd": "/"}}
+    ]
+
+    def line(number: int, role: str, kind: str, text: str) -> dict[str, Any]:
+        payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        return {"timestamp": f"2024-05-06T12:{number:02}:00.000Z", "type": "response_item", "payload": payload}
+
+    for number, (user, ai) in enumerate(turns):
+        records += [
+            line(number, "user", "input_text", "<environment_context>\n<cwd>/</cwd>\n</environment_context>"),
+            line(number, "user", "input_text", user),
+            {"timestamp": "", "type": "event_msg", "payload": {"type": "user_message", "message": user}},
+            line(number, "assistant", "output_text", ai),
+        ]
+    return json_lines(records)
+
+
+def pdf(texts: Sequence[str]) -> bytes:
+    """Return a PDF file with a page for each text; a page of "" has a line drawn on it and no text."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids = []
+    for text in texts:
+        stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else "0 0 m 9 9 l S"
+        objects.append(f"<</Length {len(stream)}>>\nstream\n{stream}\nendstream")
+        page = f"/Resources<</Font<</F1 3 0 R>>>>/Contents {len(objects)} 0 R"
+        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]{page}>>")
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<</Type/Pages/Kids[{' '.join(kids)}]/Count {len(kids)}>>"
+    out, offsets = "%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{body}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    start = f"trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{len(out)}\n%%EOF\n"
+    return f"{out}xref\n0 {size}\n0000000000 65535 f \n{table}{start}".encode()

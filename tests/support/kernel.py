@@ -24,6 +24,7 @@ EMPTY_STM = (
 )
 OPERATIONS = (
     "write", "append", "truncate", "fsync", "sync_filesystem", "exchange", "replace", "rename_new", "unlink", "mkdir",
+    "copy", "link",
 )  # fmt: skip
 
 
@@ -102,7 +103,7 @@ class CountingDisk(Disk):
 
     Args:
         stop_at: Number of the operation, from 1; 0: never.
-        how: `before` it, `torn` in the middle of it (writes only, else before), or `after` it.
+        how: `before` it, `torn` in the middle of it (writes and copies only, else before), or `after` it.
         is_killed: Kill the process with SIGKILL instead of raising.
     """
 
@@ -125,6 +126,11 @@ class CountingDisk(Disk):
             path, content = arguments
             assert isinstance(content, bytes)
             operation(self, path, content[: len(content) // 2], **named)
+        elif self.how == "torn" and name == "copy":
+            _, target = arguments
+            assert isinstance(target, Path)
+            operation(self, *arguments, **named)
+            os.truncate(target, target.stat().st_size // 2)
         elif self.how == "after":
             operation(self, *arguments, **named)
         self._stop()

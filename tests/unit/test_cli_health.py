@@ -97,7 +97,7 @@ READING = (
 def test_commands_that_read_work_while_the_settings_are_broken(shell: Shell, brain: Brain, is_known: bool) -> None:
     """They use what a daemon last knew, else the defaults, and say what is broken and where; the others refuse."""
     brain_id = brain.settings.brain_id
-    good = f"brain_id: {brain_id}\ncontext: {{max_memories: 3}}\nactive_device: somebody\n"
+    good = f"brain_id: {brain_id}\ncontext: {{memory_tokens: 3}}\nactive_device: somebody\n"
     brain.tree.config.write_text(good)
     if is_known:
         daemon = Daemon(Brain(brain.root))

@@ -107,7 +107,7 @@ def test_prompt_over_the_window_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_long_term_memory_is_chosen_by_relevance_and_capped(tmp_path: Path) -> None:
     """The best pages go in while there is room, each by whole statements."""
-    brain = make_brain(tmp_path, {"context": {"budget_tokens": 2000, "max_memories": 50}})
+    brain = make_brain(tmp_path, {"context": {"budget_tokens": 4000, "memory_tokens": 700}})
     hits = [
         hit_of(f"Statement {n} is of some length. " * 6, path=f"memory/long_term/concrete/{n}.md", anchor=f"a{n}")
         for n in range(50)
@@ -116,17 +116,35 @@ def test_long_term_memory_is_chosen_by_relevance_and_capped(tmp_path: Path) -> N
     (found,) = [b for b in memory.blocks if b.name == "long-term memory"]
     assert 3 < len(found.parts) < 15
     assert "Statement 0 " in found.parts[0]
-    assert memory.block_tokens["long-term memory"] <= 0.36 * 2000
+    assert memory.block_tokens["long-term memory"] <= 700
 
 
 def test_tokens_sent_do_not_grow_with_memory(tmp_path: Path) -> None:
-    """However much is found, working memory takes `max_memories` pages."""
-    assembler = Assembler(make_brain(tmp_path))
-    sizes = []
-    for found in (8, 80, 800):
-        hits = [hit_of(f"Statement {n}.", path=f"memory/long_term/concrete/{n}.md") for n in range(found)]
-        sizes.append(assembler.assemble(answer_request(hits=hits), model=MODEL).tokens)
-    assert sizes[0] == sizes[1] == sizes[2]
+    """However much is found, found memories take `memory_tokens`, and near all of them."""
+    brain = make_brain(tmp_path)
+    limit = brain.settings.context.memory_tokens
+    for found in (80, 800):
+        hits = [hit_of(f"Statement {n}. " * 5, path=f"memory/long_term/concrete/{n}.md") for n in range(found)]
+        tokens = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL).block_tokens["long-term memory"]
+        assert 0.9 * limit < tokens <= limit
+
+
+def test_memory_takes_what_is_worth_most_for_its_tokens(tmp_path: Path) -> None:
+    """Many short hits come before a long one that is little better; hits of a page stand in its order, named once."""
+    brain = make_brain(tmp_path, {"context": {"memory_tokens": 200}})
+    path = "memory/long_term/events/2026/01/09/2026-01-09.md"
+    hits = [
+        hit_of("long " * 150, path="memory/long_term/concrete/long.md", score=5.0),
+        *(
+            hit_of(f"Short {n}.", kind="exchange", path=path, score=4.9, speaker="user", position=9 - n)
+            for n in range(9)
+        ),
+    ]
+    memory = Assembler(brain).assemble(answer_request(hits=hits), model=MODEL)
+    (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
+    assert "long long" not in found.text
+    assert [f"> Short {n}." for n in range(8, -1, -1)] == [line for line in found.text.splitlines() if "Short" in line]
+    assert 1 == found.text.count("User:")
 
 
 def test_budget_follows_the_window_and_the_setting() -> None:

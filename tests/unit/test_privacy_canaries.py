@@ -304,7 +304,7 @@ def make(root: Path, server: ChatServer, *, is_private: bool) -> Brain:
     settings = {
         "llm": {**llm, "timeout_seconds": 20},
         "recall": {"embedder": EMBEDDER},
-        "context": {"background": True, "tool_rounds": 1, "max_memories": 12},
+        "context": {"background": True, "tool_rounds": 1, "memory_tokens": 3000},
         "organization": {"min_entries": 1, "max_entries": 20},
         "promotion": {"idle_seconds": 0, "min_events": 1},
     }

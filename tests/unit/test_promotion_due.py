@@ -23,7 +23,7 @@ def wait(brain: Brain, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("told", "hours", "idle_seconds", "is_expected"),
-    [(0, 99, 9999.0, False), (7, 1, 9999.0, False), (8, 0, 301.0, True), (8, 0, 299.0, False), (1, 25, 301.0, True)],
+    [(0, 99, 9999.0, False), (7, 1, 9999.0, False), (8, 0, 301.0, True), (8, 0, 299.0, False), (1, 37, 301.0, True)],
 )
 def test_quiet_and_enough_to_do(
     tmp_path: Path, told: int, hours: float, idle_seconds: float, is_expected: bool

@@ -10,8 +10,9 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac import verbs
 from brainiac.brain import Brain
+from brainiac.cli.wording import sentence
 from brainiac.errors import UserError
-from brainiac.events import PromptAnswered
+from brainiac.events import NoteEdited, PromptAnswered
 from brainiac.formats.prompt import parse_prompt
 from brainiac.llm.catalog import count
 from brainiac.verbs import Caller
@@ -116,6 +117,9 @@ def test_what_is_remembered_is_found_at_once_and_commands_nothing(brain: Brain) 
     assert (note.id, False) == (again.id, again.is_new)
     assert verbs.remember(brain, "My own.", key="k1").is_new
     assert 2 == len(list((brain.tree.inbox / "notes").glob("*.md")))
+    put_there = [event for event in brain.journal.events(kinds={NoteEdited}) if isinstance(event.what, NoteEdited)]
+    assert ["test:client", ""] == [event.what.client for event in put_there]  # type: ignore[union-attr]
+    assert "put there by test:client" in sentence(put_there[0])
 
 
 def test_what_a_door_asks_is_answered_from_open_memory(brain: Brain) -> None:

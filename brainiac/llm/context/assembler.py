@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import chain
@@ -66,6 +68,8 @@ REFUSED = (
     "in the place of these only: put right, or repeated as it is where only a question was asked and it is right. What "
     "you leave out is dropped."
 )
+OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
+MAX_BEFORE = 240  # characters of an earlier answer
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -134,6 +138,8 @@ class Assembler:
         # Where the cut took a change of the lists out of the log, the lists are shown anew and all is cut again, once.
         for _ in range(2):
             blocks = [block for block in (*around, *sections.of(request)) if block.parts]
+            if isinstance(request, AnswerRequest):
+                blocks.append(sections.long_term(request, blocks))
             blocks.sort(key=lambda block: block.stability)
             fitted, cuts = fit(blocks, sections.limit_tokens, sections.count)
             if not has_lost_changes(blocks, fitted):
@@ -149,6 +155,7 @@ class Assembler:
             "tools": bool(tools),
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
+            "is_turn": request.purpose in WITH_WORKFLOWS,
         }
         complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
@@ -222,7 +229,7 @@ class _Sections:
             case QueriesRequest():
                 return [*self._turn(request), _prompt(request, request.prompt.said, JSON_ONLY)]
             case AnswerRequest():
-                return [*self._turn(request), self._long_term(request), _prompt(request, request.prompt.said)]
+                return [*self._turn(request), _prompt(request, request.prompt.said)]
             case ReflectRequest():
                 return self._reflect(request)
             case ConsolidateRequest():
@@ -248,13 +255,14 @@ class _Sections:
             blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
         return blocks
 
-    def _long_term(self, request: AnswerRequest) -> Block:
-        """Return the block of the pages that were found."""
+    def long_term(self, request: AnswerRequest, others: Sequence[Block]) -> Block:
+        """Return the block of what was found, within the setting and what all other blocks leave."""
+        fitted, _ = fit(others, self.limit_tokens, self.count)
+        left = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
+        room = min(left, self.library.settings.context.memory_tokens)
         logged = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
-        return long_term_block(
-            self.library, request.hits, logged, self.order, conversation, self.limit_tokens, self.count
-        )
+        return long_term_block(self.library, request.hits, logged, self.order, conversation, room, self.count)
 
     def _reflect(self, request: ReflectRequest) -> list[Block]:
         """Return short-term memory before the exchange, then the exchange."""
@@ -276,7 +284,9 @@ class _Sections:
         said = []
         for exchange in request.said:
             (event,) = self._timed([replace(exchange.event, id=exchange.id)])
-            said.append(event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread))
+            event = replace(event, at=_with_weekday(event.at))
+            before = _before(exchange.before)
+            said.append(before + event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread))
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED, *map(_refused, request.refused)]
@@ -289,20 +299,33 @@ class _Sections:
         ]
 
     def _known(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
-        """Return a part for each page, with its statements below its name; the page of the nearest statement first."""
-        top = self.library.tree.relative(self.library.tree.long_term) + "/"
+        """Return a part for each near page, with its statements below its name, then one that lists the others."""
         named = {page.path: page for page in pages}
-        paths = dict.fromkeys([*(statement.path for statement in existing), *named])
-        lines: dict[str, list[str]] = {path: [] for path in paths}
+        by_path: dict[str, list[str]] = {statement.path: [] for statement in existing}
+        by_path |= {page.path: [] for page in pages if page.is_near}
         for statement in existing:
-            lines[statement.path].append(_statement(statement))
+            by_path[statement.path].append(_statement(statement))
         parts = []
-        for path, statements in lines.items():
+        for path, statements in by_path.items():
             page = named.get(path) or PageName(path, ())
-            about = f". {one_line(page.about, MAX_ABOUT)}" if page.about and not statements else ""
-            name = f"{one_line(path.removeprefix(top))}: {'; '.join(map(one_line, page.names))}{about}"
+            about = f". {one_line(page.about, MAX_ABOUT)}" if page.about else ""
+            name = f"{one_line(self._below_top(path))}: {'; '.join(map(one_line, page.names))}{about}"
             parts.append(quoted("\n".join([name, *statements])))
-        return parts
+        return [*parts, *self._other_pages([page for page in pages if page.path not in by_path])]
+
+    def _other_pages(self, pages: Sequence[PageName]) -> list[str]:
+        """Return a part that lists pages by their folder, each by its names and what it is; none for no page."""
+        folders: dict[str, list[str]] = {}
+        for page in pages:
+            about = f" ({one_line(page.about, MAX_ABOUT)})" if page.about else ""
+            folder = posixpath.dirname(self._below_top(page.path))
+            folders.setdefault(folder, []).append(", ".join(map(one_line, page.names)) + about)
+        lines = [f"{one_line(folder)}/: {'; '.join(names)}" for folder, names in folders.items()]
+        return [quoted("\n".join([OTHER_PAGES, *lines]))] if lines else []
+
+    def _below_top(self, path: str) -> str:
+        """Return a page's path below long-term memory."""
+        return path.removeprefix(self.library.tree.relative(self.library.tree.long_term) + "/")
 
     def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
         """Return the events, the folders, the page's statements, and the new statements as the task."""
@@ -360,9 +383,27 @@ def _organize(request: OrganizeRequest) -> list[Block]:
     ]
 
 
+def _before(exchange: Exchange | None) -> str:
+    """Return the end of an earlier answer, to which what follows may reply ("yes, that one"); "" for none."""
+    answer = exchange.response.text if exchange and exchange.response else ""
+    if not answer.strip():
+        return ""
+    end = " ".join(answer.split())[-MAX_BEFORE:]
+    return f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n"
+
+
+def _with_weekday(at: str) -> str:
+    """Return a moment, ISO 8601, with its weekday in front: "on Saturday" is worked out from it."""
+    try:
+        return f"{date.fromisoformat(at[:10]):%A} {at}"
+    except ValueError:
+        return at
+
+
 def _statement(statement: Existing) -> str:
-    """Return the line of a statement: short id, text, date."""
-    since = f" ({statement.since})" if statement.since else ""
+    """Return the line of a statement: short id, text, and the day it was said where the text does not have it."""
+    is_dated = not statement.since or statement.since in statement.content
+    since = "" if is_dated else f" ({statement.since})"
     return f"[{one_line(statement.id)}] {statement.content}{since}"
 
 
@@ -394,7 +435,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         library: The memory, whose `system/prompts/NAME.md` replaces the built-in template.
         gate: The gate; where it withholds the brain's own template, the built-in one is used.
         name: A purpose, or `base` for the context that all purposes share.
-        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`.
+        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`, `is_turn`.
 
     Raises:
         ModelError: The brain's own template does not work.

@@ -5,12 +5,13 @@ Statements are shown whole, with date, title and path, and quoted as data.
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from urllib.parse import unquote
 
 from brainiac.errors import FormatError
@@ -23,10 +24,12 @@ from brainiac.llm.context.fence import one_line, preview, quoted, reference
 from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit
 from brainiac.search.links import Hub, LinkedPage
+from brainiac.storage.store import Store
 
 HEADING = "## Relevant Long-Term Memory"
-SHARE = 0.35
+MEMORY_HITS = 64  # of a query; 2,000 tokens hold about 50 turns of talk
 PAGE_TOKENS = 400
+_PERSON = "User:"
 FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
@@ -62,65 +65,115 @@ class PageOrder:
 
 
 def long_term_block(
-    library: Library,
+    store: Store,
     hits: Sequence[Hit],
     shown: Collection[str],
     order: PageOrder,
     conversation: str,
-    limit_tokens: int,
+    room: int,
     count: Count,
 ) -> Block:
-    """Return the block of the pages that were found, one part for each page.
+    """Return the block of what was found, one part for each page, filled up to a number of tokens.
 
     Args:
-        library: The memory; its settings limit the number of pages.
+        store: The brain, for the person's days.
         hits: The hits, best first.
         shown: Ids of exchanges that the event log shows already; they are left out.
         order: The order of pages in earlier turns.
         conversation: The conversation.
-        limit_tokens: The whole budget.
+        room: How many tokens the block may have, its heading among them.
         count: Returns the tokens of a text.
     """
-    pages: dict[str, list[Hit]] = {}
+    fresh: dict[tuple[str, str], Hit] = {}
     for hit in hits:
         if hit.kind != "exchange" or hit.anchor not in shown:
-            pages.setdefault(hit.path, []).append(hit)
-    # the most relevant pages are chosen first and only then put into the order of earlier turns
-    chosen: dict[str, str] = {}
-    room = int(limit_tokens * SHARE)
-    for path in list(pages)[: library.settings.context.max_memories]:
-        text = page_text(library, pages[path], count)
-        room -= count(text) + 1
-        if room >= 0:
-            chosen[path] = text
-    parts = [chosen[path] for path in order.arranged(conversation, chosen)]
+            # several queries may find the same statement
+            fresh.setdefault((hit.path, hit.text.strip()), hit)
+    pages: dict[str, list[Hit]] = {}
+    for hit in _worth_most(store, list(fresh.values()), room - count(HEADING) - 1, count):
+        pages.setdefault(hit.path, []).append(hit)
+    parts = [page_text(store, pages[path], count) for path in order.arranged(conversation, pages)]
     return Block("long-term memory", parts, Stability.LONG_TERM, HEADING, cut_order=10)
 
 
-def page_text(library: Library, hits: Sequence[Hit], count: Count) -> str:
-    """Return the hits of one page as text: its link and date, then its statements or exchanges, quoted."""
-    first = hits[0]
-    lines = [f"### {reference(first.title, first.path, first.uuid)}{_dated(library, first)}"]
-    seen: set[str] = set()
-    for hit in hits:
-        # several queries may find the same statement
-        if hit.text.strip() in seen:
-            continue
-        seen.add(hit.text.strip())
-        text = shortened(hit.text, PAGE_TOKENS, count)
-        if hit.kind == "exchange":
-            exchange = f", exchange {one_line(hit.anchor)}" if hit.anchor else ""
-            lines.append(f"{'AI' if hit.speaker == 'ai' else 'User'}{_dated(library, hit)}{exchange}:")
-        elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
-            text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
-        lines.append(quoted(text))
-        lines += [quoted(f"({former}.)") for former in hit.former]
+def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> list[Hit]:
+    """Return the hits that are likeliest for their tokens, as many as there is room for.
+
+    A score is a log-likelihood. The link of a page counts with the first of its hits, so that further ones, such as
+    the turns beside one that was found, cost less than those of another page.
+    """
+    # a hit that a plugin moved forward is worth as much as those behind it
+    worth = list(accumulate((hit.score for hit in reversed(hits)), max))[::-1]
+    first = {hit.path: hit for hit in reversed(hits)}
+    heads = {path: count(_head(store, hit)) + count(_PERSON) + 2 for path, hit in first.items()}
+    sizes = [_size(_lines(store, hit, first[hit.path], count), count) for hit in hits]
+    chosen: list[Hit] = []
+    left = set(range(len(hits)))
+    while left:
+        tokens = {number: sizes[number] + heads.get(hits[number].path, 0) for number in left}
+        best = max(left, key=lambda number: (worth[number] - math.log(tokens[number]), -number))
+        left.remove(best)
+        if tokens[best] <= room:
+            room -= tokens[best]
+            heads.pop(hits[best].path, None)
+            chosen.append(hits[best])
+    return chosen
+
+
+def _size(lines: Sequence[str], count: Count) -> int:
+    """Return the tokens of a hit's lines; one that says that the person speaks stands once for many hits."""
+    return sum(count(line) + 1 for line in lines if line and line != _PERSON)
+
+
+def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool = False) -> str:
+    """Return the hits of one page as text: its link and date, then its statements or exchanges in order, quoted.
+
+    Args:
+        store: The brain, for the person's days.
+        hits: Of one page.
+        count: Returns the tokens of a text.
+        has_ids: Whether the ids of exchanges are shown, by which a tool reads one whole.
+    """
+    lines, label = [_head(store, hits[0])], ""
+    for hit in sorted(hits, key=lambda hit: hit.position):
+        who, *texts = _lines(store, hit, hits[0], count)
+        if has_ids and hit.kind == "exchange" and hit.anchor:
+            who = f"{who.rstrip(':')}, exchange {one_line(hit.anchor)}:"
+        lines += [who, *texts] if who and who != label else texts
+        label = who
     return "\n".join(lines)
 
 
-def _dated(library: Library, hit: Hit) -> str:
+def _head(store: Store, hit: Hit) -> str:
+    """Return the line above the hits of a page: its link and date."""
+    day = _dated(store, hit)
+    # the page of a day keeps its path, which says the day: neither a uuid nor the day again
+    if hit.kind == "exchange" and day.strip(", ") in hit.path.replace("/", "-"):
+        return f"### {reference(hit.title, hit.path)}"
+    return f"### {reference(hit.title, hit.path, hit.uuid)}{day}"
+
+
+def _lines(store: Store, hit: Hit, first: Hit, count: Count) -> list[str]:
+    """Return who said a hit, "" for what is no exchange, then its words quoted, then what of them no longer holds.
+
+    Args:
+        store: The brain, for the person's days.
+        hit: The hit.
+        first: The hit whose day stands above those of its page.
+        count: Returns the tokens of a text.
+    """
+    text, who = shortened(hit.said, PAGE_TOKENS, count), ""
+    if hit.kind == "exchange":
+        day = _dated(store, hit)
+        who = ("AI" if hit.speaker == "ai" else "User") + (day if day != _dated(store, first) else "") + ":"
+    elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
+        text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
+    return [who, quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
+
+
+def _dated(store: Store, hit: Hit) -> str:
     """Return ", " and the person's day of a hit; "" for a hit without a date."""
-    day = one_line(library.day_of(one_line(hit.at)))
+    day = one_line(store.day_of(one_line(hit.at)))
     return f", {day}" if day else ""
 
 
@@ -140,7 +193,7 @@ class ShownPages:
         self._top = library.tree.relative(library.tree.long_term) + "/"
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
-        """Return the page that a link means; several where it is ambiguous, none where no page fits.
+        """Return the page that a link means; several where it is ambiguous, none where there is no such page.
 
         Args:
             link: A wikilink, a Markdown link, or a bare uuid, path, file name or title.
@@ -149,14 +202,15 @@ class ShownPages:
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
-            # a link may have the uuid of a page that is gone, and a path that still leads to a page
-            if path or not target or uuid == target:
+            is_uuid_alone = not target or target == uuid
+            if path or is_uuid_alone:
                 return self._shown([path])
+            # the page with this uuid is gone, but the link's path may still lead to a page
         name = target.strip().strip("/")
         for path in (name, posixpath.normpath(posixpath.join(folder, name))):
             for candidate in (path, f"{path}.md"):
-                if page := self._shown([candidate]):
-                    return page
+                if pages := self._shown([candidate]):
+                    return pages
         return self._by_name(name)
 
     def _by_name(self, name: str) -> list[LinkedPage]:

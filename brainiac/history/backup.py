@@ -1,0 +1,657 @@
+"""`brainiac backup` and `restore`: whole copies of a brain, each of one moment, made while a daemon goes on working.
+
+A backup is a folder of its own, `DIR/2026-03-01T12-00-00Z/`: the brain's files in `brain/` as they stood, `SHA256SUMS`
+beside it, which `sha256sum -c` reads, and `backup.json`. It gets its name as the last step, so that a crash leaves no
+half one. Files that did not change since the backup before are hard links to it, where the disk can do that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from brainiac.clock import iso
+from brainiac.errors import LockedError, StorageError, UserError
+from brainiac.events import PathKind, PurgeHonoured, TextsPurged, content_hash
+from brainiac.skeleton import DOTFILES
+from brainiac.storage.concurrent_saves import TORN_NS, age_ns
+from brainiac.storage.file_state import stamp_of
+from brainiac.storage.files import Disk, locked, make_folders, read_bytes, temporary_beside
+from brainiac.storage.runstate import LOCK
+from brainiac.storage.store import Store
+from brainiac.tree import MARKER, OUR_TEMPORARY_PREFIX, LocalPlaces, is_brain
+
+FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
+PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
+RESTORING = ".brainiac-restore"  # in a folder that is being restored: which backup
+FORMAT = 1
+ATTEMPTS = 20  # at a file that is written while it is copied
+_COARSE_NS = 2_000_000_000  # by how much a filesystem's clock may lag
+_LAST = ("system/config.yaml", MARKER.as_posix())  # make a folder a brain
+_NEVER = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A whole backup.
+
+    Attributes:
+        folder: Its folder.
+        brain_id: Of the brain.
+        device: The device that made it.
+        made_at: Its moment, ISO 8601 UTC.
+        begun_ns: When copying began, by the system's clock, in nanoseconds since 1970.
+        files: How many files it has.
+        size: Their size in bytes.
+        sums: Content hash of its `SHA256SUMS`.
+        empty: Its folders without files.
+    """
+
+    folder: Path
+    brain_id: str
+    device: str
+    made_at: str
+    begun_ns: int
+    files: int
+    size: int
+    sums: str
+    empty: tuple[str, ...] = ()
+
+    def digests(self) -> dict[str, str]:
+        """Return the content hash of each of its files by path.
+
+        Raises:
+            UserError: `SHA256SUMS` is missing or damaged.
+        """
+        raw = read_bytes(self.folder / SUMS)
+        if raw is None or content_hash(raw) != self.sums:
+            raise UserError(f"{self.folder / SUMS} is missing or damaged; take another backup ({_BY_HAND})")
+        return dict(map(_sum_of, raw.splitlines()))
+
+
+_BY_HAND = f"its folder {FILES}/ is a plain copy: what is whole in it can be copied by hand"
+
+
+@dataclass(slots=True)
+class Made:
+    """The result of making a backup.
+
+    Attributes:
+        backup: It.
+        shared: How many of its files are shared with the backup before.
+        off_record: Paths that were left out because they are off the record.
+        links: Paths that were left out because they are links, pipes or devices.
+        unreadable: Paths that were left out because there is no permission to read them.
+        beside: Names in the brain's folder that are no part of the brain, and not in the backup.
+        outdated: Earlier backups in the same folder that have texts which were purged since.
+    """
+
+    backup: Backup
+    shared: int = 0
+    off_record: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    outdated: list[Path] = field(default_factory=list)
+
+
+def backups_in(folder: Path) -> list[Backup]:
+    """Return the whole backups in a folder, oldest first; a folder that is one itself is returned alone."""
+    if own := _read(folder):
+        return [own]
+    backups = (_read(path) for path in sorted(folder.iterdir())) if folder.is_dir() else iter(())
+    return sorted((backup for backup in backups if backup), key=lambda backup: (backup.made_at, backup.folder))
+
+
+def _read(folder: Path) -> Backup | None:
+    """Return the backup that a folder is; None for another folder, or one that is not finished."""
+    if folder.name == PART or not folder.is_dir():
+        return None
+    try:
+        about = json.loads(read_bytes(folder / ABOUT) or b"")
+        if about.pop("format") != FORMAT:
+            raise UserError(f"{folder} was made by a newer version of Brainiac; update this one")
+        return Backup(folder, **about | {"empty": tuple(about["empty"])})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+# --- making one ----------------------------------------------------------------------------------------------------
+
+
+def back_up(
+    store: Store, folder: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
+) -> Made:
+    """Add a backup of a brain to a folder; whether it is whole or was interrupted, those before it stay as they are.
+
+    Args:
+        store: The brain; a daemon may serve it.
+        folder: Outside of the brain; made when missing.
+        disk: What writes.
+        progress: Called with the files copied so far, and how many there will be, as far as known.
+
+    Raises:
+        UserError: The folder lies in the brain, or holds other files or another brain's backups.
+        LockedError: Another backup is being made.
+        StorageError: A file cannot be read, or the disk is full.
+    """
+    disk, folder = disk or Disk(), folder.resolve()
+    former = _check_folder(store, folder)
+    try:
+        with locked(store.places.state / "backup.lock", wait_seconds=0):
+            make_folders(disk, folder)
+            copying = _Copying(store, folder / PART, former[-1] if former else None, disk, progress)
+            made = copying.run()
+            _name(made.backup, folder / PART, disk)
+    except LockedError as error:
+        raise LockedError(f"another backup of {store.root} is being made; wait for it to end") from error
+    made.outdated = [backup.folder for backup in former if backup.made_at <= _last_purge(store)]
+    return made
+
+
+def _check_folder(store: Store, folder: Path) -> list[Backup]:
+    """Return the backups of this brain in a folder.
+
+    Raises:
+        UserError: Backups cannot lie there.
+    """
+    if folder.is_relative_to(store.root):
+        raise UserError(f"{folder} lies in the brain; name a folder outside of it, best on another disk")
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; name a folder")
+    backups = backups_in(folder)
+    if any(backup.folder == folder for backup in backups):
+        raise UserError(f"{folder} is a backup; name the folder it lies in, {folder.parent}")
+    if others := [backup for backup in backups if backup.brain_id != store.settings.brain_id]:
+        raise UserError(f"{folder} has backups of another brain ({others[0].folder.name}); name another folder")
+    if not backups and folder.is_dir() and any(path.name != PART for path in folder.iterdir()):
+        raise UserError(f"{folder} holds other files; name an empty or a new folder")
+    return backups
+
+
+def _last_purge(store: Store) -> str:
+    """Return when a purge was asked for last on any device; "" for never."""
+    purges = (event.at for _, event in store.projection.purges() if isinstance(event.what, TextsPurged))
+    return max(purges, default="")
+
+
+def _name(backup: Backup, part: Path, disk: Disk) -> None:
+    """Give a finished backup its name, once all of it is on the disk."""
+    disk.sync_filesystem(part)
+    disk.replace(part, backup.folder)
+    disk.fsync(backup.folder.parent)
+
+
+def _free_folder(folder: Path, made_at: str) -> Path:
+    """Return the folder of a backup by its moment, without the colons that some filesystems refuse."""
+    stem, number = made_at.replace(":", "-"), 1
+    while (path := folder / (stem if number == 1 else f"{stem}-{number}")).exists():
+        number += 1
+    return path
+
+
+class _Copying:
+    """Copies a brain into the folder of an unfinished backup.
+
+    Files are copied first without any lock, then those that changed since once more while nothing can be committed:
+    they and the journals are of one moment then. The journal's texts come last; a line is never written before its
+    texts, so that all that the copied journals name are there.
+
+    Args:
+        store: The brain.
+        part: The folder; it may hold what an interrupted run copied.
+        former: The backup before.
+        disk: What writes.
+        progress: See `back_up`.
+    """
+
+    def __init__(self, store: Store, part: Path, former: Backup | None, disk: Disk, progress: Progress) -> None:
+        self._store, self._tree, self._part, self._disk = store, store.tree, part, disk
+        self._former, self._progress = former, progress
+        self._former_digests = former.digests() if former else {}
+        self._begun_ns = time.time_ns()
+        self._files: dict[str, str] = {}  # content hash by path
+        self._texts: dict[str, str] = {}  # likewise, of the journal's texts
+        self._stamps: dict[str, str] = {}
+        self._empty: list[str] = []
+        self._is_resumed = part.exists()
+        self._made = Made(Backup(part, "", "", "", 0, 0, 0, ""))
+
+    def run(self) -> Made:
+        """Copy the brain; return the backup, which has its name to come."""
+        self._copy_files()
+        while True:
+            seq = self._copy_at_rest()
+            self._copy_texts()
+            if not self._is_purged_since(seq):
+                break
+        self._made.beside = self._names_beside()
+        self._remove_others()
+        self._made.backup = self._described()
+        return self._made
+
+    def _copy_at_rest(self) -> int:
+        """Copy what changed while nothing is committed; return the journal's last `seq` at that moment."""
+        with self._store.commit_lock():
+            self._store.committer.check_displaced()
+            self._copy_files()
+            self._made_at = iso(self._store.clock.now())
+            return self._store.journal.last()[0]
+
+    def _is_purged_since(self, seq: int) -> bool:
+        """Return whether texts were destroyed after a `seq`: then the copied journals have words that must go."""
+        kinds = {TextsPurged, PurgeHonoured}
+        return next(self._store.journal.events(since_seq=seq, kinds=kinds), None) is not None
+
+    # files
+
+    def _copy_files(self) -> None:
+        """Copy all files but the journal's texts that are not copied as they stand now; drop those that are gone."""
+        self._made.off_record, self._made.links, self._made.unreadable, self._empty = [], [], [], []
+        standing = set()
+        for path in self._paths():
+            try:
+                if self._copy_file(path):
+                    standing.add(path)
+            except FileNotFoundError:
+                continue  # moved or removed meanwhile: it is not of this backup's moment
+            except PermissionError as error:
+                self._leave_out(error)
+        for path in self._files.keys() - standing:
+            del self._files[path]
+            self._stamps.pop(path, None)
+            self._disk.unlink(self._target(path))
+
+    def _paths(self) -> Iterator[str]:
+        """Yield the paths of the brain's own files, without the journal's texts and what is derived or in flight."""
+        for top in (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs):
+            for folder, names, files in os.walk(top, onerror=self._leave_out):
+                links = [name for name in names if os.path.islink(os.path.join(folder, name))]
+                names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
+                if not (names or files or links):
+                    self._empty.append(self._tree.relative(folder))
+                for name in sorted((*files, *links)):
+                    if not name.startswith(_NEVER):
+                        yield self._tree.relative(os.path.join(folder, name))
+        yield from (name for name in DOTFILES if os.path.lexists(self._tree.root / name))
+
+    def _is_walked(self, folder: str, name: str) -> bool:
+        """Return whether a folder has files to copy; the journal's texts are copied apart."""
+        return not name.startswith(_NEVER) and Path(folder, name) != self._store.journal.blobs.folder
+
+    def _leave_out(self, error: OSError) -> None:
+        """Note that a file or folder cannot be read: a backup of all else is better than none."""
+        if not isinstance(error, PermissionError):
+            raise error
+        self._made.unreadable.append(self._tree.relative(str(error.filename)))
+
+    def _copy_file(self, path: str) -> bool:
+        """Copy a file unless its copy is as it stands now; return whether it belongs into the backup."""
+        source = self._tree.absolute(path)
+        info = os.lstat(source)
+        if not stat.S_ISREG(info.st_mode):
+            self._made.links.append(path)
+            return False
+        is_same = self._stamps.get(path) == stamp_of(info)
+        is_shared = not is_same and self._is_as_before(path, info)
+        if self._is_off_record(path, is_known=is_same or is_shared):
+            self._made.off_record.append(path)
+            return False
+        if not is_same:
+            self._files[path] = self._share(path, info) if is_shared else self._copy(path)
+        return True
+
+    def _is_off_record(self, path: str, *, is_known: bool) -> bool:
+        """Return whether a file is off the record.
+
+        Args:
+            path: Of the file.
+            is_known: It has not changed since this was asked; an answer's prompt may have changed all the same.
+        """
+        kind = self._tree.kind_of(path)
+        if not self._tree.is_tracked(path) or (is_known and kind is not PathKind.RESPONSE):
+            return False
+        content = read_bytes(self._tree.absolute(path))
+        return content is not None and self._store.committer.is_off_record(path, content)
+
+    def _copy(self, path: str) -> str:
+        """Copy a file as it stands, whole; return its content hash.
+
+        Raises:
+            StorageError: Somebody keeps writing it.
+        """
+        source, target = self._tree.absolute(path), self._target(path)
+        make_folders(self._disk, target.parent)
+        for _ in range(ATTEMPTS):
+            self._wait_for_rest(path, source)
+            stamp = stamp_of(os.lstat(source))
+            digest = self._kept(source, target)
+            if digest is None:
+                self._disk.unlink(target)  # never written into: it may be shared with the backup before
+                digest = self._disk.copy(source, target)
+            if stamp_of(os.lstat(source)) == stamp:
+                self._stamps[path] = stamp
+                self._report()
+                return digest
+        raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
+
+    def _kept(self, source: Path, target: Path) -> str | None:
+        """Return the content hash of a copy that an interrupted run left, if it is whole; None for none."""
+        if not self._is_resumed or not target.exists():
+            return None
+        info, copied = os.stat(source), os.stat(target)
+        if (info.st_size, info.st_mtime_ns) != (copied.st_size, copied.st_mtime_ns):
+            return None
+        digest = _file_hash(source)
+        return digest if _file_hash(target) == digest else None
+
+    def _wait_for_rest(self, path: str, source: Path) -> None:
+        """Wait a moment where a person's editor seems to be in the middle of writing a file."""
+        saves, until = self._store.observed.saves, time.monotonic_ns() + TORN_NS
+        while self._tree.is_tracked(path) and age_ns(source) < TORN_NS and time.monotonic_ns() < until:
+            content = read_bytes(source)
+            if content is None or not saves.looks_torn(path, content):
+                return
+            time.sleep(0.01)
+
+    # what did not change since the backup before
+
+    def _is_as_before(self, path: str, info: os.stat_result) -> bool:
+        """Return whether a file is the one that the backup before has."""
+        if (
+            self._former is None
+            or path not in self._former_digests
+            or info.st_ctime_ns >= self._former.begun_ns - _COARSE_NS
+        ):
+            return False  # the change time cannot be set back: even a file that was given its old time is noticed
+        with suppress(OSError):
+            copied = os.lstat(self._former.folder / FILES / path)
+            return (copied.st_size, copied.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
+        return False
+
+    def _share(self, path: str, info: os.stat_result) -> str:
+        """Share a file with the backup before, or copy it where the disk cannot; return its content hash."""
+        assert self._former is not None
+        target = self._target(path)
+        make_folders(self._disk, target.parent)
+        self._disk.unlink(target)
+        if not self._disk.link(self._former.folder / FILES / path, target):
+            return self._copy(path)
+        self._stamps[path] = stamp_of(info)
+        self._made.shared += 1
+        self._report()
+        return self._former_digests[path]
+
+    # the journal's texts
+
+    def _copy_texts(self) -> None:
+        """Copy the texts that are not copied yet, until none went meanwhile that another one may be spliced on."""
+        self._copy_new_texts()
+        while self._copy_new_texts():
+            pass
+
+    def _copy_new_texts(self) -> bool:
+        """Copy the texts that are not copied yet; return whether some went meanwhile."""
+        standing, is_one_gone = set(), False
+        for path in self._text_paths():
+            standing.add(path)
+            if path in self._texts:
+                continue
+            try:
+                info = os.lstat(self._tree.absolute(path))
+                self._texts[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
+                self._stamps.pop(path, None)
+            except FileNotFoundError:
+                is_one_gone = True
+        gone = self._texts.keys() - standing
+        for path in gone:
+            del self._texts[path]
+            self._disk.unlink(self._target(path))
+        return bool(gone) or is_one_gone
+
+    def _text_paths(self) -> Iterator[str]:
+        """Yield the paths of the files of the journal's texts."""
+        folder = self._store.journal.blobs.folder
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+            for entry in os.scandir(folder / name) if (folder / name).is_dir() else ():
+                if not entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
+                    yield self._tree.relative(entry.path)
+
+    # the whole
+
+    def _target(self, path: str) -> Path:
+        return self._part / FILES / path
+
+    def _report(self) -> None:
+        done = len(self._files) + len(self._texts)
+        self._progress(done, max(done, self._former.files if self._former else 0))
+
+    def _names_beside(self) -> list[str]:
+        """Return the names in the brain's folder that are no part of the brain."""
+        own = {path.partition("/")[0] for path in self._files} | set(DOTFILES)
+        tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
+        own |= {self._tree.relative(top).partition("/")[0] for top in tops}
+        return sorted(set(os.listdir(self._tree.root)) - own)
+
+    def _remove_others(self) -> None:
+        """Remove what an interrupted run copied and this one did not."""
+        if self._is_resumed:
+            for folder, _, names in os.walk(self._part / FILES):
+                for name in names:
+                    path = os.path.relpath(os.path.join(folder, name), self._part / FILES).replace(os.sep, "/")
+                    if path not in self._files and path not in self._texts:
+                        self._disk.unlink(self._target(path))
+
+    def _described(self) -> Backup:
+        """Write `SHA256SUMS` and `backup.json`; return the backup."""
+        digests = sorted((*self._files.items(), *self._texts.items()))
+        sums = b"".join(_sum_line(path, digest) for path, digest in digests)
+        size = sum(os.stat(self._target(path)).st_size for path, _ in digests)
+        backup = Backup(
+            folder=_free_folder(self._part.parent, self._made_at),
+            brain_id=self._store.settings.brain_id,
+            device=self._store.journal.device,
+            made_at=self._made_at,
+            begun_ns=self._begun_ns,
+            files=len(digests),
+            size=size,
+            sums=content_hash(sums),
+            empty=tuple(sorted(self._empty)),
+        )
+        about = {"format": FORMAT} | {key: value for key, value in asdict(backup).items() if key != "folder"}
+        for name, content in ((SUMS, sums), (ABOUT, json.dumps(about, indent=1).encode() + b"\n")):
+            self._disk.unlink(self._part / name)
+            self._disk.write(self._part / name, content)
+        return backup
+
+
+def _sum_line(path: str, digest: str) -> bytes:
+    """Return a line as `sha256sum` writes it, with backslashes and newlines of a name as escapes."""
+    name = os.fsencode(path)
+    escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+    return (b"\\" if escaped != name else b"") + digest.encode() + b"  " + escaped + b"\n"
+
+
+def _sum_of(line: bytes) -> tuple[str, str]:
+    """Return path and content hash that a line of `SHA256SUMS` names.
+
+    Raises:
+        UserError: The path leads outside of the backup.
+    """
+    digest, _, name = line.lstrip(b"\\").partition(b"  ")
+    if line.startswith(b"\\"):
+        parts = (part.replace(b"\\n", b"\n").replace(b"\\r", b"\r") for part in name.split(b"\\\\"))
+        name = b"\\".join(parts)
+    return _confined(os.fsdecode(name)), digest.decode()
+
+
+def _confined(path: str) -> str:
+    """Return a path that a backup names; raise `UserError` where it leads outside of it."""
+    if os.path.isabs(path) or os.path.normpath(path) != path or path.split("/")[0] in ("..", "."):
+        raise UserError(f"the backup names {path!r}, which leads outside of it; nothing was restored")
+    return path
+
+
+def _file_hash(path: Path) -> str | None:
+    """Return the content hash of a regular file; None where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+
+
+# --- restoring one -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The result of restoring a backup.
+
+    Attributes:
+        backup: It.
+        folder: The brain.
+        state: Where this machine's state of a brain that lay there before was set aside; None where there was none.
+    """
+
+    backup: Backup
+    folder: Path
+    state: Path | None = None
+
+
+def find_backup(folder: Path) -> Backup:
+    """Return the backup that a folder is, or the latest in it.
+
+    Raises:
+        UserError: There is none.
+    """
+    if backups := backups_in(folder):
+        return backups[-1]
+    if (folder / PART).is_dir():
+        raise UserError(f"{folder} has one backup, which is not finished; run `brainiac backup {folder}` again")
+    raise UserError(f"{folder} has no backup in it; name a folder that `brainiac backup` filled")
+
+
+def damages(backup: Backup, progress: Progress = lambda done, total: None) -> list[str]:
+    """Return a sentence for each file of a backup that is missing or has other bytes than when it was made.
+
+    Raises:
+        UserError: `SHA256SUMS` is missing or damaged.
+    """
+    digests, problems = backup.digests(), []
+    for number, (path, digest) in enumerate(digests.items(), 1):
+        actual = _file_hash(backup.folder / FILES / path)
+        if actual != digest:
+            problems.append(f"{path}: {'missing' if actual is None else 'has other bytes than when it was made'}")
+        progress(number, len(digests))
+    return problems
+
+
+def restore(
+    backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
+) -> Restored:
+    """Put the brain of a backup into an empty folder; what was interrupted goes on when it is called again.
+
+    The folder is no brain before all of it is there and checked: the files that make it one come last.
+
+    Args:
+        backup: Whole; check `damages` first.
+        into: Missing or empty, or what an interrupted restore of the same backup left.
+        disk: What writes.
+        progress: Called with the files done and the total.
+
+    Raises:
+        UserError: The folder holds files, a daemon serves it, or the backup is damaged.
+    """
+    disk, into = disk or Disk(), Path(os.path.abspath(into))
+    digests = backup.digests()
+    _check_into(backup, into)
+    state = _set_aside_state(LocalPlaces.of(into, backup.brain_id), into)
+    make_folders(disk, into)
+    if not (into / RESTORING).exists():
+        disk.write(into / RESTORING, backup.sums.encode())
+    # an interrupted run made it a brain already: what stands by now may be newer than the backup
+    is_brain_by_now = any((into / path).exists() for path in _LAST)
+    paths = [*(path for path in digests if path not in _LAST), *(path for path in _LAST if path in digests)]
+    for number, path in enumerate(paths, 1):
+        if path == _LAST[0]:
+            disk.sync_filesystem(into)
+        if not (is_brain_by_now and (into / path).exists()):
+            _restore_file(backup, path, digests[path], into, disk)
+        progress(number, len(digests))
+    for path in map(_confined, backup.empty):
+        make_folders(disk, into / path)
+    disk.sync_filesystem(into)
+    disk.unlink(into / RESTORING)
+    return Restored(backup, into, state)
+
+
+def _check_into(backup: Backup, into: Path) -> None:
+    """Raise `UserError` where a backup cannot be restored into a folder."""
+    if around := next(filter(is_brain, into.parents), None):
+        raise UserError(f"{into} lies in the brain {around}; name a folder outside of it")
+    if into.is_relative_to(backup.folder):
+        raise UserError(f"{into} lies in the backup; name another folder")
+    if into.exists() and not into.is_dir():
+        raise UserError(f"{into} is a file; name an empty or a new folder")
+    if not into.is_dir() or not any(into.iterdir()):
+        return
+    begun = read_bytes(into / RESTORING)
+    if begun is None:
+        raise UserError(f"{into} is not empty; nothing was changed: name an empty or a new folder")
+    if not backup.sums.startswith(begun.decode("ascii", "replace")):  # a crash may have cut it off
+        raise UserError(f"{into} has part of another backup, whose restore was interrupted; name another folder")
+
+
+def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
+    """Rename this machine's state of a brain that lay at a path before: its commits belong to other files.
+
+    Raises:
+        LockedError: A daemon serves the folder still.
+    """
+    if not places.state.is_dir():
+        return None
+    try:
+        with locked(places.state / LOCK, wait_seconds=0):
+            pass
+    except LockedError as error:
+        raise LockedError(f"a daemon serves {into} still; stop it first") from error
+    number = 1
+    while (aside := places.state.with_name(f"{places.state.name}-before-restore-{number}")).exists():
+        number += 1
+    os.rename(places.state, aside)
+    shutil.rmtree(places.cache, ignore_errors=True)  # derived from other files
+    return aside
+
+
+def _restore_file(backup: Backup, path: str, digest: str, into: Path, disk: Disk) -> None:
+    """Copy a file out of a backup and check it; one that is there already, whole, stays.
+
+    Raises:
+        UserError: It is missing or damaged.
+    """
+    target = into / path
+    if target.exists() and _file_hash(target) == digest:
+        return
+    make_folders(disk, target.parent)
+    draft = Path(temporary_beside(str(target))) if path in _LAST else target
+    disk.unlink(draft)
+    try:
+        copied = disk.copy(backup.folder / FILES / path, draft)
+    except FileNotFoundError:
+        copied = ""
+    if copied != digest:
+        disk.unlink(draft)
+        raise UserError(f"{backup.folder / FILES / path} is missing or damaged; {into} is not a brain yet")
+    if draft != target:  # whole or not at all: whoever sees it takes the folder for a brain
+        disk.replace(draft, target)

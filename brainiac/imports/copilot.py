@@ -1,0 +1,67 @@
+"""Microsoft Copilot's export: one table `Conversation,Time,Author,Message`, newest first, without zone and ids."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import tzinfo
+from typing import BinaryIO, NamedTuple
+
+from brainiac.imports.records import Dialogue, Item, moment_of
+
+COLUMNS = ("Conversation", "Time", "Author", "Message")
+_ANSWERS = "AI"  # the author that Copilot's own messages have
+
+
+class _Row(NamedTuple):
+    """A message of the table."""
+
+    conversation: str
+    time: str
+    author: str
+    text: str
+
+
+def recognizes(head: str) -> bool:
+    """Return whether the beginning of a file is that of Copilot's table."""
+    return tuple(next(csv.reader([head.split("\n", 1)[0]]), ())) == COLUMNS
+
+
+def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item]:
+    """Yield the conversations of a table.
+
+    Args:
+        opened: The file.
+        zone: The person's, in which its times are.
+        written: ISO 8601 moment of the file, for what has no time.
+    """
+    csv.field_size_limit(100_000_000)
+    rows = [
+        _Row(*(row + [""] * 4)[:4])
+        for row in csv.reader(io.TextIOWrapper(opened, "utf-8-sig", "replace", newline=""))
+        if row and tuple(row) != COLUMNS
+    ]
+    of_conversation: dict[str, list[_Row]] = defaultdict(list)
+    for row in reversed(rows):  # many share a second with their neighbour, so that sorting would mix them up
+        of_conversation[row.conversation].append(row)
+    person = _person(of_conversation)
+    for title, messages in of_conversation.items():
+        dialogue, counted = Dialogue(), Counter[str]()
+        for row in messages:
+            digest = hashlib.sha256("\0".join(row).encode("utf-8", "replace")).hexdigest()[:16]
+            counted[digest] += 1
+            key = f"{digest}-{counted[digest]}"
+            dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
+        yield dialogue.conversation(title, title, "", written)
+
+
+def _person(of_conversation: dict[str, list[_Row]]) -> str:
+    """Return the author who is the person: the one beside `AI`, or else who begins most conversations."""
+    authors = Counter(row.author for rows in of_conversation.values() for row in rows)
+    others = [author for author, _ in authors.most_common() if author != _ANSWERS]
+    if _ANSWERS in authors and others:
+        return others[0]
+    return Counter(rows[0].author for rows in of_conversation.values()).most_common(1)[0][0] if authors else ""

@@ -1,0 +1,282 @@
+"""Gemini in Google's Takeout ("My Activity"): one record an exchange, as JSON or, by default, as a web page.
+
+There are no conversations in it: the exchanges of a day make one. What Google writes around a prompt is in the
+account's language, so nothing here rests on the words of one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from html.parser import HTMLParser
+from itertools import chain, groupby, islice
+from typing import Any, BinaryIO
+
+from brainiac.clock import day_in, iso
+from brainiac.imports.records import Conversation, Item, PastExchange, mapping, moment_of, sequence, text_of
+
+_NAMES = ("gemini", "bard")  # as the product's name has them in every language
+_LOOKED_AT = 200  # records from which Google's word before each prompt is learned
+_SHARE = 0.95  # of the records that must begin with the same word for it to be Google's and not the person's
+_CHUNK = 65_536
+_HAS_DATE = re.compile(r"(?=.*\d{4})(?=.*\d{1,2}[:.]\d\d)")
+_NUMERIC = re.compile(r"\s*(\d{1,2})([./-])(\d{1,2})[./-]\d{4}")
+_BLOCKS = frozenset("p div li ul ol table tr h1 h2 h3 h4 h5 h6 pre blockquote".split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What a record says, before Google's own words are told from the person's.
+
+    Attributes:
+        title: Google's word and the prompt.
+        at: ISO 8601 UTC moment.
+        answer: "" where the record has none.
+    """
+
+    title: str
+    at: str
+    answer: str
+
+
+def recognizes(record: dict[str, Any]) -> bool:
+    """Return whether a JSON object is a record of My Activity about Gemini."""
+    product = f"{text_of(record.get('header'))} {sequence(record.get('products'))}".casefold()
+    is_activity = isinstance(record.get("title"), str) and isinstance(record.get("time"), str)
+    return is_activity and any(name in product for name in _NAMES)
+
+
+def recognizes_page(head: str) -> bool:
+    """Return whether the beginning of a web page is that of My Activity about Gemini."""
+    header = re.search(r'class="header-cell.*?<p[^>]*>(.*?)</p>', head, re.DOTALL)
+    return header is not None and any(name in header[1].casefold() for name in _NAMES)
+
+
+def conversations(records: Iterable[Any], zone: tzinfo) -> Iterator[Item]:
+    """Yield a conversation for each day of the records of a JSON file.
+
+    Args:
+        records: JSON objects.
+        zone: The person's, in which days begin.
+    """
+    read = (
+        _Record(text_of(record.get("title")), moment_of(record.get("time")), _answer(record))
+        for record in map(mapping, records)
+        if recognizes(record)
+    )
+    yield from _by_day(read, zone)
+
+
+def _answer(record: dict[str, Any]) -> str:
+    """Return a record's answer, as text."""
+    return "\n\n".join(as_text(text_of(mapping(item).get("html"))) for item in sequence(record.get("safeHtmlItem")))
+
+
+def _by_day(records: Iterator[_Record], zone: tzinfo) -> Iterator[Item]:
+    """Yield the conversations of records, which are newest first: those of a day stand together."""
+    first = list(islice(records, _LOOKED_AT))
+    word = _common_word(first)
+    for day, group in groupby(chain(first, records), lambda record: day_in(zone, record.at)):
+        exchanges = [_exchange(record, word) for record in group]
+        if not day:
+            yield Conversation("", "Gemini", problem=f"{len(exchanges)} records have no date that can be read")
+            continue
+        exchanges.sort(key=lambda exchange: exchange.at)  # stable: of one second they keep their order
+        yield Conversation(day, day, tuple(exchanges), latest_at=exchanges[-1].at)
+
+
+def _common_word(records: list[_Record]) -> str:
+    """Return the word that Google puts before prompts, where records show it: nearly all with an answer begin with it.
+
+    A word that is left standing does no harm; one of the person's that is taken away would.
+    """
+    words = Counter(record.title.split(" ", 1)[0] for record in records if record.answer and " " in record.title)
+    word, count = words.most_common(1)[0] if words else ("", 0)
+    return word if count >= max(20, _SHARE * sum(words.values())) else "Prompted"
+
+
+def _exchange(record: _Record, word: str) -> PastExchange:
+    """Return the exchange of a record, without the word before its prompt."""
+    before, mark, after = record.title.partition("\xa0")  # stands after Google's word in web pages
+    prompt = after if mark and len(before) < 40 else record.title.removeprefix(f"{word} ")
+    digest = hashlib.sha256(" ".join(prompt.split()).encode("utf-8", "replace")).hexdigest()[:12]
+    return PastExchange(f"{record.at} {digest}", record.at, prompt.strip(), record.answer.strip())
+
+
+# --- web pages -------------------------------------------------------------------------------------------------------
+
+
+def conversations_of_page(opened: BinaryIO, zone: tzinfo) -> Iterator[Item]:
+    """Yield a conversation for each day of a web page of My Activity, which is read in pieces.
+
+    Args:
+        opened: The page.
+        zone: The person's, in which days begin.
+    """
+    cells = _cells(opened)
+    first = list(islice(cells, _LOOKED_AT))
+    dates = _Dates(chain.from_iterable(first), zone)
+    yield from _by_day((_record_of(cell, dates) for cell in chain(first, cells)), zone)
+
+
+def _record_of(cell: list[str], dates: _Dates) -> _Record:
+    """Return the record of a cell's lines: the prompt, what is attached, the date, the answer."""
+    for number, line in enumerate(cell[1:], 1):
+        if at := dates.moment(line):
+            title = "\n".join(cell[:number]).strip()
+            return _Record(title, at, "\n".join(cell[number + 1 :]).strip())
+    return _Record("\n".join(cell).strip(), "", "")
+
+
+def _cells(opened: BinaryIO) -> Iterator[list[str]]:
+    """Yield the lines of each record's text, those of Gemini alone."""
+    parser, decode = _Page(), codecs.getincrementaldecoder("utf-8")("replace")
+    while chunk := opened.read(_CHUNK):
+        parser.feed(decode.decode(chunk))
+        yield from parser.taken()
+    parser.close()
+    yield from parser.taken()
+
+
+class _Dates:
+    """Reads dates as Google writes them in any language.
+
+    Args:
+        lines: Lines of the page, some of which are dates, to see whether days or months come first.
+        zone: Of a date that names none.
+    """
+
+    def __init__(self, lines: Iterable[str], zone: tzinfo) -> None:
+        from dateparser.date import DateDataParser  # 25 MB, and a second
+
+        order = _order(line for line in lines if _HAS_DATE.match(line))
+        settings = {"RETURN_AS_TIMEZONE_AWARE": True, "TIMEZONE": str(zone), **({"DATE_ORDER": order} if order else {})}
+        self._parser = DateDataParser(settings=settings)
+
+    def moment(self, line: str) -> str:
+        """Return the moment of a line as ISO 8601 UTC; "" where it is no date."""
+        if len(line) > 80 or not _HAS_DATE.match(line):
+            return ""
+        text = " ".join(line.split())  # some languages have narrow spaces before AM and PM
+        for attempt in (text, text.rpartition(" ")[0]):  # without a zone that is not known
+            moment = self._parser.get_date_data(attempt).date_obj if attempt else None
+            if moment is not None:
+                return iso(moment)
+        return ""
+
+
+def _order(dates: Iterable[str]) -> str:
+    """Return whether days or months come first in dates of digits: "DMY", "MDY", or "" where none is one."""
+    seen = [match for date in dates if (match := _NUMERIC.match(date))]
+    if any(int(match[1]) > 12 for match in seen):
+        return "DMY"
+    if any(int(match[3]) > 12 for match in seen):
+        return "MDY"
+    return "DMY" if seen else ""  # more countries than not
+
+
+class _Page(HTMLParser):
+    """Collects the text of the first content cell of each record of My Activity."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._depth = 0  # of `div`s within the record
+        self._header, self._content = _Text(), _Text()
+        self._into: _Text | None = None
+        self._into_depth = 0
+        self._n_cells = 0
+        self._taken: list[list[str]] = []
+
+    def taken(self) -> list[list[str]]:
+        """Return the records since the last call, each as lines."""
+        taken, self._taken = self._taken, []
+        return taken
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        classes = (dict(attrs).get("class") or "").split()
+        if "outer-cell" in classes:
+            self._depth, self._n_cells = 0, 0
+            self._header, self._content, self._into = _Text(), _Text(), None
+        if tag == "div":
+            self._depth += 1
+            if "header-cell" in classes:
+                self._into, self._into_depth = self._header, self._depth
+            elif "content-cell" in classes:
+                self._n_cells += 1
+                self._into, self._into_depth = (self._content if self._n_cells == 1 else None), self._depth
+        if self._into is not None:
+            self._into.start(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._into is not None:
+            self._into.end(tag)
+        if tag != "div":
+            return
+        if self._into is not None and self._depth == self._into_depth:
+            self._into = None
+        self._depth -= 1
+        if self._depth == 0 and self._n_cells:
+            self._n_cells = 0
+            if any(name in self._header.text.casefold() for name in _NAMES):
+                self._taken.append(self._content.text.split("\n"))
+
+    def handle_data(self, data: str) -> None:
+        if self._into is not None:
+            self._into.add(data)
+
+
+@dataclass(slots=True)
+class _Text:
+    """A piece of HTML as text: lines where it has blocks and breaks, `-` before the items of lists."""
+
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All of it, with at most one blank line in a row."""
+        lines = (line.rstrip(" \t") for line in "".join(self.parts).split("\n"))
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+    def start(self, tag: str) -> None:
+        """Add what a tag begins with."""
+        if tag == "br":
+            self.parts.append("\n")
+        elif tag in _BLOCKS:
+            self.parts.append("\n- " if tag == "li" else "\n")
+
+    def end(self, tag: str) -> None:
+        """Add what a tag ends with."""
+        if tag in _BLOCKS and tag != "li":
+            self.parts.append("\n")
+
+    def add(self, data: str) -> None:
+        """Add text; where it is broken means nothing."""
+        self.parts.append(re.sub(r"[ \t\r\n]+", " ", data))
+
+
+def as_text(html: str) -> str:
+    """Return a piece of HTML as text."""
+
+    class Piece(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__(convert_charrefs=True)
+            self.shown = _Text()
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            self.shown.start(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            self.shown.end(tag)
+
+        def handle_data(self, data: str) -> None:
+            self.shown.add(data)
+
+    piece = Piece()
+    piece.feed(html)
+    piece.close()
+    return piece.shown.text

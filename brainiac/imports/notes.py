@@ -1,0 +1,93 @@
+"""Markdown of other programs: a folder of notes, each with the dates that it has of its own; and mail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from email import message_from_binary_file, policy
+from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
+from io import BytesIO
+from typing import BinaryIO
+
+from brainiac.clock import iso
+from brainiac.errors import FormatError
+from brainiac.formats.frontmatter import split
+from brainiac.formats.markdown import decode_text
+from brainiac.formats.page import own_date, title_of
+from brainiac.imports.gemini import as_text
+from brainiac.imports.records import Note
+
+MAX_BYTES = 5_000_000  # of a note or a mail; larger ones are no text that somebody wrote
+_FROM = re.compile(rb"^From \S+.*\d{4}\r?\n")
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+
+
+def note(opened: BinaryIO, path: str, written: str) -> Note:
+    """Return a note of a folder.
+
+    Args:
+        opened: The file.
+        path: Relative to the folder; the note keeps it, so that links between notes lead where they led.
+        written: ISO 8601 moment of the file.
+    """
+    content = opened.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        return Note(path, path, problem="is larger than 5 MB")
+    text = decode_text(content).removeprefix("\ufeff")
+    try:
+        meta, offset = split(text, path)
+    except FormatError as error:
+        return Note(path, path, problem=f"has front matter that cannot be read: {error.problem}")
+    return Note(path, title_of(meta, text, offset, path), text, own_date(meta, path), path, written)
+
+
+def is_mailbox(head: bytes) -> bool:
+    """Return whether the beginning of a file is that of a mailbox in mbox format."""
+    return _FROM.match(head) is not None
+
+
+def mails(opened: BinaryIO) -> Iterator[Note]:
+    """Yield a note for each mail of a mailbox; no word of them is taken for the person's."""
+    for number, raw in enumerate(_messages(opened), 1):
+        if len(raw) > MAX_BYTES * 10:
+            yield Note(str(number), f"mail {number}", problem="is larger than 50 MB")
+            continue
+        mail = message_from_binary_file(BytesIO(raw), policy=policy.default)
+        try:
+            yield _mail(mail, number)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            yield Note(str(number), f"mail {number}", problem=f"cannot be read ({type(error).__name__}: {error})")
+
+
+def _messages(opened: BinaryIO) -> Iterator[bytes]:
+    """Yield the mails of a mailbox one after the other, without the line that begins each."""
+    message: list[bytes] | None = None
+    is_after_blank = True
+    for line in opened:
+        if is_after_blank and _FROM.match(line):
+            if message is not None:
+                yield b"".join(message)
+            message = []
+        elif message is not None:
+            message.append(line[1:] if line.startswith(b">From ") else line)
+        is_after_blank = not line.strip()
+    if message is not None:
+        yield b"".join(message)
+
+
+def _mail(mail: EmailMessage, number: int) -> Note:
+    """Return a mail as a note: its main headers and its text."""
+    subject = str(mail.get("Subject") or "").strip() or "(no subject)"
+    try:
+        at = iso(parsedate_to_datetime(str(mail.get("Date"))))
+    except (ValueError, TypeError, OverflowError):
+        at = ""
+    body = mail.get_body(("plain", "html"))
+    text = "" if body is None else str(body.get_content())
+    if body is not None and body.get_content_subtype() == "html":
+        text = as_text(text)
+    headers = "\n".join(f"{name}: {mail[name]}" for name in _SHOWN_HEADERS if mail[name])
+    files = "".join(f"\n[{name}]" for part in mail.iter_attachments() if (name := part.get_filename()))
+    key = str(mail.get("Message-ID") or "").strip() or f"{at} {subject} {number}"
+    return Note(key, subject, f"{headers}\n\n{text.strip()}\n{files}".rstrip(), at)

@@ -1,0 +1,96 @@
+"""Transcripts that coding assistants keep on this machine: Claude Code's and Codex's, one JSON object a line.
+
+A session is a conversation. What the person typed and what was answered is taken; what tools did is not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from brainiac.imports.records import Conversation, Dialogue, joined, mapping, moment_of, sequence, text_of
+
+MAX_LINE_BYTES = 20_000_000
+_TEXTS = ("text", "input_text", "output_text")
+# what the program puts in between, as elements whose names are no words of HTML
+_ADDED = re.compile(r"\s*(?:<([a-z]+[-_][\w-]*)\b[^>]*>.*?</\1>\s*)+\Z", re.DOTALL)
+
+
+def service_of(record: dict[str, Any]) -> str:
+    """Return whose transcript a line is of: `claude-code`, `codex`, or "" for none."""
+    if "sessionId" in record or (record.get("type") == "summary" and "leafUuid" in record):
+        return "claude-code"
+    is_codex = record.get("type") == "session_meta" and "payload" in record
+    is_older = {"id", "timestamp"} <= record.keys() and "instructions" in record
+    return "codex" if is_codex or is_older else ""
+
+
+def lines(opened: BinaryIO) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file's lines; what is none is passed over, such as a line that is being written."""
+    while line := opened.readline(MAX_LINE_BYTES):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def conversation(service: str, records: Iterable[dict[str, Any]], name: str, written: str) -> Conversation:
+    """Return the conversation of a transcript.
+
+    Args:
+        service: Whose it is.
+        records: Its lines.
+        name: The file's, which has the id of the session where no line has it.
+        written: ISO 8601 moment of the file, for messages without one.
+    """
+    add = _add_claude_code if service == "claude-code" else _add_codex
+    dialogue, found = Dialogue(), {"id": "", "title": ""}
+    for record in records:
+        add(record, dialogue, found)
+    typed = (text for _, _, texts, _ in dialogue.exchanges for text in texts)
+    title = found["title"] or _first_line(next(typed, ""))
+    return dialogue.conversation(found["id"] or PurePosixPath(name).stem, title, "", written)
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().split("\n", 1)[0]
+    return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "…"
+
+
+def _add_claude_code(record: dict[str, Any], dialogue: Dialogue, found: dict[str, str]) -> None:
+    """Add a line of Claude Code's: a message, or the session's title."""
+    found["id"] = found["id"] or text_of(record.get("sessionId"))
+    if record.get("type") == "summary":
+        found["title"] = text_of(record.get("summary"))
+    if record.get("type") not in ("user", "assistant") or record.get("isMeta") or record.get("isSidechain"):
+        return
+    is_person = record["type"] == "user"
+    text = _shown(mapping(record.get("message")).get("content"), is_person=is_person)
+    dialogue.add(text_of(record.get("uuid")), moment_of(record.get("timestamp")), text, is_person=is_person)
+
+
+def _add_codex(record: dict[str, Any], dialogue: Dialogue, found: dict[str, str]) -> None:
+    """Add a line of Codex's: a message, or the session's id; newer versions wrap both in a payload."""
+    payload = mapping(record.get("payload")) or record
+    if record.get("type") == "session_meta" or "instructions" in payload:
+        found["id"] = found["id"] or text_of(payload.get("id"))
+    if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
+        return
+    is_person = payload["role"] == "user"
+    text = _shown(payload.get("content"), is_person=is_person)
+    # a transcript only grows: the place of a message in it is always the same
+    dialogue.add(f"{len(dialogue.exchanges)}", moment_of(record.get("timestamp")), text, is_person=is_person)
+
+
+def _shown(content: Any, *, is_person: bool) -> str:
+    """Return what a message shows; of what bears a person's name without what the program put in."""
+    blocks = [mapping(block) for block in sequence(content)]
+    texts = [content] if isinstance(content, str) else [
+        text_of(block.get("text")) for block in blocks if block.get("type") in _TEXTS
+    ]  # fmt: skip
+    return joined([text for text in texts if not (is_person and _ADDED.match(text))])

@@ -1,0 +1,246 @@
+"""Catching up: exchanges that were consolidated without a model go to one, window by window, oldest first.
+
+Each window is one consolidating call and one commit, so that a run which ends early, however it ends, goes on where it
+was. The commits have the event of the catch-up as their cause, by which one `undo` takes all of them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from brainiac.brain import Brain
+from brainiac.clock import parse_iso
+from brainiac.errors import ModelError, UserError
+from brainiac.events import CatchUpEnded, CatchUpStarted, Event
+from brainiac.formats.short_term import StmEvent
+from brainiac.history.digest import write_digest
+from brainiac.llm.catalog import count
+from brainiac.llm.schemas import OFFLINE, Purpose
+from brainiac.storage.filed import Filed, exchanges_in_pages
+from brainiac.storage.files import locked
+
+from .filing import NAME
+from .known import MAX_SHOWN
+from .request import parts_of
+from .run import Outcome, Run, Snapshot, consolidating, has_model, joined
+
+# What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
+# and the answer's tokens for an exchange. Pages are named by further calls, most of them small.
+FIXED_TOKENS, TOKENS_OF_STATEMENT, OUTPUT_TOKENS = 2600, 30, 400
+AT_ONCE = 1000  # exchanges whose pages are read together
+PURPOSES = (Purpose.CONSOLIDATE, Purpose.SYNTHESIZE)
+
+
+@dataclass(slots=True)
+class Past:
+    """The exchanges that no model has consolidated, and what handing them to one would take, about.
+
+    Attributes:
+        model: The model that would read them.
+        since: The first day that is asked for; "" for all.
+        exchanges: How many it would read.
+        first_day: Of these; "" where there are none.
+        last_day: Of these.
+        withheld: Those that it may not see: they are private, and it is not on this machine.
+        gone: Those that are on no page any more.
+        earlier: How many were said before the first day that is asked for.
+        calls: Consolidating calls.
+        input_tokens: Of all calls.
+        output_tokens: Of all calls.
+        cost_usd: Of all calls.
+        left_usd: What is left of today's budget.
+    """
+
+    model: str
+    since: str = ""
+    exchanges: int = 0
+    first_day: str = ""
+    last_day: str = ""
+    withheld: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    earlier: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    left_usd: float = 0.0
+
+
+def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
+    """Return what a catch-up would do and cost; nothing is changed, and no model is called.
+
+    Args:
+        brain: The brain.
+        since: The first day, ISO 8601; "" for all.
+        model: The model for this run; "" for that of the settings. It serves the brain from here on.
+
+    Raises:
+        UserError: No model is set.
+        ModelError: The model's price or key is not known.
+    """
+    if model:
+        brain.models.instead |= dict.fromkeys(PURPOSES, model)
+    request = consolidating(brain, is_private=False)
+    engine = brain.models.engine_for(request)
+    if engine.name == OFFLINE:
+        raise UserError("no model is set that could read them; set `llm.model`, or name one with --model")
+    reader = _Reader(brain, since)
+    past = reader.past
+    past.model = engine.name
+    price = brain.models.price_of(request)
+    n_statements = sum(len(page.statements) for page in brain.pages().memories.values())
+    for window in reader.windows():
+        past.calls += 1
+        days = [brain.day_of(event.at) for event in window]
+        past.first_day = min(past.first_day or days[0], *days)
+        past.last_day = max(past.last_day, *days)
+        said = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
+        known = min(n_statements + past.exchanges, MAX_SHOWN)
+        past.input_tokens += FIXED_TOKENS + said + known * TOKENS_OF_STATEMENT
+        past.output_tokens += OUTPUT_TOKENS * len(window)
+        past.exchanges += len(window)
+    past.cost_usd = price.worst(past.input_tokens, past.output_tokens)
+    past.left_usd = max(0.0, brain.settings.llm.daily_budget_usd - sum(brain.models.ledger.spent_today()))
+    return past
+
+
+def catch_up(
+    brain: Brain,
+    past: Past,
+    *,
+    abandon: Callable[[], bool] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Event, Outcome]:
+    """Hand what a plan names to its model; what was begun before and did not end is gone on with.
+
+    Args:
+        brain: The brain, as `plan_past` left it.
+        past: The plan.
+        abandon: Called between calls; when it returns true, the run ends after what is decided.
+        progress: Called with the number of exchanges that are read, and of all.
+
+    Returns:
+        The event by whose id all of it is undone, and what was done; its `problem` says why it ended early.
+
+    Raises:
+        LockedError: Another process promotes this brain at this moment.
+    """
+    with locked(brain.places.state / "promotion.lock", wait_seconds=0):
+        started = _begun(brain) or brain.record(
+            CatchUpStarted(exchanges=past.exchanges, since=past.since, model=past.model), by=NAME
+        )
+        reader = _Reader(brain, past.since)
+        outcome, n_read, left = Outcome(None), 0, dict[str, str]()
+        for window in chain(reader.windows(), [()]):
+            try:
+                next_outcome = _read(brain, reader, window, started.id, abandon)
+            except ModelError as error:
+                next_outcome = Outcome(None, problem=f"{error.problem} {error.advice}".strip())
+            outcome, left = joined(outcome, next_outcome), left | next_outcome.left
+            n_read += len(window)
+            if outcome.problem:
+                break
+            if progress:
+                progress(n_read, past.exchanges)
+        else:
+            brain.record(CatchUpEnded(withheld=tuple(reader.past.withheld)), by=NAME, cause=started.id)
+    if outcome.event is not None:
+        write_digest(brain)
+    return started, replace(outcome, left=left)
+
+
+def _read(
+    brain: Brain, reader: _Reader, window: Sequence[StmEvent], cause: str, abandon: Callable[[], bool] | None
+) -> Outcome:
+    """Do the run over one window, and note the exchanges that were found to be gone."""
+    gone, reader.past.gone = reader.past.gone, []
+    if not window and not gone:
+        return Outcome(None)
+    snapshot = Snapshot(brain.short_term().memory, window, gone, is_partial=True)
+    outcome = Run(brain, snapshot, abandon, None, cause, reader.waiting).run()
+    reader.waiting -= {event.id for event in window}
+    return outcome
+
+
+def _begun(brain: Brain) -> Event | None:
+    """Return the event of this device's last catch-up if it did not end; None else."""
+    rows = brain.projection.query(
+        "SELECT run FROM catch_ups WHERE device = ? ORDER BY event DESC LIMIT 1", brain.journal.device
+    )
+    ended = brain.projection.query(
+        "SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", rows[0][0] if rows else ""
+    )
+    return brain.journal.find(rows[0][0]) if rows and not ended else None
+
+
+def _seconds_between(earlier: str, later: str) -> float:
+    """Return the seconds from one ISO 8601 moment to another; 0 where one is none."""
+    try:
+        return (parse_iso(later) - parse_iso(earlier)).total_seconds()
+    except ValueError:
+        return 0.0
+
+
+class _Reader:
+    """Reads the exchanges that no model has consolidated from their pages, a few at once.
+
+    Args:
+        brain: The brain.
+        since: The first day; "" for all.
+
+    Attributes:
+        waiting: The ids of those that were not read yet.
+        past: Gets the exchanges that are withheld, gone or earlier.
+    """
+
+    def __init__(self, brain: Brain, since: str) -> None:
+        self._brain = brain
+        brain.projection.follow()
+        self.past = Past("", since)
+        self._may_see = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
+        placed = list(self._placed())
+        self.waiting = {exchange for _, _, exchange in placed}
+        self._open, self._private = (
+            [exchange for _, is_apart, exchange in sorted(placed) if is_apart == is_private]
+            for is_private in (False, True)
+        )
+
+    def windows(self) -> Iterator[list[StmEvent]]:
+        """Yield as many exchanges as one call takes, oldest first; private ones come last, since they go apart."""
+        # by one stream, not run by run: after an interruption the same exchanges make the same windows again, and an
+        # answer that was paid for fits
+        for ids in (self._open, self._private):
+            yield from parts_of(self._read(ids), self._is_apart)
+
+    def _is_apart(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
+        """Return whether a promotion would have been due between some exchanges and the next one."""
+        # what was changed again a day later has its History then, as if the model had been there from the start
+        settings = self._brain.settings.promotion
+        idle, age = (_seconds_between(said.at, event.at) for said in (part[-1], part[0]))
+        is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
+        return idle >= settings.idle_seconds and is_enough
+
+    def _placed(self) -> Iterator[tuple[str, bool, str]]:
+        """Yield when each exchange was said that is to be read, whether it is private, and its id; note the others."""
+        filed, past = Filed(self._brain), self.past
+        ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            events = exchanges_in_pages(self._brain, part)
+            past.gone += [exchange for exchange in part if exchange not in events]
+            for event in events.values():
+                if self._brain.day_of(event.at) < past.since:
+                    past.earlier += 1
+                elif not self._may_see[event.is_private]:
+                    past.withheld.append(event.id)
+                else:
+                    yield event.at, event.is_private, event.id
+
+    def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
+        """Yield exchanges as their pages have them by now."""
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            events = exchanges_in_pages(self._brain, part)
+            yield from (events[exchange] for exchange in part if exchange in events)

@@ -1,0 +1,84 @@
+"""Backups of a brain that a daemon writes to all the while, some of them killed: each whole one is of one moment."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from brainiac.brain import Brain
+from brainiac.events import PathKind, content_hash
+from brainiac.history.backup import Backup, backups_in, damages
+from brainiac.history.continuity import faults
+from tests.support.living import Living, living, living_brain
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "brainiac", *map(str, arguments)]
+
+
+def killed(words: list[str], seconds: float) -> None:
+    """Run a command and end it as a power failure does, after so many seconds or when it is done."""
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def keep_talking(brain: Living, stop: threading.Event) -> None:
+    number = 0
+    while not stop.wait(0.02):
+        number += 1
+        brain.drop(f"talk-{number % 5}/{number:04d}.md", f"I saw {number} geese in Portland. {'Honk. ' * 40}\n")
+
+
+def test_backups_beside_a_busy_daemon(tmp_path: Path) -> None:
+    """Each file that the journals name stands in the backup with the very bytes that they name, and so it is restored,
+    although both are killed on the way."""
+    random_, folder = random.Random(18), tmp_path / "backups"
+    with living(living_brain(tmp_path / "brain")) as brain:
+        stop = threading.Event()
+        talk = threading.Thread(target=keep_talking, args=(brain, stop))
+        talk.start()
+        try:
+            brain.wait_for_answer("talk-3/0003.md", 60)
+            for _ in range(3):
+                killed(command("--brain", brain.root, "backup", folder), random_.uniform(0.6, 2.5))
+                done = subprocess.run(
+                    command("--brain", brain.root, "backup", folder), capture_output=True, check=False
+                )
+                assert done.returncode == 0, done.stderr
+        finally:
+            stop.set()
+            talk.join()
+        assert brain.is_alive
+    backups = backups_in(folder)
+    assert 3 <= len(backups) <= 6
+    assert backups[-1].files > backups[0].files
+    assert [] == [problem for backup in backups for problem in damages(backup)]
+    for number, backup in enumerate(backups):
+        into = tmp_path / f"restored-{number}"
+        killed(command("restore", backup.folder, "--into", into), random_.uniform(0.5, 1.5))
+        subprocess.run(command("restore", backup.folder, "--into", into), capture_output=True, check=False)
+        check(into, backup)
+
+
+def check(root: Path, backup: Backup) -> None:
+    """Journal and files of a restored brain are of one moment, and every text that the journal names is there."""
+    brain = Brain(root)
+    assert [] == list(faults(brain))
+    standing = {
+        brain.tree.relative(entry.path): content_hash(Path(entry.path).read_bytes())
+        for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system)
+        if brain.tree.is_tracked(brain.tree.relative(entry.path))
+    }
+    fold = brain.journal.fold()
+    assert fold.items() <= standing.items()
+    # what is not in the journal yet is what a person has just dropped
+    assert {PathKind.PROMPT} >= {brain.tree.kind_of(path) for path in standing.keys() - fold.keys()}
+    assert len(backup.digests()) == sum(path.is_file() for path in root.rglob("*") if ".brainiac-" not in path.name)
+    brain.close()

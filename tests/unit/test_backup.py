@@ -1,0 +1,194 @@
+"""Backups hold what the person may want back, name what they do not hold, and are checked on the way back."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.errors import LockedError, UserError
+from brainiac.history.backup import Made, back_up, backups_in, damages, find_backup, restore
+from brainiac.history.continuity import faults
+from brainiac.history.forget import find_words
+from brainiac.history.purge import purge
+from brainiac.history.undo import undo
+from brainiac.storage.files import locked
+from brainiac.storage.record import last_caused
+from brainiac.storage.runstate import LOCK
+from brainiac.testing import make_brain, run_once
+from tests.support.commands import Shell
+
+SECRET = "Rosalind hides emeralds under the old willow."
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    brain = make_brain(tmp_path / "brain")
+    for name, text in {
+        "one": "I live in Portland.",
+        "two": SECRET,
+        "three": "---\nprivate: true\n---\nI owe Tom.",
+    }.items():
+        (brain.root / f"inbox/{name}.md").write_text(text + "\n")
+    run_once(brain)
+    yield brain
+    brain.close()
+
+
+def held(made: Made) -> dict[str, bytes]:
+    folder = made.backup.folder / "brain"
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_it_holds_the_brain_and_names_what_it_does_not(brain: Brain, tmp_path: Path) -> None:
+    """Private files and files of any name are in it; off the record neither a prompt nor its answer, beside no note."""
+    (brain.root / "inbox/off.md").write_text("---\nremember: false\n---\nHush.\n")
+    run_once(brain)
+    strange = ["a\nb.md", "back\\slash.md", os.fsdecode(b"\xff.md"), "copy (conflicted copy).md"]
+    for name in strange:
+        (brain.root / "inbox" / name).write_text("Mine.\n")
+    (brain.root / "inbox/link.md").symlink_to("/etc/hostname")
+    (brain.root / "inbox/empty/folder").mkdir(parents=True)
+    (brain.root / "vault").mkdir()
+    made = back_up(brain, tmp_path / "backups")
+    assert {*made.off_record} == {"inbox/off.md", "inbox/off.response.md"}
+    assert (["inbox/link.md"], []) == (made.links, made.unreadable)
+    assert "vault" in made.beside
+    assert not any(b"Hush" in content for content in held(made).values())
+    assert b"I owe Tom." in held(made)["inbox/three.md"]
+    assert {f"inbox/{name}" for name in strange} <= held(made).keys()
+    command = ["sha256sum", "--quiet", "-c", "../SHA256SUMS"]
+    assert 0 == subprocess.run(command, cwd=made.backup.folder / "brain", check=False).returncode
+    into = restore(made.backup, tmp_path / "restored").folder
+    assert (into / "inbox/empty/folder").is_dir()
+    assert held(made) == {
+        path.relative_to(into).as_posix(): path.read_bytes() for path in into.rglob("*") if path.is_file()
+    }
+
+
+def test_a_restored_brain_goes_on(brain: Brain, tmp_path: Path) -> None:
+    """At the place where the lost one lay: journals whole, undo works, and no commit of the lost one is carried on."""
+    made = back_up(brain, tmp_path / "backups")
+    (brain.root / "inbox/later.md").write_text("Said after the backup.\n")
+    run_once(brain)
+    brain.close()
+    brain.root.rename(tmp_path / "lost")
+    restored = restore(made.backup, tmp_path / "brain")
+    assert restored.state is not None
+    again = Brain(restored.folder)
+    assert [] == list(faults(again))
+    assert [] == again.observed.adopt()
+    again.close()
+    again = Brain(restored.folder)
+    events = [event.id for event in again.journal.events()]
+    run_once(again)
+    assert events == [event.id for event in again.journal.events()][: len(events)]
+    assert not (again.root / "inbox/later.md").exists()
+    for event in last_caused(again):
+        undo(again, event)
+    again.close()
+
+
+def test_unchanged_files_take_no_space_twice(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one file on the disk; what was changed and given its old size and time is copied all the same."""
+    monkeypatch.setattr("brainiac.history.backup._COARSE_NS", 0)  # else only what is two seconds old is shared
+    time.sleep(0.02)
+    first = back_up(brain, tmp_path / "backups").backup
+    time.sleep(0.02)
+    file = brain.root / "inbox/one.md"
+    info = file.stat()
+    file.write_text("I live in Seattle..\n"[: info.st_size])
+    os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns))
+    made = back_up(brain, tmp_path / "backups")
+    assert made.backup.files - 1 == made.shared
+    name = "brain/system/core_identity.md"
+    assert (first.folder / name).stat().st_ino == (made.backup.folder / name).stat().st_ino
+    assert [] == damages(first) + damages(made.backup)
+    assert ["Portland" in (each.folder / "brain/inbox/one.md").read_text() for each in (first, made.backup)] == [1, 0]
+
+
+def test_a_purge_is_followed_by_the_next_backup_and_the_earlier_ones_are_named(brain: Brain, tmp_path: Path) -> None:
+    """No word of what was purged is in the next; the one before has it still, and is named for deletion."""
+    first = back_up(brain, tmp_path / "backups")
+    assert any(b"emeralds" in content for content in held(first).values())
+    target = find_words(brain, "emeralds under the old willow")
+    assert target is not None
+    purge(brain, target)
+    (brain.root / "inbox/two.md").unlink(missing_ok=True)
+    made = back_up(brain, tmp_path / "backups")
+    assert not any(b"emeralds" in content for content in held(made).values())
+    assert [first.backup.folder] == made.outdated
+
+
+def test_what_cannot_be_is_refused_and_nothing_is_changed(brain: Brain, tmp_path: Path) -> None:
+    """Places for backups and for restored brains that would mix, be lost, or overwrite."""
+    made = back_up(brain, tmp_path / "backups").backup
+    other = make_brain(tmp_path / "other")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "mine.txt").write_text("Mine.\n")
+    for store, folder in (
+        (brain, brain.root / "inbox/backups"),
+        (brain, made.folder),
+        (brain, full),
+        (other, tmp_path / "backups"),
+    ):
+        with pytest.raises(UserError):
+            back_up(store, folder)
+    for into in (full, made.folder / "new", brain.root / "inbox/new", full / "mine.txt"):
+        with pytest.raises(UserError):
+            restore(made, into)
+    brain.root.rename(tmp_path / "away")
+    with locked(brain.places.state / LOCK), ThreadPoolExecutor(1) as daemon:
+        assert isinstance(daemon.submit(restore, made, tmp_path / "brain").exception(), LockedError)
+    (tmp_path / "away").rename(tmp_path / "brain")
+    assert ["mine.txt"] == os.listdir(full)
+    other.close()
+
+
+def test_damage_is_named_and_not_restored(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A changed byte, a lost file, a list that leads elsewhere; without --into the backups are listed and checked."""
+    shell = Shell(capsys, str(brain.root))
+    told = shell("backup", str(tmp_path / "backups"))
+    assert "private pages too" in told.out
+    assert "brainiac restore" in told.out
+    shell = Shell(capsys)
+    (made,) = backups_in(tmp_path / "backups")
+    assert "whole" in shell("restore", str(tmp_path / "backups")).out
+    (made.folder / "brain/inbox/one.md").write_text("I live in Seatttle\n")
+    (made.folder / "brain/inbox/two.md").unlink()
+    refused = shell("restore", str(tmp_path / "backups"), "--into", str(tmp_path / "new"))
+    assert 1 == refused.code
+    assert all(part in refused.err for part in ("inbox/one.md", "inbox/two.md", "nothing was restored"))
+    assert not (tmp_path / "new").exists()
+    assert 1 == shell("restore", str(tmp_path / "backups")).code
+    sums = made.folder / "SHA256SUMS"
+    sums.write_bytes(sums.read_bytes().replace(b"inbox/one.md", b"../../one.md"))
+    assert "missing or damaged" in shell("restore", str(made.folder), "--into", str(tmp_path / "new")).err
+    assert "no backup" in shell("restore", str(tmp_path)).err
+
+
+def test_a_list_that_leads_out_of_the_backup_is_refused(brain: Brain, tmp_path: Path) -> None:
+    """Also where whoever made it made its checksum fit."""
+    made = back_up(brain, tmp_path / "backups").backup
+    sums = made.folder / "SHA256SUMS"
+    for path in (b"../../../out.md", b"/out.md", b"inbox/../../../out.md"):
+        content = sums.read_bytes().replace(b"inbox/one.md", path)
+        changed = made.folder.with_name(f"hostile-{len(path)}")
+        made.folder.rename(changed)
+        (changed / "SHA256SUMS").write_bytes(content)
+        about = changed / "backup.json"
+        about.write_text(about.read_text().replace(made.sums, hashlib.sha256(content).hexdigest()))
+        with pytest.raises(UserError, match="leads outside"):
+            restore(find_backup(changed), tmp_path / "new")
+        (changed / "SHA256SUMS").write_bytes(content.replace(path, b"inbox/one.md"))
+        about.write_text(about.read_text().replace(hashlib.sha256(content).hexdigest(), made.sums))
+        changed.rename(made.folder)
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,61 @@
+"""The links between pages that name each other, in the front matter of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from brainiac_plugins.organization.upkeep import Upkeep
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.formats.page import parse_memory
+from brainiac.history.forget import Target, forget
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
+from tests.support.promotions import ScriptedEngine, make_brain, pages, tell
+
+
+def consolidate(request: ConsolidateRequest) -> Consolidation:
+    """Give each exchange `TITLE: TEXT` a statement on the page of that title."""
+    operations = []
+    for said in request.said:
+        title = said.event.user.partition(":")[0]
+        page = PageRef(title=title, folder="things")
+        evidence = [Evidence(exchange=said.id, quote=said.event.user)]
+        operations.append(Operation(action="new", text=said.event.user, page=page, subject=title, evidence=evidence))
+    return Consolidation(operations=operations)
+
+
+def mentions(brain: Brain) -> dict[str, object]:
+    """Return the `mentions` of each page by its title, but those of the pages of days."""
+    things = (page for page in pages(brain).values() if "/concrete/" in page.path)
+    return {page.title: page.meta.get("mentions") for page in things if "mentions" in page.meta}
+
+
+def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
+    """At once where the page is written, in the next quiet where the named page came later; a private page is left
+    out, and a name goes with the statement that had it."""
+    brain = make_brain(tmp_path, engine=ScriptedEngine({Purpose.CONSOLIDATE: consolidate}))
+    upkeep = Upkeep(brain)
+    tell(brain, "Rowing club: meets at Lake Zug on Mondays.")
+    promote(brain)
+    assert {} == mentions(brain)
+    day = next(page for page in pages(brain).values() if "/events/" in page.path)
+    assert ["[[rowing-club|Rowing club]]"] == day.meta["mentions"]
+    tell(brain, "Lake Zug: is cold, says the Rowing club.")
+    promote(brain)
+    assert {"Lake Zug": ["[[rowing-club|Rowing club]]"]} == mentions(brain)
+    lake = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
+    upkeep.note_page(lake, is_known=False)
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(3600)
+    upkeep.tend()
+    upkeep.tend()
+    assert {"Lake Zug": ["[[rowing-club|Rowing club]]"], "Rowing club": ["[[lake-zug|Lake Zug]]"]} == mentions(brain)
+    event = next(iter(parse_memory(lake, brain.read_text(lake) or "").meta["sources"]))
+    forget(brain, Target((str(event),)))
+    assert brain.read(lake) is None
+    upkeep.note_page(lake, is_known=False)
+    upkeep.tend()
+    assert {"Rowing club": []} == mentions(brain)
+    brain.close()

@@ -1,0 +1,148 @@
+"""What a consolidating call is shown: near statements first, the other pages in a line, the answer replied to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.known import MAX_BRIEF, MAX_SHOWN
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import ManualClock
+from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Purpose
+from brainiac.pipeline.daemon import answer_one
+from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, tell
+
+LTM = "memory/long_term/"
+NAMES = (
+    "Ada Bea Cem Dov Eli Fay Gus Hal Ida Jon Kai Lea Mia Ned Oda Pia Quy Ray Sia Tom Una Viv Wim Xia Yan Zoe".split()
+)
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def brain(tmp_path: Path, engine: ScriptedEngine) -> Brain:
+    """A memory with twice the statements that one call shows."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    written = {
+        f"people/{name.lower()}": [f"{name} has been in the rowing club for {years} years." for years in range(2, 10)]
+        for name in NAMES
+    }
+    written["travel/texel"] = ["The ferry to Texel leaves at half past nine.", "The crossing takes twenty minutes."]
+    written["people/kenta"] = ["健太は木曜日に将棋を指す。"]
+    written["home/cat"] = ["The cat gets the blue tablets since 2026-02-01."]
+    for path, lines in written.items():
+        file = brain.tree.absolute(f"{LTM}concrete/{path}.md")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"# {path.partition('/')[2].capitalize()}\n\n" + "".join(f"- {line}\n" for line in lines))
+    brain.observed.adopt()
+    return brain
+
+
+def consolidation_of(brain: Brain, engine: ScriptedEngine) -> ConsolidateRequest:
+    promote(brain)
+    request: ConsolidateRequest = engine.of(Purpose.CONSOLIDATE)[-1]
+    return request
+
+
+def test_what_was_said_brings_the_statements_near_to_it(brain: Brain, engine: ScriptedEngine) -> None:
+    """Of a large memory each message brings its own, in a script without spaces too, beside one that says much else;
+    the other pages stand in a line each, and can be named by their title."""
+    tell(brain, f"{', '.join(NAMES)} were all in the rowing club today, some for two years, some for nine!")
+    tell(brain, "The Texel ferry was late!")
+    tell(brain, "健太の将棋は金曜日になった")
+    request = consolidation_of(brain, engine)
+    shown = [statement.content for statement in request.existing]
+    assert MAX_SHOWN == len(shown)
+    assert {"The ferry to Texel leaves at half past nine.", "The crossing takes twenty minutes."} <= set(shown)
+    assert "健太は木曜日に将棋を指す。" in shown
+    (cat,) = (page for page in request.pages if page.path.endswith("cat.md"))
+    assert not cat.is_near
+    assert len(cat.about) <= MAX_BRIEF
+    text = brain.models.working_memory(request).text
+    assert "> concrete/home/: Cat (The cat gets the blue tablets since 2026-02-01.)" in text
+
+
+def test_a_page_that_is_only_listed_is_named_by_its_title(brain: Brain, engine: ScriptedEngine) -> None:
+    """A new statement goes to the page of that title, not to a second one."""
+    page = {"title": "Cat", "kind": "concrete", "folder": "animals"}
+    engine.answers[Purpose.CONSOLIDATE] = operations({"text": "The vet is Mr Aalto", "subject": "Cat", "page": page})
+    tell(brain, f"The vet is Mr Aalto. {', '.join(NAMES)} row.")
+    promote(brain)
+    assert f"{LTM}concrete/home/cat.md" == page_with(brain, "Mr Aalto").path
+
+
+def test_a_reply_is_shown_with_the_answer_before_it(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """ "Yes, that one" means what the AI asked in the same conversation, which an earlier run has consolidated; what
+    was private or in another conversation is not shown, nor what the same request shows already."""
+    brain = make_brain(tmp_path / "b", "promotion: {min_events: 1}\n", engine)
+    prompts = {
+        "inbox/trip/1.md": ("Which ferry?", "Do you mean the one to Texel at half past nine?"),
+        "inbox/other/1.md": ("---\nprivate: true\n---\nMy pin?", "Is it 4711?"),
+        "inbox/third/1.md": ("What is up?", "Is it the boiler?"),
+    }
+    replies = {"inbox/trip/2.md": "Yes, that one.", "inbox/trip/3.md": "Book it.", "inbox/other/2.md": "Yes, that one."}
+
+    def say(path: str, text: str, answer: str) -> None:
+        assert isinstance(brain.clock, ManualClock)
+        brain.clock.advance(60)
+        engine.answers[Purpose.ANSWER] = Answer(text=answer)
+        file = brain.tree.absolute(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        answer_one(brain, path)
+
+    for path, (text, answer) in prompts.items():
+        say(path, text, answer)
+    promote(brain)
+    for path, text in replies.items():
+        say(path, text, "Good.")
+    engine.is_remote = True
+    request = consolidation_of(brain, engine)
+    shown = [said.before.response.text if said.before and said.before.response else "" for said in request.said]
+    assert ["Do you mean the one to Texel at half past nine?", ""] == shown
+    text = brain.models.working_memory(request).text
+    assert "half past nine?\n\n#### Monday 2026-03-02" in text
+    assert "boiler" not in text
+    assert "4711" not in text
+
+
+def test_an_operation_brings_a_page_its_new_line(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """The line about a page changes with the statement that makes it untrue, without a further call; one with a number
+    that nobody said is not taken, nor one that comes with the AI's words, nor where the person wrote on the page."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    assert isinstance(brain.clock, ManualClock)
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        {"text": "Amy is Daniel's girlfriend", "page": {"title": "Amy", "summary": "Daniel's girlfriend"}}
+    )
+    tell(brain, "Amy is Daniel's girlfriend.")
+    promote(brain)
+    path = page_with(brain, "Amy").path
+
+    def ended(summary: str, said: str = "Daniel and Amy split up.") -> str:
+        def consolidate(request: ConsolidateRequest) -> Consolidation:
+            page = {"path": path, "summary": summary}
+            known = next(row for row in request.existing if "Daniel" in row.content)
+            return operations({"action": "end", "ids": [known.id], "text": f"{said[:-1]} for good", "page": page})(
+                request
+            )
+
+        engine.answers[Purpose.CONSOLIDATE] = consolidate
+        brain.clock.advance(3600)  # type: ignore[attr-defined]
+        tell(brain, said)
+        promote(brain)
+        return str(page_with(brain, "Amy").meta.get("summary"))
+
+    assert "Daniel's girlfriend" == ended("Split up 12 weeks ago")
+    assert "Daniel's former girlfriend" == ended("Daniel's former girlfriend", "Daniel and Amy parted.")
+    file = brain.tree.absolute(path)
+    file.write_text(file.read_text().replace("# Amy\n", "# Amy\n\n- She still comes on Sundays.\n", 1))
+    brain.observed.note_change(path)
+    brain.clock.advance(3600)
+    assert "Daniel's former girlfriend" == ended("A ghost", "Daniel and Amy are friends.")
+    assert 1 == len(engine.of(Purpose.SYNTHESIZE))  # where none was taken, and the old one was no longer true
