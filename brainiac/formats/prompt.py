@@ -194,7 +194,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     body = content[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
-    origin = _origin(meta)
+    origin = origin_in(meta)
     commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
@@ -262,7 +262,7 @@ def _has_command(content: bytes) -> bool:
 
 def _may_command(meta: Mapping[str, Any]) -> bool:
     """Return whether commands in a file count: a person saved it, it is no import and came through no door."""
-    return _origin(meta) == ORIGINS[0] and not _client(meta)
+    return origin_in(meta) == ORIGINS[0] and not _client(meta)
 
 
 def _client(meta: Mapping[str, Any]) -> str:
@@ -273,7 +273,7 @@ def _client(meta: Mapping[str, Any]) -> str:
     return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
-def _origin(meta: Mapping[str, Any]) -> str:
+def origin_in(meta: Mapping[str, Any]) -> str:
     """Return the `origin` that front matter names: `person` where it names none, `tool` where it is no known one."""
     named = meta.get("origin")
     if named is None:

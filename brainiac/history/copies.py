@@ -160,13 +160,13 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
     return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
-def _proposal_state(brain: Brain, name: str) -> tuple[bool, bool]:
-    """Return whether this device has proposed a copy, and whether the person declined it."""
+def _proposal_state(brain: Brain, proposal_id: str) -> tuple[bool, bool]:
+    """Return whether this device has asked in `review.md` about a conflict copy, and whether the person declined it."""
     brain.projection.follow()
     ((is_made, is_declined),) = brain.projection.query(
         "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
         " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
-        name,
+        proposal_id,
         brain.journal.device,
         ProposalDeclined.kind,
     )

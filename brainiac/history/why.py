@@ -455,7 +455,7 @@ class Provenance:
     def _step(self, change: StatementChange, statement: Statement) -> Step:
         """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
         event, row = change.event, change.row
-        after = self.text_with_hash(change.hash) or self._text_of_candidate(row.candidate)
+        after = self.text_with_hash(change.hash) or self._statement_of_candidate(row.candidate)
         return Step(
             event.id,
             event.at,
@@ -476,12 +476,21 @@ class Provenance:
         """Return the text of a statement by its hash, from any version of the page; "" where none has it."""
         return self._texts.get(digest, "")
 
-    def _text_of_candidate(self, candidate: str) -> str:
-        """Return the words of a candidate, as the analysis that found it has them; "" for none."""
-        analysis, _, number = candidate.partition("#")
-        event = self._brain.journal.find(analysis) if number.isdigit() else None
-        candidates = event.what.candidates if event and isinstance(event.what, EventsAnalyzed) else ()
-        return candidates[int(number)].statement if number.isdigit() and int(number) < len(candidates) else ""
+    def _statement_of_candidate(self, candidate_id: str) -> str:
+        """Return the statement of a candidate as a model gave it.
+
+        Args:
+            candidate_id: `<id of an EventsAnalyzed event>#<index of the candidate in it>`.
+
+        Returns:
+            "" where the id has another form, or there is no such candidate.
+        """
+        event_id, _, index = candidate_id.partition("#")
+        event = self._brain.journal.find(event_id) if index.isdecimal() else None
+        if event is None or not isinstance(event.what, EventsAnalyzed):
+            return ""
+        candidates = event.what.candidates
+        return candidates[int(index)].statement if int(index) < len(candidates) else ""
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -613,13 +622,18 @@ def _latest_writing(brain: Brain, path: str, text: str) -> Step | None:
 
 
 def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
-    """Yield the changes that added a text to the file at a path, newest first, this device's before others'."""
-    own = (("", event) for event in brain.journal.events(reverse=True))
-    for device, event in chain(own, reversed(list(brain.journal.foreign_events()))):
+    """Yield a step for each change that brought a text into a file, newest first, this device's before others'.
+
+    Appends are passed over: they are log lines, and the journal keeps no whole text before them. So is a change whose
+    text the journal no longer keeps, for a purge may have taken it.
+    """
+    own_events = (("", event) for event in brain.journal.events(reverse=True))
+    for device, event in chain(own_events, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:
             if change.path == path and change.op != "append":
                 before, after = (brain.kept_text(digest) or "" for digest in (change.before, change.after))
                 if text in after and text not in before:
+                    # only what a process did about an exchange names one; a person's edit has no source but itself
                     exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
                     sources = (Exchanges(brain).said(exchange),) if exchange else ()
                     step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
@@ -663,30 +677,33 @@ def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
-    """Explain a memory (path, uuid, title) or a statement (block id, `path#^id`, text).
+    """Explain where something in memory comes from.
+
+    What is tried in turn: a memory (path, uuid, title), a line of short-term memory, a statement (block id,
+    `path#^id`, text), and words that stand in an exchange only.
 
     Args:
         brain: The brain.
         named: As a person or a model named it.
-        gate: What decides what may be seen; None for the person, who sees all.
+        gate: Takes out what the asker may not see; None for the person, who sees all.
 
     Raises:
-        UserError: Nothing is called so; the nearest are named.
+        UserError: Nothing has that name; the nearest statements are named.
         FormatError: The page cannot be read.
     """
     if memory := find_memory(brain, named, gate):
         exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
-        shown = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
-        said = tuple(filter(None, shown))
-        return Why(memory.path, memory.title, tuple(map(provenance.chain, memory.statements)), said)
+        named_there = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
+        chains = tuple(map(provenance.chain, memory.statements))
+        return Why(memory.path, memory.title, chains, tuple(exchange for exchange in named_there if exchange))
     if item := origin_of_item(brain, named, gate):
         return Why(item.path, item.title, (item,))
     if match := find_statement(brain, named, gate):
         chain = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
-    if said := _said_with(brain, named, gate):
-        return Why(said[0].read_from, "Said, and no statement yet", (), said)
-    hits = brain.recall.search(named, limit=3, is_private=True)
+    if exchanges_with_words := _said_with(brain, named, gate):
+        return Why(exchanges_with_words[0].read_from, "Said, and no statement yet", (), exchanges_with_words)
+    hits = brain.recall.search(named, limit=3, is_private=True)  # the gate takes out what the asker may not see
     if gate:
         hits = gate.hits(hits)
     nearest = ", ".join(dict.fromkeys(f"“{hit.text}” ({hit.path})" for hit in hits))

@@ -37,8 +37,8 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
         if (message := _message(nodes[key])) and (text := _text(message)):
             name_of = text_of(message.get("id")) or key
             dialogue.add(name_of, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
-    began = moment_of(record.get("create_time")) or moment_of(record.get("update_time")) or written
-    return dialogue.conversation(name, title, began, _branches(nodes, set(path)))
+    began_at = moment_of(record.get("create_time"))
+    return dialogue.conversation(name, title, began_at, written, _branches(nodes, set(path)))
 
 
 def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:

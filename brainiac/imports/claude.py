@@ -54,7 +54,7 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
             dialogue.add(key, at, _text(message), is_person=speaker == "User")
         elif text := _text(message):
             asides.append(Aside("branch", speaker, text, at))
-    return dialogue.conversation(name, title, moment_of(record.get("created_at")) or written, asides)
+    return dialogue.conversation(name, title, moment_of(record.get("created_at")), written, asides)
 
 
 def _shown(messages: list[dict[str, Any]]) -> set[int]:

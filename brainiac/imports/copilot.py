@@ -55,7 +55,7 @@ def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item
             counted[digest] += 1
             key = f"{digest}-{counted[digest]}"
             dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
-        yield dialogue.conversation(title, title, written)
+        yield dialogue.conversation(title, title, "", written)
 
 
 def _person(of_conversation: dict[str, list[_Row]]) -> str:

@@ -35,13 +35,13 @@ from brainiac.formats.markdown import (
 )
 from brainiac.formats.page import own_date
 from brainiac.imports.reading import opened_exports
-from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id
+from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id
 from brainiac.llm.redaction import redact
+from brainiac.search.documents import IMPORTED
 from brainiac.storage.folders import title_of_folder
 from brainiac.storage.record import undone_events
 from brainiac.tree import is_printable, slugify
 
-FOLDER = "imported"  # below `events/`
 SERVICES = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
@@ -51,6 +51,7 @@ SERVICES = {
     "codex": "Codex",
     "notes": "Notes",
     "mail": "Mail",
+    "documents": "Documents",
 }
 PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
 BATCH_CHARACTERS = 1_000_000  # so much goes into one commit
@@ -140,11 +141,22 @@ def import_path(
             raise UserError(f"{path} holds mail, which is others' words more than yours; add --mail to import it")
         services = dict.fromkeys(export.service for export in exports)
         intakes = {name: Intake(brain, name, journaled, is_dry=is_dry, is_private=is_private) for name in services}
+        if "documents" in intakes and (folder := _folder_in_memory(brain, path)):
+            intakes["documents"].top = folder
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
             outcomes.extend(intakes[export.service].take(export.read(count)))
     report.event = journaled.event
     return report
+
+
+def _folder_in_memory(brain: Brain, path: Path) -> str:
+    """Return the folder of long-term memory that a document lies in already; "" for one from outside."""
+    real, top = path.resolve(), brain.tree.long_term.resolve()
+    folder = real if real.is_dir() else real.parent
+    if top not in folder.parents:
+        return ""
+    return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
 class _Journaled:
@@ -185,7 +197,7 @@ class Intake:
         self._brain, self._service, self._journaled = brain, service, journaled
         self._is_dry, self._is_private = is_dry, is_private
         tree = brain.tree
-        self.top = f"{tree.relative(tree.long_term)}/events/{FOLDER}/{service}"
+        self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
         self._undone = json.dumps(list(undone_events(brain)))
         self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
 
@@ -219,9 +231,9 @@ class Intake:
         title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
-        ids = {exchange_id(self._service, conversation.id, said.key): said for said in conversation.exchanges}
+        ids = {exchange_id(self._service, conversation.id, said): said for said in conversation.exchanges}
         pages = self._pages_of(batch, list(ids))
-        new = [self._event(name, exchange) for name, exchange in ids.items() if name not in pages]
+        new = [self._event(name, said, conversation.written) for name, said in ids.items() if name not in pages]
         path = next((pages[name] for name in reversed(ids) if name in pages), "")
         if not new and not _has_news(batch, path, conversation):
             return Outcome(title, conversation.id, known=len(ids), path=path)
@@ -229,10 +241,9 @@ class Intake:
         self._add_asides(batch, last, {*pages.values(), last}, conversation)
         return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
 
-    def _event(self, name: str, exchange: PastExchange) -> StmEvent:
+    def _event(self, name: str, said: PastExchange, written: str) -> StmEvent:
         """Return an exchange as it stands on a page, without its secrets."""
-        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
-        return StmEvent(name, exchange.at, user, ai)
+        return StmEvent(name, said.at or written, redact(self._brain, said.user), redact(self._brain, said.ai))
 
     def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
         """Return the page of each exchange that came in before, by id; also where the page is gone since."""
@@ -290,7 +301,7 @@ class Intake:
         An answer that a person changed on its page is on no branch.
         """
         for said in conversation.exchanges:
-            event = events.get(exchange_id(self._service, conversation.id, said.key))
+            event = events.get(exchange_id(self._service, conversation.id, said))
             if event and event.ai in branches and (text := redact(self._brain, said.ai)) != event.ai:
                 yield Aside("branch", "AI", text.strip())
 
@@ -317,7 +328,9 @@ class Intake:
         if standing is not None and former != _hash(standing.text):
             return Outcome(note.title, note.key, reason=f"{path} was changed here since; it stays as it is", path=path)
         batch.change(path, Page(standing.before if standing else None, ""), text)
-        return Outcome(note.title, note.key, taken=1, path=path)
+        if note.original:
+            batch.files[path.removesuffix(".md")] = note.original
+        return Outcome(note.title, note.key, taken=1, reason=note.remark, path=path)
 
     def _written_before(self, path: str) -> str:
         """Return the hash of the text that the last import wrote at a path; "" for none."""
@@ -347,7 +360,7 @@ class Intake:
         text, at = redact(self._brain, note.text), note.at
         if not at:  # a later import must not give it another date
             at = str(split(standing.text, path)[0].get("created_at") or "") if standing else note.written
-        uuid = exchange_id(self._service, "note", note.key)
+        uuid = note_id(self._service, note.key)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
             return self._front_matter(uuid, at, at) + f"\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"
@@ -413,12 +426,14 @@ class _Batch:
     Attributes:
         pages: By path.
         page_of: Page by exchange that is added.
+        files: Files that are no pages, by path.
     """
 
     def __init__(self, brain: Brain, top: str) -> None:
         self._brain, self._top = brain, top
         self.pages: dict[str, Page] = {}
         self.page_of: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
     def page(self, path: str) -> Page | None:
@@ -463,6 +478,12 @@ class _Batch:
                 changes.append(create(path, page.text))
             elif page.text != page.before:
                 changes.append(update(path, page.before, page.text))
+        for path, content in self.files.items():
+            standing = self._brain.read(path)
+            if standing is None:
+                changes.append(create(path, content))
+            elif standing != content:
+                changes.append(update(path, standing, content))
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
@@ -521,7 +542,7 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 def _size_of(item: Item) -> int:
     """Return about how many characters an item brings."""
     if isinstance(item, Note):
-        return len(item.text)
+        return len(item.text) + len(item.original)
     said = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
     return said + sum(len(aside.text) for aside in item.asides)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal
 
-from brainiac.clock import iso
+from brainiac.clock import iso, parse_iso
 
-_IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # ids of imported exchanges are derived within it
+_IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # the ids of notes are derived within it
 _MILLISECONDS = 100_000_000_000  # no moment in seconds is as large
 
 
@@ -20,7 +21,7 @@ class PastExchange:
 
     Attributes:
         key: What names it within its conversation, the same in every export of it.
-        at: ISO 8601 UTC moment; "" where the export has none.
+        at: ISO 8601 UTC moment, its own or that of what was said before; "" where the export has none.
         user: What the person wrote; "" where the other side began.
         ai: The answer; "" where there is none.
     """
@@ -58,6 +59,7 @@ class Conversation:
         exchanges: In the order in which they were said.
         asides: Texts that are kept with it and are no exchanges.
         latest_at: ISO 8601 UTC moment of its latest text, answers and branches included; "" where it has none.
+        written: ISO 8601 UTC moment of the export, for exchanges without one.
         problem: Why nothing of it can be taken, in words for a person; "" where it can.
     """
 
@@ -66,12 +68,13 @@ class Conversation:
     exchanges: tuple[PastExchange, ...] = ()
     asides: tuple[Aside, ...] = ()
     latest_at: str = ""
+    written: str = ""
     problem: str = ""
 
     @property
     def began_at(self) -> str:
         """The moment of its first exchange."""
-        return min((exchange.at for exchange in self.exchanges if exchange.at), default="")
+        return min((exchange.at for exchange in self.exchanges if exchange.at), default=self.written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Note:
         at: ISO 8601 moment or day it has of its own; "" where it has none.
         path: Of a note of the person's: where it lies among the others; "" for a text of somebody else.
         written: ISO 8601 moment of its file, for one without a date.
+        original: The file that the text was taken from, which is to lie beside it; empty where the text is all.
+        remark: What is missing of it, in words for a person; "" for nothing.
         problem: Why it cannot be taken; "" where it can.
     """
 
@@ -94,6 +99,8 @@ class Note:
     at: str = ""
     path: str = ""
     written: str = ""
+    original: bytes = b""
+    remark: str = ""
     problem: str = ""
 
 
@@ -122,29 +129,43 @@ class Dialogue:
         else:
             self.exchanges[-1][3].append(text)
 
-    def conversation(self, name: str, title: str, fallback: str, asides: Sequence[Aside] = ()) -> Conversation:
+    def conversation(
+        self, name: str, title: str, began_at: str, written: str, asides: Sequence[Aside] = ()
+    ) -> Conversation:
         """Return the conversation of the messages.
 
         Args:
             name: The service's id of it.
             title: As the person sees it.
-            fallback: ISO 8601 moment of messages without one, where none before them has one.
+            began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
+            written: ISO 8601 moment of the export.
             asides: Texts that are none of its exchanges.
         """
         exchanges: list[PastExchange] = []
-        at = fallback
+        at = began_at
         for key, moment, user, ai in self.exchanges:
             at = moment or at
             exchanges.append(PastExchange(key, at, "\n\n".join(user), "\n\n".join(ai)))
         if not exchanges:
             return Conversation(name, title, problem="holds no message with text")
-        latest_at = max(self.latest_at, *(exchange.at for exchange in exchanges), *(aside.at for aside in asides))
-        return Conversation(name, title, tuple(exchanges), tuple(asides), latest_at)
+        moments = (self.latest_at, *(exchange.at for exchange in exchanges), *(aside.at for aside in asides))
+        return Conversation(name, title, tuple(exchanges), tuple(asides), max(moments) or written, written)
 
 
-def exchange_id(service: str, conversation: str, key: str) -> str:
-    """Return the id of an exchange in the brain: the same for one exchange, whatever export it comes from."""
-    return str(uuid.uuid5(_IDS, f"{service}:{conversation}:{key}"))
+def exchange_id(service: str, conversation: str, said: PastExchange) -> str:
+    """Return the id of an exchange in the brain: the same for one exchange, whatever export it comes from.
+
+    It is a UUIDv7 of the moment at which it was said, since ids ascend in time, and of a hash in place of chance.
+    """
+    digest = hashlib.sha256(f"{service}:{conversation}:{said.key}".encode("utf-8", "replace")).digest()
+    milliseconds = int(parse_iso(said.at).timestamp() * 1000) if said.at else 0
+    chance = int.from_bytes(digest[:10], "big") & ~(0xF << 76 | 0b11 << 62)
+    return str(uuid.UUID(int=max(milliseconds, 0) << 80 | 7 << 76 | 0b10 << 62 | chance))
+
+
+def note_id(service: str, key: str) -> str:
+    """Return the uuid of a note's page, the same in every import."""
+    return str(uuid.uuid5(_IDS, f"{service}:{key}"))
 
 
 # --- values of JSON that nobody documents: what has another type than expected counts as missing --------------------

@@ -54,7 +54,7 @@ def conversation(service: str, records: Iterable[dict[str, Any]], name: str, wri
         add(record, dialogue, found)
     typed = (text for _, _, texts, _ in dialogue.exchanges for text in texts)
     title = found["title"] or _first_line(next(typed, ""))
-    return dialogue.conversation(found["id"] or PurePosixPath(name).stem, title, written)
+    return dialogue.conversation(found["id"] or PurePosixPath(name).stem, title, "", written)
 
 
 def _first_line(text: str) -> str:

@@ -142,9 +142,12 @@ def kinds_of(library: Library, text: str) -> list[str]:
 def holds_secret(library: Library, path: str, content: bytes) -> bool:
     """Return whether a file of the inbox holds a secret; the journal then keeps no copy of its text.
 
+    Other folders are not looked at: people paste whatever they have into the inbox, while what they write on a page by
+    hand is meant to be kept.
+
     Args:
-        library: The library.
-        path: Relative, posix; false for a file outside of the inbox.
+        library: Has the folders, and the settings of what counts as a secret.
+        path: Relative, posix.
         content: The file's bytes.
     """
     if not path.startswith(f"{library.tree.layout.inbox}/"):

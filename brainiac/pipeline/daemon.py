@@ -26,6 +26,7 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
+from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
@@ -429,8 +430,15 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(pending), reasons)
 
 
+def _present_answer(brain: Brain, prompt: Prompt) -> Path | None:
+    """Return the path of the answer that a prompt already has in its present text; None where it has none."""
+    answered = brain.answered.of(prompt.path)
+    is_answered = answered and answered.response and brain.answered.is_answered(prompt)
+    return brain.tree.absolute(answered.response) if answered and answered.response and is_answered else None
+
+
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
-    """Answer one prompt in this process, reflect it, and return the answer's path.
+    """Answer one prompt in this process, let the plugins reflect on the exchange, and return the answer's path.
 
     Args:
         brain: The brain.
@@ -449,23 +457,24 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     if prompt is None:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     if not brain.answers_here(prompt):
-        require_active(brain)
+        require_active(brain)  # raises where this device is passive, and says what to do
         raise UserError(f"{path}: {prompt.device} answers it, as its `device` says")
-    known = brain.answered.of(path)
+    earlier = brain.answered.of(path)
+    # before anything is recorded: what an earlier version of the prompt left in the journal goes
     if prompt.private or not prompt.remember:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         withdraw_private(brain, prompt)
-    if not is_again and known and known.response and brain.answered.is_answered(prompt):
-        return brain.tree.absolute(known.response)
+    if not is_again and (answer := _present_answer(brain, prompt)):
+        return answer
     events: list[Event] = []
     brain.on_event(events.append)
-    brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=known.prompt_id if known else new_id()))
+    prompt_id = earlier.prompt_id if earlier else new_id()
+    brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=prompt_id))
     event = next((event for event in events if isinstance(event.what, ExchangeEvent)), None)
     response = event.what.response if event and isinstance(event.what, ExchangeEvent) else None
-    known = brain.answered.of(path)
-    if event is None and known and known.response and brain.answered.is_answered(prompt):
-        return brain.tree.absolute(known.response)  # another process was quicker
+    if event is None and (answer := _present_answer(brain, prompt)):
+        return answer  # another process was quicker
     if event is None or not response:
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
     _reflect(brain, event)

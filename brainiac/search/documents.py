@@ -178,6 +178,7 @@ class Page:
 _LOG_HEADING = "## Conversation"  # of a day's page
 _COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
+IMPORTED = "/events/imported/"  # below long-term memory: what was said elsewhere, and to somebody else
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
 
 _HISTORY_OR_MANIFEST = re.compile(r"^## (?:History|Manifest)[ \t]*\r?\n(?:(?!#{1,2} ).*(?:\n|\Z))*", re.MULTILINE)

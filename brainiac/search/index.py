@@ -21,11 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import tantivy
 
 from brainiac.errors import BrainiacError
-from brainiac.search.documents import Page
-from brainiac.search.features import EncodedPage, Stamp
+from brainiac.search.documents import IMPORTED, Page
+from brainiac.search.features import FEATURES, ONLY_ASKS, USER, EncodedPage, Stamp
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
 
@@ -116,7 +117,7 @@ class Index(Protocol):
         """Return modification time and size of every page as it was when indexed, by path."""
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Yield the path of every page with its units' content hashes."""
+        """Yield the path of every page with the content hashes of its units; those that only ask may be left out."""
 
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path; those without any may be left out."""
@@ -169,6 +170,7 @@ _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
+_ELSEWHERE = "†"  # stands in every passage that was imported
 _MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
 
 # What the engines raise on a damaged index.
@@ -275,7 +277,8 @@ class EmbeddedIndex:
         for path, encoded in by_path.items():
             for passage in encoded.passages:
                 document = tantivy.Document()
-                document.add_text("text", f"{passage} {_EVERY}")
+                marks = f"{_EVERY} {_ELSEWHERE}" if IMPORTED in path else _EVERY
+                document.add_text("text", f"{passage} {marks}")
                 document.add_integer("page", numbers[path])
                 document.add_float("tie", _tie(passage))
                 writer.add_document(document)
@@ -345,14 +348,25 @@ class EmbeddedIndex:
             return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
         frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
         query = self._query(searcher, frequencies, asked, allowed)
-        hits = searcher.search(query, asked.limit + 1, count=False, weight_by_field="tie").hits
-        # passages that score like the first one beyond the limit are left out too: any choice among them would change
-        # with the order in which the engine stores them
-        if len(hits) > asked.limit:
-            hits = [hit for hit in hits if hit[0] > hits[asked.limit][0]] or hits[: asked.limit]
-        numbers = searcher.fast_field_values("page", [address for _, address in hits])
+        addresses = self._best(searcher, query, asked.limit)
+        if searcher.doc_freq("text", _ELSEWHERE):
+            # years of an import would leave no place for what was said here: that has places of its own
+            elsewhere = tantivy.Query.term_query(self._text.schema, "text", _ELSEWHERE, "basic")
+            clauses = [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, elsewhere)]
+            addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), asked.limit)
+        numbers = searcher.fast_field_values("page", addresses)
         ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
         return Candidates(self._load(ids), frequencies, searcher.num_docs)
+
+    @staticmethod
+    def _best(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tantivy.DocAddress]:
+        """Return where the passages lie that fit a query best, at most so many."""
+        hits = searcher.search(query, limit + 1, count=False, weight_by_field="tie").hits
+        # passages that score like the first one beyond the limit are left out too: any choice among them would change
+        # with the order in which the engine stores them
+        if len(hits) > limit:
+            hits = [hit for hit in hits if hit[0] > hits[limit][0]] or hits[:limit]
+        return [address for _, address in hits]
 
     def _allowed(self, narrowing: Narrowing) -> set[int]:
         """Return the numbers of the pages that pass a query's fields (`#tag`, `in:folder`, `before:`, …)."""
@@ -443,8 +457,11 @@ class EmbeddedIndex:
         return self._db.execute("select word, stem from words").fetchall()
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Return the path of every page with its units' content hashes."""
-        return self._db.execute("select path, content from pages").fetchall()
+        """Yield the path of every page with the content hashes of its units, without those that only ask."""
+        for path, content, features in self._db.execute("select path, content, features from pages"):
+            rows = np.frombuffer(features, FEATURES)
+            only_asks = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
+            yield path, np.frombuffer(content, np.uint64)[~only_asks].tobytes()
 
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path."""

@@ -28,7 +28,7 @@ _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
 _TYPES = ("concrete", "events", "skills", "short-term", "index")
-_ALSO_TYPES = frozenset(("event", "skill", "stm", "index-page", "archive", "archived"))
+_TYPE_ALIASES = frozenset(("event", "skill", "stm", "index-page", "archive", "archived"))
 _LONGEST_SPAN_DAYS = 370
 _MARKED_DAYS = 7
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
@@ -204,13 +204,15 @@ def _terms(tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(content or (token.stem for token in tokens)))
 
 
-def misfits(text: str, now: datetime, folders: Collection[str] = ()) -> list[str]:
-    """Return what is wrong with a query that a person typed as one; a search itself passes over what it cannot read.
+def query_problems(text: str, now: datetime, folders: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with the fields (`type:`, `after:`, `before:`) of a query that a person typed, as messages.
+
+    A search ignores a field that it cannot read: a prompt may hold any text.
 
     Args:
         text: As `parse_query` takes it.
-        now: What "last week" refers to.
-        folders: Those of long-term memory, each of which is a type.
+        now: The moment from which "last week" counts.
+        folders: The folders of long-term memory, each of which is a type.
     """
     types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, folders))))
     problems = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
@@ -219,7 +221,7 @@ def misfits(text: str, now: datetime, folders: Collection[str] = ()) -> list[str
         if field in ("after", "before") and _edge([given], now) is None:
             expected = 'a day such as 2026-05-31, 2026-05, yesterday, 7d or "last week"'
             problems.append(f"{field}:{value} is no day; expected {expected}")
-        elif field == "type" and given.casefold() not in _ALSO_TYPES.union(types):
+        elif field == "type" and given.casefold() not in _TYPE_ALIASES.union(types):
             problems.append(f"type:{value} is no type of page; there are {', '.join(types)}")
     return problems
 

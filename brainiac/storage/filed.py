@@ -10,6 +10,7 @@ from brainiac.errors import FormatError
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.prompt import ORIGINS, origin_in
 from brainiac.storage.record import undone_events
 from brainiac.storage.store import Store
 
@@ -70,7 +71,7 @@ class Filed:
 
     @property
     def filed_at(self) -> str:
-        """When exchanges were last filed, ISO 8601; "" for never."""
+        """When exchanges were last filed into long-term memory, ISO 8601; "" for never; undone filings do not count."""
         rows = self._projection.query(
             "SELECT max(at) FROM filings WHERE is_filed AND event NOT IN (SELECT value FROM json_each(?))", self._undone
         )
@@ -155,3 +156,17 @@ def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
 def muted_exchanges(store: Store) -> frozenset[str]:
     """Return the exchanges that must not be quoted until a person decides what the deletion of their page means."""
     return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)
+
+
+def origin_on_page(store: Store, path: str) -> str:
+    """Return whose words the exchanges of a page are, one of `ORIGINS`, by its front matter.
+
+    Args:
+        store: The store.
+        path: Of the page; "" for none.
+    """
+    try:
+        meta, _ = split(store.read_text(path) or "", path) if path else ({}, 0)
+    except FormatError:
+        return ORIGINS[-1]  # nobody can tell
+    return origin_in(meta)

@@ -21,6 +21,7 @@ from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.page import Memory
 from brainiac.host.hookspecs import StaleItem
+from brainiac.search.documents import IMPORTED
 from brainiac.storage.pages import INDEX, PageSet
 from brainiac.storage.projection import Projection
 
@@ -274,15 +275,15 @@ def _are_related(pages: PageSet, first: str, second: str) -> bool:
 def unused_pages(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> list[tuple[Memory, str]]:
     """Return the pages that were neither used nor changed for `organization.unused_days`, each with its last day.
 
-    The last day is that on which it was made, changed, read or cited; the oldest comes first. Digests are left out:
-    they stand for unused days already.
+    The last day is that on which it was made, changed, read or cited; the oldest comes first. Digests are left out,
+    since they stand for unused days already, and so is what was imported: it was old when it came.
     """
     before = (brain.clock.now() - timedelta(days=brain.settings.organization.unused_days)).date().isoformat()
     unused = []
     for page in pages.memories.values():
         days = (page.created_at, page.updated_at, history.touched.get(page.path, ""))
         last = max(day[:10] for day in (*days, history.used.get(page.uuid, ""), usage.used.get(page.uuid, "")))
-        if last and last < before and DIGEST_TAG not in page.tags:
+        if last and last < before and DIGEST_TAG not in page.tags and IMPORTED not in page.path:
             unused.append((page, last))
     return sorted(unused, key=lambda row: (row[1], row[0].path))
 

@@ -36,7 +36,7 @@ from brainiac.llm.schemas import (
     Said,
 )
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import said_at
+from brainiac.storage.filed import Filed, origin_on_page, said_at
 from brainiac.storage.relinking import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
@@ -400,7 +400,10 @@ class Consolidator:
         if exchange not in self._origin_by_exchange:
             recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
-            self._origin_by_exchange[exchange] = spoken.prompt.origin if spoken else ORIGINS[0]
+            origin = (
+                spoken.prompt.origin if spoken else origin_on_page(self._brain, Filed(self._brain).page_of(exchange))
+            )
+            self._origin_by_exchange[exchange] = origin
         return self._origin_by_exchange[exchange]
 
 

@@ -466,6 +466,8 @@ class Run:
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
+        if origin == "import" and not recorded and (page := Filed(self._brain).page_of(candidate.events[-1].id)):
+            prompt, name = page, posixpath.basename(page)
         source = f"[{name}](/{prompt})" if origin == "import" and prompt else name
         operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source or origin})"})
         return replace(candidate, operation=operation)
@@ -584,7 +586,10 @@ class Run:
 
 
 def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
-    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said."""
+    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said.
+
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    """
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts

@@ -17,9 +17,11 @@ from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
 from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
+from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose
 from brainiac.storage.filed import Filed
 from brainiac.storage.record import commits_of, last_caused
+from tests.support.exports import chatgpt, write_json
 from tests.support.promotions import (
     ScriptedEngine,
     make_brain,
@@ -188,3 +190,19 @@ def test_without_a_model_there_is_nothing_to_catch_up_with(tmp_path: Path) -> No
     """It says so, and names the option."""
     with pytest.raises(UserError, match="--model"):
         plan_past(keyless(tmp_path / "b", "I like tea."))
+
+
+def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> None:
+    """Imported exchanges wait for nobody; a catch-up reads them in their order, and its statements name their page."""
+    brain = make_brain(tmp_path / "b", keyless=True, config=NIGHTLY)
+    turns = [("My sister Ruth lives in Bristol.", "Nice."), ("Ruth has a bicycle.", "Good.")]
+    import_path(brain, write_json(tmp_path / "c.json", [chatgpt("c1", turns)]))
+    assert [] == Filed(brain).waiting
+    brain = given_a_model(brain, engine := ScriptedEngine())
+    assert promote(brain).event is None
+    catch_up(brain, plan_past(brain))
+    (asked,) = engine.of(Purpose.CONSOLIDATE)
+    assert [user for user, _ in turns] == [said.event.user for said in asked.said]
+    source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"
+    assert [f"{user} {source}" for user, _ in turns] == statements(brain)
+    assert [] == Filed(brain).unread

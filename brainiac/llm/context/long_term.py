@@ -193,7 +193,7 @@ class ShownPages:
         self._top = library.tree.relative(library.tree.long_term) + "/"
 
     def find(self, link: str, folder: str = "") -> list[LinkedPage]:
-        """Return the page that a link means; several where it is ambiguous, none where no page fits.
+        """Return the page that a link means; several where it is ambiguous, none where there is no such page.
 
         Args:
             link: A wikilink, a Markdown link, or a bare uuid, path, file name or title.
@@ -202,14 +202,15 @@ class ShownPages:
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
-            # a link may have the uuid of a page that is gone, and a path that still leads to a page
-            if path or not target or uuid == target:
+            is_uuid_alone = not target or target == uuid
+            if path or is_uuid_alone:
                 return self._shown([path])
+            # the page with this uuid is gone, but the link's path may still lead to a page
         name = target.strip().strip("/")
         for path in (name, posixpath.normpath(posixpath.join(folder, name))):
             for candidate in (path, f"{path}.md"):
-                if page := self._shown([candidate]):
-                    return page
+                if pages := self._shown([candidate]):
+                    return pages
         return self._by_name(name)
 
     def _by_name(self, name: str) -> list[LinkedPage]:
