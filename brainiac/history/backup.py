@@ -228,6 +228,7 @@ class _Copying:
         self._changed: set[str] = set()  # the files that the present pass copied
         self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
         self._empty: set[str] = set()
+        self._folders: set[Path] = set()
         self._shared = 0
         self._is_resumed = part.exists()
 
@@ -357,29 +358,38 @@ class _Copying:
             StorageError: Somebody keeps writing it.
         """
         source, target = self._tree.absolute(path), self._target(path)
-        make_folders(self._disk, target.parent)
+        self._make_folder(target.parent)
+        if digest := self._kept(path, source, target):
+            return digest
+        self._remove_former(path, target)
         for _ in range(ATTEMPTS):
-            self._wait_for_rest(path, source)
-            stamp = stamp_of(os.lstat(source))
-            digest = self._kept(source, target)
-            if digest is None:
-                self._disk.unlink(target)  # never written into: it may be shared with the backup before
+            try:
+                self._wait_for_rest(path, source)
+                stamp = stamp_of(os.lstat(source))
                 digest = self._disk.copy(source, target)
-            if stamp_of(os.lstat(source)) == stamp:
-                self._stamps[path] = stamp
-                self._report()
-                return digest
+                if stamp_of(os.lstat(source)) == stamp:
+                    self._stamps[path] = stamp
+                    self._report()
+                    return digest
+            except OSError:
+                self._disk.unlink(target)  # it vanished meanwhile
+                raise
+            self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
 
-    def _kept(self, source: Path, target: Path) -> str | None:
-        """Return the content hash of a copy that an interrupted run left, if it is whole; None for none."""
-        if not self._is_resumed or not target.exists():
-            return None
-        info, copied = os.stat(source), os.stat(target)
+    def _kept(self, path: str, source: Path, target: Path) -> str:
+        """Return the content hash of a copy that an interrupted run left, if it is as the file is now; else ""."""
+        if not self._is_resumed or path in self._files or not target.exists():
+            return ""
+        info, copied = os.lstat(source), os.stat(target)
         if (info.st_size, info.st_mtime_ns) != (copied.st_size, copied.st_mtime_ns):
-            return None
-        digest = _file_hash(source)
-        return digest if _file_hash(target) == digest else None
+            return ""
+        digest = _file_hash(source) or ""
+        if _file_hash(target) != digest:
+            return ""
+        self._stamps[path] = stamp_of(info)
+        self._report()
+        return digest
 
     def _wait_for_rest(self, path: str, source: Path) -> None:
         """Wait a moment where a person's editor seems to be in the middle of writing a file."""
@@ -401,7 +411,7 @@ class _Copying:
         ):
             return False  # the change time cannot be set back: even a file that was given its old time is noticed
         with suppress(OSError):
-            copied = os.lstat(self._former.folder / FILES / path)
+            copied = os.lstat(f"{self._former.folder}/{FILES}/{path}")
             return (copied.st_size, copied.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
         return False
 
@@ -409,9 +419,9 @@ class _Copying:
         """Share a file with the backup before, or copy it where the disk cannot; return its content hash."""
         assert self._former is not None
         target = self._target(path)
-        make_folders(self._disk, target.parent)
-        self._disk.unlink(target)
-        if not self._disk.link(self._former.folder / FILES / path, target):
+        self._make_folder(target.parent)
+        self._remove_former(path, target)
+        if not self._disk.link(Path(f"{self._former.folder}/{FILES}/{path}"), target):
             return self._copy(path)
         self._stamps[path] = stamp_of(info)
         self._shared += 1
@@ -434,7 +444,7 @@ class _Copying:
             if path in self._texts:
                 continue
             try:
-                info = os.lstat(self._tree.absolute(path))
+                info = os.lstat(f"{self._tree.root}/{path}")
                 self._texts[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
                 self._stamps.pop(path, None)
             except FileNotFoundError:
@@ -456,7 +466,18 @@ class _Copying:
     # the whole
 
     def _target(self, path: str) -> Path:
-        return self._part / FILES / path
+        return Path(f"{self._part}/{FILES}/{path}")
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder of the backup, once."""
+        if folder not in self._folders:
+            make_folders(self._disk, folder)
+            self._folders.add(folder)
+
+    def _remove_former(self, path: str, target: Path) -> None:
+        """Remove an earlier copy of a file: it is never written into, as it may be shared with the backup before."""
+        if self._is_resumed or path in self._files:
+            self._disk.unlink(target)
 
     def _report(self) -> None:
         done = len(self._files) + len(self._texts)
