@@ -1411,6 +1411,18 @@ OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 # --- the tree and its devices ------------------------------------------------------------------------------------
 
 
+@record
+class BrainRebuilt(EventData):
+    """This brain was made from the raw exchanges of another; the events before this one are that brain's.
+
+    Attributes:
+        of: Its id.
+    """
+
+    kind = "brain-rebuilt"
+    of: str
+
+
 class TreeAdopted(EventData):
     """The tree was seen for the first time on this device, and all its files were recorded."""
 

@@ -24,11 +24,14 @@ from brainiac.errors import ConfinementError, FormatError, ModelError, UserError
 from brainiac.events import (
     ChangeSuggested,
     ForgetProposal,
+    NoteEdited,
     PathKind,
     ProposalRecord,
     ReplaceProposal,
     RetireProposal,
+    content_hash,
     new_id,
+    update,
 )
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
@@ -56,6 +59,7 @@ from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one, is_running
+from brainiac.pipeline.reconcile import read_prompt
 from brainiac.search.documents import Hit
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
@@ -762,6 +766,7 @@ def ask(
     is_off_record: bool = False,
     key: str = "",
     is_again: bool = False,
+    can_revise: bool = False,
     earlier: Sequence[Exchange] = (),
     caller: Caller = PERSON,
     stream: Callable[[str], None] | None = None,
@@ -778,20 +783,23 @@ def ask(
         is_off_record: Nothing of it is kept.
         key: The caller's own name for it: the same key again is the same prompt, and gets the same answer.
         is_again: One of the same key is answered anew, in place of the answer that it has.
+        can_revise: One of the same key may have another text: then its file gets that text, and is answered anew.
         earlier: What was said before, where the caller and not a folder keeps the conversation; it is not kept.
         caller: Who asks.
         stream: Called with each piece of an answer that is made in this process.
         on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
 
     Raises:
-        UserError: There is no text, it cannot be asked there, it was refused, or no model could serve.
+        UserError: There is no text, it cannot be asked there, it was refused, no model could serve, or the key was
+            used for another text.
     """
     if not text.strip():
         raise UserError("there is nothing to ask: the text is empty")
     _check_model(brain, model, caller)
     wishes = {"model": model or None, "private": is_private or None, "remember": False if is_off_record else None}
     meta = caller.head() | {key: value for key, value in wishes.items() if value is not None}
-    folder = brain.tree.confine(brain.tree.inbox / conversation, inside=brain.tree.inbox)
+    # named from the root on, so that no message tells a client where the brain stands
+    folder = brain.tree.confine(f"{brain.tree.layout.inbox}/{conversation}", inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
     if not brain.is_active and not brain.git_operation:
@@ -804,13 +812,50 @@ def ask(
     else:  # a daemon in this process may take the file at once, so that its turn is made known before it is there
         name = name if key else f"{name}-{new_id()[-8:]}"
         path = f"{brain.tree.relative(folder)}/{name}.md"
-        is_known = brain.read(path) is not None
+        before = brain.read(path)
+        is_known = before is not None
+        if before is not None and _is_reworded(path, before, text):
+            if not can_revise:
+                raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
+            path, is_known = _revise(brain, path, before, meta, text, caller)
+            name, is_again = posixpath.basename(path).removesuffix(".md"), is_known and _is_answered(brain, path)
     with brain.turn(path, Turn(stream, tuple(earlier))):
         if not is_known:
             _write_new(folder, name, meta, text, is_unique=True)
         if brain.git_operation:
             return Asked(path, waits=waiting_message(brain))
         return _answer(brain, path, is_again=is_again and is_known, caller=caller, on_wait=on_wait)
+
+
+def _is_reworded(path: str, before: bytes, text: str) -> bool:
+    """Return whether a prompt's file has another text than its client gives for it now."""
+    return parse_prompt(path, before, at="").sha256 != parse_prompt(path, text.encode("utf-8", "replace"), at="").sha256
+
+
+def _is_answered(brain: Brain, path: str) -> bool:
+    """Return whether the text that the prompt at a path has now was answered."""
+    prompt = read_prompt(brain, path)
+    brain.answered.refresh()
+    return prompt is not None and brain.answered.is_answered(prompt)
+
+
+def _revise(
+    brain: Brain, path: str, before: bytes, meta: Mapping[str, object], text: str, caller: Caller
+) -> tuple[str, bool]:
+    """Put a client's new wording into the file of its prompt; return the prompt's path and whether it is there.
+
+    Where somebody changed the file since it was answered, the new wording belongs into a file of its own.
+    """
+    brain.answered.refresh()
+    answer = brain.answered.of(path)
+    if answer is None or answer.prompt_hash != content_hash(before):
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+        path = f"{path.removesuffix('.md')}-{digest}.md"
+        return path, brain.read(path) is not None
+    # the last line: a daemon takes the file at once, instead of waiting whether somebody goes on typing
+    after = f"{render_meta(meta)}\n{text.rstrip()}\n\n/send\n"
+    brain.commit(NoteEdited(client=caller.by), by="person", changes=[update(path, before, after)])
+    return path, True
 
 
 def _turn_name(caller: Caller, conversation: str, key: str) -> str:
@@ -891,8 +936,9 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
     deadline = time.monotonic() + WAIT_SECONDS
     reason = ""
     while time.monotonic() < deadline:
-        if target.is_file():
-            return target
+        if target.is_file() and _is_answered(brain, path):  # of a revision there stands the former answer
+            answer = brain.answered.of(path)
+            return brain.tree.absolute(answer.response) if answer and answer.response else target
         if error.is_file():
             raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
         if (now := _reason(brain, path)) != reason:

@@ -39,13 +39,16 @@ def digest(
             )
             return
         day = ""
-        for line in changes.lines:
-            if (on := brain.day_of(line.at)) != day:
+        for lines, undo_all in changes.runs():
+            if (on := brain.day_of(lines[0].at)) != day:
                 day = on
                 say(day)
-            say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
-            if line.undo:
-                say(f"      {line.undo}")
+            for line in lines:
+                say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
+                if line.undo:
+                    say(f"      {line.undo}")
+            if undo_all:
+                say(f"  all {len(lines)} of this run:\n      {undo_all}")
     if changes.withheld:
         say(f"{changes.withheld} private changes are not listed.")
     if not changes.lines:

@@ -16,6 +16,7 @@ from brainiac.cli.session import JsonOption, local_time, opened_brain, print_jso
 from brainiac.cli.wording import sentence
 from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
+from brainiac.history.correct import take_back
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
@@ -57,7 +58,10 @@ def why(
 
 
 def undo(
-    event: Annotated[str, typer.Argument(help="The event's id, or a part of it; `brainiac log` lists them.")] = "",
+    event: Annotated[
+        str,
+        typer.Argument(help="The event's id, or a part of it (`brainiac log`); or a statement's PATH#^id (`digest`)."),
+    ] = "",
     last: Annotated[
         bool,
         typer.Option(
@@ -66,9 +70,15 @@ def undo(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back what an event did, wholly, unless its files were changed since; that can be taken back too."""
+    """Take back what an event did, wholly, unless its files were changed since, or what became of one statement.
+
+    That can be taken back too.
+    """
     if bool(event) == last:
-        raise typer.BadParameter("name an event, or give --last")
+        raise typer.BadParameter("name an event or a statement, or give --last")
+    if "#^" in event:
+        _undo_statement(event, as_json=as_json)
+        return
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
         done = taking_back.undo_all(brain, steps)
@@ -96,6 +106,21 @@ def undo(
             say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
     back = ", then ".join(f"`brainiac undo {event.id}`" for _, event, _ in reversed(done))
     say(f"{back} brings it back.")
+
+
+def _undo_statement(named: str, *, as_json: bool) -> None:
+    """Take back what became of one statement, and say what holds now."""
+    with opened_brain() as brain:
+        done = take_back(brain, named)
+    if as_json:
+        print_json({"event": done.event.id, "path": done.path, "before": done.before, "after": done.after})
+        return
+    if done.before and done.after:
+        say(f"“{done.before}” → “{done.after}” ({done.path})")
+    else:
+        said = f"holds again: “{done.after}”" if done.after else f"no longer holds: “{done.before}”"
+        say(f"{said} ({done.path})")
+    say(f"`brainiac undo {done.event.id}` brings it back.")
 
 
 def _still_stands(brain: Brain, event: Event) -> str:

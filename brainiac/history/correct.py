@@ -1,8 +1,8 @@
-"""`brainiac correct`: find the statement that a person means, and replace its wording in one commit.
+"""`brainiac correct`, and `undo` of one statement: put its wording right, or take back what became of it.
 
-The former wording goes to History. The statement is the person's own from then on: no process rewrites it, what was
-said before states the former wording again (`plugins/promotion/placing.py`), and a hit in an exchange that it rested on
-names the present wording (`search/outdated.py`).
+Each is one commit. What stood goes to History. The new wording is the person's own: no process rewrites it, what was
+said before does not state the former one again (`plugins/promotion/placing.py`), and a hit in an exchange that it
+rested on names the present wording (`search/outdated.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from brainiac.clock import iso
 from brainiac.errors import UserError
 from brainiac.events import Event, StatementCorrected, StatementRecord, StatementRef, new_id, update
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import Memory, MemoryDocument, Statement
+from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement
 from brainiac.history.digest import write_digest
 from brainiac.storage.statements import read_statements, text_hash, with_block_ids
 from brainiac.text.tokens import coverage
@@ -119,6 +119,109 @@ def _replace(brain: Brain, target: PossibleTarget, line: str) -> Event:
     return brain.commit(
         StatementCorrected(statements=(row,)), by="person", changes=[update(path, before, str(document))]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What `take_back` did.
+
+    Attributes:
+        event: Its event.
+        path: The page.
+        before: What stood there; "" where nothing did.
+        after: What holds again; "" where nothing does.
+    """
+
+    event: Event
+    path: str
+    before: str
+    after: str
+
+
+def take_back(brain: Brain, named: str) -> TakenBack:
+    """Take back the last thing that became of one statement, whoever did it.
+
+    A statement that has a former wording, or stands for one that ended, gives way to that; one that has none goes to
+    History; one that ended holds again.
+
+    Args:
+        brain: The brain.
+        named: The statement, `path#^block`, as `brainiac digest` names it.
+
+    Raises:
+        UserError: There is no such statement, or it is a step of a how-to.
+        ConflictError: Somebody keeps writing the page.
+    """
+    done = brain.retry(lambda: _take_back(brain, named))
+    write_digest(brain)
+    return done
+
+
+def _take_back(brain: Brain, named: str) -> TakenBack:
+    """Commit what `take_back` does, on the page as it stands now."""
+    memory, statement = _named_statement(brain, named)
+    present, former = _present_and_former(memory, statement)
+    day = brain.day_of(iso(brain.clock.now()))
+    document, replaced, operation = MemoryDocument(memory.text, memory.path), None, "NEW"
+    block = (present or statement).block_id
+    if former:
+        document = document.without_statement(former.block_id)
+    if present:
+        operation = "UPDATE" if former else "DELETE"
+        history = document.block_id_for(present.text) if former else block
+        since = read_statements(brain).since_of(memory.uuid, present)
+        if former:
+            document = document.replace_statement(block, former.text).add_statement(present.text, history)
+        document = document.retire(history, day, block if former else "", since)
+        replaced = StatementRef(block=block, hash=text_hash(present.text), history=history)
+    elif former:
+        document = document.add_statement(former.text, block)
+    row = StatementRecord(
+        operation=operation,
+        path=memory.path,
+        page=memory.uuid,
+        block=block if former else "",
+        hash=text_hash(former.text) if former else "",
+        since=(former and former.since) or day,
+        origin="person",
+        replaced=replaced,
+    )
+    changes = [update(memory.path, memory.text, str(document))]
+    event = brain.commit(StatementCorrected(statements=(row,)), by="person", changes=changes)
+    return TakenBack(event, memory.path, present.text if present else "", former.text if former else "")
+
+
+def _present_and_former(memory: Memory, statement: Statement) -> tuple[Statement | None, Statement | None]:
+    """Return the statement that is to give way, and the one under History that is to hold again; None for either."""
+    current = {row.block_id: row for row in memory.statements if not row.is_history}
+    if statement.is_history:
+        return current.get(statement.replaced_by), statement
+    former = [row for row in memory.statements if row.is_history and row.replaced_by == statement.block_id]
+    return statement, max(former, key=lambda row: row.until, default=None)
+
+
+def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
+    """Return the statement of a page's path, or the end of it, and a block id; also one under History.
+
+    Raises:
+        UserError: There is none or more than one, or it is a step of a how-to.
+    """
+    path, _, block = named.strip().rpartition("#^")
+    places = [
+        (page, statement)
+        for page in brain.pages().memories.values()
+        if page.path == path or page.path.endswith("/" + path)
+        for statement in page.statements
+        if statement.block_id == block
+    ]
+    if len(places) != 1:
+        told = "stands nowhere" if not places else "stands on " + " and ".join(page.path for page, _ in places)
+        raise UserError(f"the statement {named} {told}; `brainiac digest` names what was done lately")
+    if places[0][1].section == STEPS:
+        raise UserError(
+            f"{named} is a step of a how-to, which changes as a whole: take back the event, or edit the page"
+        )
+    return places[0]
 
 
 def _present_statement(memory: Memory, target: PossibleTarget) -> Statement:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 from brainiac.clock import iso
@@ -30,7 +32,7 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
-from brainiac.formats.page import Memory, parse_exchanges
+from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.pages import PageSet
 from brainiac.storage.record import undone_events
@@ -58,6 +60,8 @@ class DigestLine:
         title: The title of that page.
         reason: Why it was refused or moved; "".
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
+        statement: The statement that it left, `path#^block`, by which `brainiac undo` takes back this line alone; ""
+            where it has changed since, and for what is no statement.
     """
 
     at: str
@@ -68,10 +72,13 @@ class DigestLine:
     title: str = ""
     reason: str = ""
     event: str = ""
+    statement: str = ""
 
     @property
     def undo(self) -> str:
         """The command that takes it back; "" where there is nothing to take back."""
+        if self.statement:
+            return f"brainiac undo {shlex.quote(self.statement)}"
         return f"brainiac undo {self.event}" if self.event else ""
 
     def sentence(self) -> str:
@@ -92,6 +99,13 @@ class Digest:
     lines: list[DigestLine] = field(default_factory=list)
     withheld: int = 0
 
+    def runs(self) -> Iterator[tuple[list[DigestLine], str]]:
+        """Yield the lines event by event, with the command that takes back all of it; "" where a line's own does."""
+        for _, group in groupby(self.lines, key=lambda line: line.at):
+            lines = list(group)
+            events = {line.event for line in lines if line.statement}
+            yield lines, f"brainiac undo {events.pop()}" if len(lines) > 1 and len(events) == 1 else ""
+
 
 def digest_since(store: Store, since: str) -> Digest:
     """Return the changes on this device since an ISO 8601 moment, those that were undone left out."""
@@ -111,11 +125,12 @@ def write_digest(store: Store) -> None:
 
 
 class _Text(NamedTuple):
-    """A statement on a page: the page, its words on one line, and whether they are private."""
+    """A statement on a page: the page, its words on one line, whether they are private, and the statement."""
 
     page: Memory | None
     text: str
     is_private: bool
+    statement: Statement | None = None
 
 
 _NO_TEXT = _Text(None, "", is_private=False)
@@ -167,13 +182,24 @@ class _Reader:
 
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
         """Add the line of one statement, if a page still has its words, now or in History."""
-        page, text, is_private = self._texts.get(row.hash, _NO_TEXT)
-        past_page, before, was_private = self._texts.get(former, _NO_TEXT)
-        if is_private or was_private:
+        now, past = self._texts.get(row.hash, _NO_TEXT), self._texts.get(former, _NO_TEXT)
+        if now.is_private or past.is_private:
             self._digest.withheld += 1
-        elif place := page or past_page:
-            line = DigestLine(event.at, what, text, before, place.path, place.title, event=event.id)
-            self._digest.lines.append(line)
+        elif place := now.page or past.page:
+            line = DigestLine(event.at, what, now.text, past.text, place.path, place.title, event=event.id)
+            is_single = what != "moved" and not isinstance(event.what, StatementCorrected)
+            statement = self._left_by(row, now, past) if is_single else ""
+            self._digest.lines.append(replace(line, statement=statement))
+
+    def _left_by(self, row: StatementRecord, now: _Text, past: _Text) -> str:
+        """Return the statement that an operation left, `path#^block`; "" where it has changed since."""
+        place, block = (now, row.block) if row.hash else (past, row.replaced.history if row.replaced else "")
+        statement, is_past = place.statement, not row.hash
+        if place.page is None or statement is None or statement.section == STEPS:
+            return ""
+        is_left = statement.block_id == block != "" and statement.is_history == is_past
+        below_top = place.page.path.removeprefix(self._store.tree.relative(self._store.tree.long_term) + "/")
+        return f"{below_top}#^{block}" if is_left else ""
 
     def _add_refused(self, event: Event, refused: Iterable[Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
@@ -235,8 +261,9 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
             known = texts.get(text_hash(statement.text))
-            if known is None or is_private:
-                texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private)
+            # of the same words now and under History those that hold
+            if known is None or is_private or (known.statement and known.statement.is_history):
+                texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private, statement)
     return texts
 
 
@@ -250,13 +277,15 @@ def _rendered(store: Store, digest: Digest) -> str:
         parts.append(f"\n{digest.withheld} private changes are not listed.\n")
     day = ""
     folder = store.tree.relative(store.tree.logs)
-    for line in digest.lines:
-        if (on := store.day_of(line.at)) != day:
+    for lines, undo_all in digest.runs():
+        if (on := store.day_of(lines[0].at)) != day:
             day = on
             parts.append(f"\n## {day}\n\n")
-        link = " " + format_link(line.title, posixpath.relpath(line.path, folder), "") if line.path else ""
-        undo = f" `{line.undo}`" if line.undo else ""
-        parts.append(f"- {line.sentence()}{link}{undo}\n")
+        for line in lines:
+            link = " " + format_link(line.title, posixpath.relpath(line.path, folder), "") if line.path else ""
+            undo = f" `{line.undo}`" if line.undo else ""
+            parts.append(f"- {line.sentence()}{link}{undo}\n")
+        parts += [f"- all {len(lines)} of this run: `{undo_all}`\n"] if undo_all else []
     return "".join(parts)
 
 

@@ -32,6 +32,7 @@ MODULES = {
     ),
     "The past, and the running daemon": (
         "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.forget",
+        "brainiac.history.rebuild",
         "brainiac.history.why", "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
     ),
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),

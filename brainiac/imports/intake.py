@@ -51,6 +51,7 @@ SERVICES = {
     "codex": "Codex",
     "notes": "Notes",
     "mail": "Mail",
+    "documents": "Documents",
 }
 PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
 BATCH_CHARACTERS = 1_000_000  # so much goes into one commit
@@ -140,11 +141,22 @@ def import_path(
             raise UserError(f"{path} holds mail, which is others' words more than yours; add --mail to import it")
         services = dict.fromkeys(export.service for export in exports)
         intakes = {name: Intake(brain, name, journaled, is_dry=is_dry, is_private=is_private) for name in services}
+        if "documents" in intakes and (folder := _folder_in_memory(brain, path)):
+            intakes["documents"].top = folder
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
             outcomes.extend(intakes[export.service].take(export.read(count)))
     report.event = journaled.event
     return report
+
+
+def _folder_in_memory(brain: Brain, path: Path) -> str:
+    """Return the folder of long-term memory that a document lies in already; "" for one from outside."""
+    real, top = path.resolve(), brain.tree.long_term.resolve()
+    folder = real if real.is_dir() else real.parent
+    if top not in folder.parents:
+        return ""
+    return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
 class _Journaled:
@@ -316,7 +328,9 @@ class Intake:
         if standing is not None and former != _hash(standing.text):
             return Outcome(note.title, note.key, reason=f"{path} was changed here since; it stays as it is", path=path)
         batch.change(path, Page(standing.before if standing else None, ""), text)
-        return Outcome(note.title, note.key, taken=1, path=path)
+        if note.original:
+            batch.files[path.removesuffix(".md")] = note.original
+        return Outcome(note.title, note.key, taken=1, reason=note.remark, path=path)
 
     def _written_before(self, path: str) -> str:
         """Return the hash of the text that the last import wrote at a path; "" for none."""
@@ -412,12 +426,14 @@ class _Batch:
     Attributes:
         pages: By path.
         page_of: Page by exchange that is added.
+        files: Files that are no pages, by path.
     """
 
     def __init__(self, brain: Brain, top: str) -> None:
         self._brain, self._top = brain, top
         self.pages: dict[str, Page] = {}
         self.page_of: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
     def page(self, path: str) -> Page | None:
@@ -462,6 +478,12 @@ class _Batch:
                 changes.append(create(path, page.text))
             elif page.text != page.before:
                 changes.append(update(path, page.before, page.text))
+        for path, content in self.files.items():
+            standing = self._brain.read(path)
+            if standing is None:
+                changes.append(create(path, content))
+            elif standing != content:
+                changes.append(update(path, standing, content))
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
@@ -520,7 +542,7 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 def _size_of(item: Item) -> int:
     """Return about how many characters an item brings."""
     if isinstance(item, Note):
-        return len(item.text)
+        return len(item.text) + len(item.original)
     said = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
     return said + sum(len(aside.text) for aside in item.asides)
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, copilot, gemini, notes, transcripts
+from brainiac.imports import chatgpt, claude, copilot, gemini, notes, pdf, transcripts
 from brainiac.imports.records import Conversation, Item, text_of
 from brainiac.tree import is_temporary, slugify
 
@@ -103,10 +103,11 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
             else:
                 exports.append(Export(file.name, reader[0], file.size, _read_with(reader[1], file)))
         # beside conversations Markdown is what a program explains itself with, and no note of the person's
-        texts = [file for file in others if file.name.lower().endswith(_NOTES)] if not exports else []
+        is_export = any(export.service != "documents" for export in exports)
+        texts = [] if is_export else [file for file in others if file.name.lower().endswith(_NOTES)]
         if texts:
             size = sum(file.size for file in texts)
-            exports = [Export(path.name, "notes", size, partial(_read_notes, texts, slugify(path.stem)))]
+            exports += [Export(path.name, "notes", size, partial(_read_notes, texts, slugify(path.stem)))]
         yield exports, [file.name for file in others if file not in texts]
 
 
@@ -228,9 +229,15 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
             return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.context.zone)
     if copilot.recognizes(head):
         return "copilot", lambda opened, file: copilot.conversations(opened, file.context.zone, file.context.written)
+    if raw.startswith(b"%PDF-"):
+        return "documents", _read_document
     if notes.is_mailbox(raw):
         return "mail", lambda opened, file: notes.mails(opened)
     return None
+
+
+def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
+    yield pdf.note(opened, file.inner_path, file.context.written)
 
 
 def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:

@@ -88,6 +88,8 @@ class Note:
         at: ISO 8601 moment or day it has of its own; "" where it has none.
         path: Of a note of the person's: where it lies among the others; "" for a text of somebody else.
         written: ISO 8601 moment of its file, for one without a date.
+        original: The file that the text was taken from, which is to lie beside it; empty where the text is all.
+        remark: What is missing of it, in words for a person; "" for nothing.
         problem: Why it cannot be taken; "" where it can.
     """
 
@@ -97,6 +99,8 @@ class Note:
     at: str = ""
     path: str = ""
     written: str = ""
+    original: bytes = b""
+    remark: str = ""
     problem: str = ""
 
 

@@ -45,7 +45,7 @@ class Address:
 
 
 def token_of(state: Path) -> str:
-    """Return the bearer token of a brain on this machine; the first call makes it, readable by this user alone.
+    """Return the bearer token of a brain on this machine, as programs are given it.
 
     `BRAINIAC_SERVER_TOKEN` in the environment counts instead.
 
@@ -56,6 +56,14 @@ def token_of(state: Path) -> str:
         if len(given) < MIN_TOKEN_CHARACTERS:
             raise UserError(f"{TOKEN_VARIABLE} has {len(given)} characters; at least {MIN_TOKEN_CHARACTERS} are needed")
         return given
+    return own_token(state)
+
+
+def own_token(state: Path) -> str:
+    """Return the token in the state folder, which our own clients use.
+
+    The first call makes it, readable by this user alone.
+    """
     path = state / TOKEN
     with suppress(FileNotFoundError):
         if token := path.read_text("ascii").strip():
@@ -129,7 +137,7 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
         UserError: It refused, or the connection broke after it was asked.
     """
     connection = _connect(state)
-    headers = {"Authorization": f"Bearer {token_of(state)}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {own_token(state)}", "Content-Type": "application/json"}
     name = client.encode("ascii", "replace").decode()
     try:
         connection.request(method, path, json.dumps(body), headers | {"X-Brainiac-Client": name})

@@ -22,6 +22,7 @@ from brainiac.errors import UserError
 from brainiac.server.address import (
     TOKEN_VARIABLE,
     Address,
+    own_token,
     read_address,
     remove_address,
     token_of,
@@ -35,6 +36,7 @@ from brainiac.server.guard import (
     Receive,
     Scope,
     Send,
+    TooLargeError,
     error_body,
     guarded,
     is_loopback,
@@ -97,7 +99,8 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
-    guard = Guard(token_of(state), frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
+    tokens = {token_of(state), own_token(state)}  # a client of ours may lack what the daemon has in its environment
+    guard = Guard(tokens, frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
     _run(guarded(_application(brain, guard, url, stopping.is_set), guard), sockets, resources)
     resources.callback(stopping.set)
@@ -158,7 +161,8 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
         return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
 
     async def broken(request: Request, error: Exception) -> Response:
-        brain.log.error("request_failed", path=request.url.path, exc_info=error)
+        if not isinstance(error, TooLargeError):
+            brain.log.error("request_failed", path=request.url.path, exc_info=error)
         return failure(error)
 
     async def missing(request: Request, error: Exception) -> Response:

@@ -75,13 +75,13 @@ class Guard:
     """Who may pass.
 
     Attributes:
-        token: The bearer token.
+        tokens: The bearer tokens; each of them opens.
         hosts: Names and addresses under which the server is reached, without port.
         origins: Pages of other places that may call, `app://obsidian.md` among them.
         logins: Of browsers.
     """
 
-    token: str
+    tokens: Collection[str]
     hosts: Collection[str] = LOOPBACK_NAMES
     origins: Collection[str] = (OBSIDIAN,)
     logins: Logins = field(default_factory=Logins)
@@ -110,13 +110,17 @@ class Guard:
         if self.is_preflight(method, headers) or (path == LOGIN and method == "GET"):
             return True
         scheme, _, token = headers.one("authorization").partition(" ")
-        if scheme.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode()):
+        given = token.strip().encode()
+        if scheme.lower() == "bearer" and any(secrets.compare_digest(given, known.encode()) for known in self.tokens):
             return True
         if not self.logins.has(_cookie(headers)):
             return False
-        # a cookie goes with every request that the browser makes, also with those that another page causes
-        is_ours = headers.one("sec-fetch-site") == "same-origin" or _is_own(headers.one("origin"), headers)
-        return method in _READING or is_ours
+        # a cookie goes with every request that the browser makes, also with those that another page causes: to a
+        # browser a page of this machine's other ports is of the same site
+        site = headers.one("sec-fetch-site")
+        if method in _READING:
+            return site in ("", "none", "same-origin")
+        return site == "same-origin" or _is_own(headers.one("origin"), headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,10 @@ class Edit:
             raise ConflictError([str(file)])
         file.parent.mkdir(parents=True, exist_ok=True)
         aside = file.with_name(f"{file.name}.{os.getpid()}.new")
-        aside.write_text(self.after, "utf-8")
+        aside.unlink(missing_ok=True)
+        # others may not read it for a moment either: the settings of an assistant may hold keys
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as copy:
+            copy.write(self.after)
         if self.before is not None:
             aside.chmod(file.stat().st_mode & 0o777)
         os.replace(aside, file)

@@ -41,6 +41,7 @@ MAX_EARLIER = 20
 KEPT_KEYS = 1_024
 KEEP_ALIVE_SECONDS = 10.0
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PARENT = "x-openwebui-user-message-parent-id"
 # by which clients name the conversation that they hold; nothing is guessed from what was said in it
 _CHAT_HEADERS = ("x-openwebui-chat-id", "x-conversation-id")
 
@@ -57,6 +58,7 @@ class Turn:
         conversation: A folder of the inbox; "" for none.
         key: The client's own name for this turn; "" for none.
         is_again: The client wants another answer to it.
+        can_revise: The key stands for a place in the conversation, where the person may say something else instead.
         is_chore: The client asks for itself, for a title or tags: nothing is kept.
         client: Who asks.
     """
@@ -68,6 +70,7 @@ class Turn:
     conversation: str
     key: str
     is_again: bool
+    can_revise: bool
     is_chore: bool
     client: str
 
@@ -113,7 +116,7 @@ class Turns:
         model = str(body.get("model") or MODEL)
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
         named = headers.get("x-brainiac-conversation") or chat or _conversation_in(body)
-        key, is_again = self._key(headers, body)
+        key, is_again = self._key(headers, body, named)
         return Turn(
             text=messages[asked[-1]][1],
             earlier=() if named else tuple(_pairs(messages[: asked[-1]]))[-MAX_EARLIER:],
@@ -122,6 +125,7 @@ class Turns:
             conversation=_folder(named, is_ours=bool(headers.get("x-brainiac-conversation"))),
             key=key,
             is_again=is_again,
+            can_revise=bool(named) and _PARENT in headers,
             # a client that names its chat streams what the person sees, and nothing else
             is_chore=bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream")),
             client=_client(headers),
@@ -140,20 +144,23 @@ class Turns:
             raise UserError(f"{model!r} is no model here; there are {', '.join(models(self._brain))}")
         return name
 
-    def _key(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, bool]:
+    def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> tuple[str, bool]:
         """Return the client's key of a turn, and whether it wants another answer to it.
 
-        A client that repeats a request since no answer came says so in a header; it means the same turn.
+        A client that repeats a request since no answer came says so in a header; it means the same turn. Where it names
+        the message before, the turn is known by that: a message that was edited has a name of its own.
         """
         retries = headers.get("x-stainless-retry-count", "0")
         is_retry = retries.isdigit() and int(retries) > 0
         if key := headers.get("idempotency-key") or headers.get("x-idempotency-key"):
             return key, False
         if message := headers.get("x-openwebui-user-message-id"):
+            if conversation and _PARENT in headers:
+                message = f"{conversation} after {headers[_PARENT]}"
             answer = headers.get("x-openwebui-message-id", "")
             former = self._keys.get(message)
             self._keep(message, answer)
-            return message, not is_retry and former is not None and former != answer
+            return message, not is_retry and former != answer
         digest = hashlib.sha256(json.dumps([_client(headers), body], sort_keys=True).encode()).hexdigest()
         if not is_retry or digest not in self._keys:
             self._keep(digest, new_id())
@@ -246,6 +253,7 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
         model=turn.model,
         key=turn.key,
         is_again=turn.is_again,
+        can_revise=turn.can_revise,
         earlier=[_exchange(brain, turn, said, answered) for said, answered in turn.earlier],
         caller=turn.caller,
         stream=stream,

@@ -17,10 +17,10 @@ from starlette.routing import Route
 from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, ConflictError, StorageError, UserError
-from brainiac.events import Event
+from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteOffRecord
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
-from brainiac.server.guard import Guard, error_body
+from brainiac.server.guard import MAX_BODY_BYTES, Guard, TooLargeError, error_body
 from brainiac.server.tools import TOOLS, ToolCall
 from brainiac.verbs import Caller
 
@@ -43,9 +43,12 @@ class Threads:
 
 
 def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
-    """Return who asks: the client as it names itself, else the door it came through."""
-    name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable())
-    return Caller(name[:80] or door, origin)
+    """Return who asks: the client as it names itself, after the name of its door.
+
+    So nobody takes the name of the person, or of a process, by which the journal says who changed what.
+    """
+    name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
+    return Caller((name if ":" in name else f"{door}:{name or 'unknown'}")[:80], origin)
 
 
 async def json_of(request: Request) -> dict[str, Any]:
@@ -65,7 +68,9 @@ async def json_of(request: Request) -> dict[str, Any]:
 
 def failure(error: Exception) -> JSONResponse:
     """Return an error as a client gets it: what is wrong and what to do, and nothing of the inside."""
-    if isinstance(error, UserError):
+    if isinstance(error, TooLargeError):
+        status, message = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
+    elif isinstance(error, UserError):
         status, message = 400, "; ".join(error.problems)
     elif isinstance(error, ConflictError):
         status, message = 409, "somebody else keeps writing there; try again"
@@ -179,12 +184,18 @@ def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
     return sequence, lines
 
 
+# that there was something private or off the record is no client's business
+_UNTOLD = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate)
+
+
 def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
     """Return what a client is told of an event; None for one that is about nothing it may see.
 
     Words and numbers of the event stay here: they may be those of a private page. So do the names of files that are
     gone, since nothing tells any more whether they were private.
     """
+    if isinstance(event.what, _UNTOLD):
+        return None
     paths = [change.path for change in event.changes]
     shown = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
     if paths and not shown:

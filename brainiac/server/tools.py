@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from brainiac import verbs
 from brainiac.brain import Brain
@@ -26,6 +26,12 @@ class Arguments(BaseModel):
     """What a tool is called with."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _without_halves(cls, value: object) -> object:
+        """Return a text without halves of characters, which JSON can name and no file can hold."""
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 class _Search(Arguments):

@@ -275,11 +275,14 @@ class ExternalEdits:
 
     # the whole tree
 
-    def adopt(self) -> list[FileChange]:
+    def adopt(self, *, is_anew: bool = False) -> list[FileChange]:
         """Compare the whole tree with its last seen state and record all changes in one event.
 
         The first time every file is new. Stale saves are merged as while running. Files that are being saved at this
         moment are named in `open_paths`, and nothing of them is recorded.
+
+        Args:
+            is_anew: Whether to take the tree as if it were seen for the first time, whatever the journal says of it.
 
         Returns:
             The changes since the tree was last seen; a move is recognized by equal content.
@@ -287,8 +290,10 @@ class ExternalEdits:
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
             self._states.check()
-            states = self._states.all()
-            is_first = not states and next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            states = {} if is_anew else self._states.all()
+            is_first = not states and (
+                is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            )
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
             changes, reported = self._differences(states, scan)

@@ -293,7 +293,9 @@ class StatementLog:
         by_hand: dict[tuple[str, str], str] = {}
         rows = self._by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
-            if self._store.tree.kind_of(path) is PathKind.MEMORY:
+            is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
+            # of a version that was purged nobody knows what it had: else all of the other would count as edited
+            if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
                 for key in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
+from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
+from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 
 from .past import Past, catch_up, plan_past
@@ -26,6 +31,7 @@ T = TypeVar("T")
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(promote)
+    app.command()(rebuild)
 
 
 def promote(
@@ -76,28 +82,34 @@ def _unlocked(action: Callable[[], T]) -> T:
 
 def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None:
     """Say what a catch-up would do and cost, ask, and do it."""
-    from brainiac.cli.styling import bar  # rich is heavy
-
     with opened_brain() as brain:
         require_active(brain)
-        plan = plan_past(brain, since, model)
-        if not as_json:
-            for line in _plan_lines(plan):
-                say(line)
-        if not plan.exchanges:
-            if as_json:
-                print_json({"plan": asdict(plan)})
-            return
-        agree(is_agreed)
-        with bar("Reading what was said") as progress:
-            started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
+        plan, undo, outcome = _read_past(brain, since, model, is_agreed=is_agreed, as_json=as_json)
     if as_json:
-        print_json({"plan": asdict(plan), "undo": started.id} | _as_json(outcome))
-    else:
-        for line in _caught_up(started.id, outcome):
-            say(line)
+        print_json({"plan": asdict(plan), "undo": undo} | _as_json(outcome))
+    elif outcome.event is not None:
+        say(f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back.")
     if outcome.problem:
         raise typer.Exit(1)
+
+
+def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json: bool) -> tuple[Past, str, Outcome]:
+    """Plan a catch-up, ask, and do it; return the plan, the id by which all of it is undone, and what was done."""
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    plan = plan_past(brain, since, model)
+    if not as_json:
+        for line in _plan_lines(plan):
+            say(line)
+    if not plan.exchanges:
+        return plan, "", Outcome(None)
+    agree(is_agreed)
+    with bar("Reading what was said") as progress:
+        started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
+    if not as_json:
+        for line in _read_lines(outcome):
+            say(line)
+    return plan, started.id, outcome
 
 
 def agree(is_agreed: bool) -> None:
@@ -127,26 +139,26 @@ def _plan_lines(plan: Past) -> Iterator[str]:
         days = plan.first_day if plan.first_day == plan.last_day else f"{plan.first_day} to {plan.last_day}"
         yield f"{_count(plan.exchanges)} of {days} {_were(plan.exchanges)} kept without a model."
         calls = "one call" if plan.calls == 1 else f"{plan.calls:,} calls"
+        cost = "less than $0.01" if 0 < plan.cost_usd < 0.01 else f"${plan.cost_usd:.2f}"
         yield (
             f"{plan.model} would read them in {calls}: about {plan.input_tokens:,} tokens in and "
-            f"{plan.output_tokens:,} out, ${plan.cost_usd:.2f}; ${plan.left_usd:.2f} of today's budget is left."
+            f"{plan.output_tokens:,} out, {cost}; ${plan.left_usd:.2f} of today's budget is left."
         )
         if plan.cost_usd > plan.left_usd:
             yield "What goes beyond it waits: the same command goes on where it was, tomorrow or with a higher budget."
     else:
         yield "A model has read all of it: nothing waits" + (f" from {plan.since} on." if plan.since else ".")
     if plan.withheld:
-        yield f"{len(plan.withheld)} private stay as they are: {plan.model} is not on this machine."
+        yield f"{_count(len(plan.withheld))} more: private, so not for {plan.model}, which is not on this machine."
 
 
-def _caught_up(undo: str, outcome: Outcome) -> Iterator[str]:
-    """Yield what a catch-up did, what it left, and how it is taken back."""
+def _read_lines(outcome: Outcome) -> Iterator[str]:
+    """Yield what a catch-up did, and what it left."""
     if outcome.problem:
         yield f"It ended early: {outcome.problem}"
         yield "What was read is kept; the same command goes on where it was."
     if outcome.event is not None:
         yield f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}."
-        yield f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back."
     for event, reason in outcome.left.items():
         yield f"left    {event}: {reason}"
     for refusal in outcome.refused:
@@ -164,6 +176,38 @@ def _were(number: int) -> str:
 def _done(outcome: Outcome) -> str:
     """Return how many statements were written, changed, ended and said again."""
     return ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items())) or "none"
+
+
+# --- `rebuild` ---------------------------------------------------------------------------------------------------
+
+
+def rebuild(
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="The new brain's folder; made when missing.")],
+    model: Annotated[str, typer.Option(help="The model that reads what was said; else that of the settings.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
+    with opened_brain(is_reading=True) as brain:
+        raw = None if is_rebuilt_from(into, brain) else make_raw(brain, into)
+    with closing(Brain(into)) as new:
+        settle(new)
+        if raw and not as_json:
+            left = f"; {_pages(raw.left)} of what models had made {_were(raw.left)} left out" if raw.left else ""
+            say(f"Took over {_pages(raw.pages)}, with what was said and what you wrote yourself{left}.")
+            for path in raw.unreadable:
+                say(f"{path} cannot be read and is there as it was")
+        plan, _, outcome = _read_past(new, "", model, is_agreed=yes, as_json=as_json)
+    if as_json:
+        print_json({"raw": asdict(raw) if raw else None, "plan": asdict(plan)} | _as_json(outcome))
+    elif not outcome.problem:
+        say(f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two.")
+    if outcome.problem:
+        raise typer.Exit(1)
+
+
+def _pages(number: int) -> str:
+    return f"{number:,} page{'' if number == 1 else 's'}"
 
 
 # --- what is shown of a run --------------------------------------------------------------------------------------

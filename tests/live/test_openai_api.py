@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,39 @@ def test_a_retry_is_answered_once_and_regenerate_supersedes(served: Served) -> N
     assert 3 == len(served.prompts())
     exchanges = [e for e in events(served) if e["kind"] == "prompt-answered" and "chat-" in str(e["changes"])]
     assert 2 == len(exchanges)
+
+
+def test_an_edited_message_is_a_revision(served: Served) -> None:
+    """The same place in the chat is the same file: it gets the new words, and answer and memory follow; and back again.
+
+    Words that somebody changed in the file by hand stay, and the new ones get a file of their own.
+    """
+    import openai
+
+    chat = {"X-OpenWebUI-Chat-Id": "edited", "X-OpenWebUI-User-Message-Parent-Id": "a0"}
+
+    def say_it(text: str, message: str) -> list[str]:
+        head = chat | {"X-OpenWebUI-User-Message-Id": message, "X-OpenWebUI-Message-Id": f"to {message}"}
+        asking: Any = {"model": "brainiac", "messages": [{"role": "user", "content": text}], "stream": True}
+        assert "Ada" in "".join(
+            chunk.choices[0].delta.content or "" for chunk in served.client(**head).chat.completions.create(**asking)
+        )
+        return [served.text(path) for path in served.prompts()]
+
+    short_term = served.daemon.root / "memory/short_term.md"
+    for text, message in (("My yak is old.", "u1"), ("My gnu is old.", "u2"), ("My yak is old.", "u1")):
+        assert [text] == say_it(text, message)
+        noted = partial(lambda words: words in short_term.read_text(), text)
+        eventually(noted, "the exchange in short-term memory")
+        assert ("gnu" in text) == ("gnu is old" in short_term.read_text())
+    (path,) = served.prompts()
+    file = served.daemon.root / path
+    file.write_text(file.read_text().replace("yak", "emu"))
+    assert {"My emu is old.", "My kea is old."} == set(say_it("My kea is old.", "u3"))
+    keyed = served.client(**{"Idempotency-Key": "k2"})
+    keyed.chat.completions.create(model="brainiac", messages=[{"role": "user", "content": "My heron?"}])
+    with pytest.raises(openai.BadRequestError, match="another text"):
+        keyed.chat.completions.create(model="brainiac", messages=[{"role": "user", "content": "My crane?"}])
 
 
 def events(served: Served) -> list[dict[str, Any]]:

@@ -168,3 +168,24 @@ def codex(turns: Sequence[tuple[str, str]]) -> str:
             line(number, "assistant", "output_text", ai),
         ]
     return json_lines(records)
+
+
+def pdf(texts: Sequence[str]) -> bytes:
+    """Return a PDF file with a page for each text; a page of "" has a line drawn on it and no text."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids = []
+    for text in texts:
+        stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else "0 0 m 9 9 l S"
+        objects.append(f"<</Length {len(stream)}>>\nstream\n{stream}\nendstream")
+        page = f"/Resources<</Font<</F1 3 0 R>>>>/Contents {len(objects)} 0 R"
+        objects.append(f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]{page}>>")
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<</Type/Pages/Kids[{' '.join(kids)}]/Count {len(kids)}>>"
+    out, offsets = "%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{body}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    start = f"trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{len(out)}\n%%EOF\n"
+    return f"{out}xref\n0 {size}\n0000000000 65535 f \n{table}{start}".encode()

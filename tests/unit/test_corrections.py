@@ -10,12 +10,12 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
-from brainiac.history.correct import correct, possible_targets
+from brainiac.history.correct import correct, possible_targets, take_back
 from brainiac.history.digest import digest_since
 from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Evidence, PageRef, Purpose
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
 
@@ -124,7 +124,7 @@ def test_the_digest_tells_both_wordings_with_the_way_back(brain: Brain) -> None:
     put_right(brain)
     lines = digest_since(brain, "2026").lines
     assert [("changed", NEW, OLD), ("learned", OLD, "")] == [(line.what, line.text, line.before) for line in lines]
-    assert all(line.undo == f"brainiac undo {line.event}" for line in lines)
+    assert [f"brainiac undo {line.event}" for line in lines] == [line.undo for line in lines]
     assert f"“{OLD}” → “{NEW}”" in digest_text(brain)
     event = brain.journal.find(lines[0].event)
     assert event is not None
@@ -169,3 +169,66 @@ def test_both_as_commands(brain: Brain, capsys: pytest.CaptureFixture[str]) -> N
     assert f"“{OLD}” → “{NEW}”" in shell("correct", "640 euros rent", "--to", NEW).out
     assert f"changed: “{OLD}” → “{NEW}”" in shell("digest", "--since", "2026-03-01").out
     assert shell("correct", "zebra crossing", "--to", "x").code == 1
+
+
+# --- taking back one statement -------------------------------------------------------------------------------------
+
+FLAT, GARDEN = "I live in a flat in Graz.", "I have no garden."
+
+
+def undo_of(brain: Brain, what: str, text: str) -> str:
+    """The statement that the digest names to take back what it tells of a text."""
+    lines = digest_since(brain, "2026").lines
+    return next(line.statement for line in lines if line.what == what and text in (line.text, line.before))
+
+
+def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> None:
+    """What was learned goes to History; a change gives way to the former wording; what ended holds again. Each can be
+    taken back itself, and is no run's to state again from what was said before."""
+    decide(brain, {"text": FLAT, "page": HOME}, {"text": GARDEN, "page": HOME})
+    tell(brain, f"{FLAT} {GARDEN}")
+    promote(brain)
+    wait(brain, 3600)
+
+    def decision(request: ConsolidateRequest) -> Consolidation:
+        ids = {row.content: row.id for row in request.existing}
+        changed = {"action": "replace", "ids": [ids[OLD]], "text": NEW, "page": HOME}
+        ended = {"action": "end", "ids": [ids[GARDEN]], "text": "", "page": HOME}
+        return operations(changed, ended, {"text": "I have a cat.", "page": HOME})(request)
+
+    brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
+    tell(brain, f"{NEW} I have a cat. I have a garden now.")
+    promote(brain)
+    wait(brain, 3600)
+    assert ([NEW, FLAT, "I have a cat."], {OLD, GARDEN}) == (statements(brain), set(statements(brain, history=True)))
+    assert "all 3 of this run" in digest_text(brain)
+
+    event = take_back(brain, undo_of(brain, "changed", NEW)).event
+    assert [OLD, FLAT, "I have a cat."] == statements(brain)
+    undo(brain, event)
+    assert [NEW, FLAT, "I have a cat."] == statements(brain)
+    take_back(brain, undo_of(brain, "changed", NEW))
+    take_back(brain, undo_of(brain, "ended", GARDEN))
+    take_back(brain, undo_of(brain, "learned", "I have a cat."))
+    assert ({OLD, FLAT, GARDEN}, {NEW, "I have a cat."}) == (
+        set(statements(brain)),
+        set(statements(brain, history=True)),
+    )
+    assert not [line for line in digest_since(brain, "2026").lines if line.statement and line.text == "I have a cat."]
+
+    wait(brain, 3600)
+    decide(brain, {"text": "I have a cat.", "page": HOME})
+    tell(brain, "I have a cat.", minutes=-300)
+    assert any("put it right" in row.reason for row in promote(brain).refused)
+
+
+def test_what_cannot_be_taken_back_is_said(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """A statement that is not there, and a page named by half its name; the command says what holds."""
+    named = undo_of(brain, "learned", OLD)
+    root = str(brain.root)
+    brain.close()
+    shell = Shell(capsys, root)
+    assert "stands nowhere" in shell("undo", "home.md#^zzzz").err
+    assert "stands nowhere" in shell("undo", f"ome.md#^{named.partition('#^')[2]}").err
+    assert f"no longer holds: “{OLD}”" in shell("undo", named).out
+    assert f"holds again: “{OLD}”" in shell("undo", named).out

@@ -31,6 +31,7 @@ from tests.support.exports import (
     copilot,
     gemini,
     gemini_page,
+    pdf,
     write_json,
     write_zip,
 )
@@ -498,3 +499,36 @@ def test_an_import_does_not_bury_what_was_said_here(brain: Brain, tmp_path: Path
     brain.recall.reindex()
     assert page == brain.recall.search("Where is the spare key of the red boat?")[0].path
     assert "leaks" in brain.recall.search("green boat stern")[0].text
+
+
+def test_a_document_stands_beside_its_text(brain: Brain, tmp_path: Path) -> None:
+    """A PDF comes in with a page of its text by pages, which says what has none; a broken one is named."""
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    content = pdf(["The bridge bears nine tonnes.", "", "", "## Forged", ""])
+    (papers / "bridge.pdf").write_bytes(content)
+    (papers / "scan.pdf").write_bytes(pdf(["", ""]))
+    (papers / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
+    rows = {outcome.title: outcome for outcome in outcomes(take(brain, papers))}
+    assert {"bridge.pdf": "taken", "scan.pdf": "taken", "broken.pdf": "skipped"} == {
+        k: v.state for k, v in rows.items()
+    }
+    assert "No text on pages 2–3, 5." == rows["bridge.pdf"].reason
+    assert "No page has text: they are pictures." == rows["scan.pdf"].reason
+    assert "cannot be read" in rows["broken.pdf"].reason
+    text = brain.tree.absolute(rows["bridge.pdf"].path).read_text("utf-8")
+    assert "[bridge.pdf](<bridge.pdf>): 5 pages. No text on pages 2–3, 5." in text
+    assert "## Page 1\n\n> The bridge bears nine tonnes.\n\n## Page 4\n\n> ## Forged\n" in text
+    assert content == brain.tree.absolute(rows["bridge.pdf"].path.removesuffix(".md")).read_bytes()
+    assert {"known", "skipped"} == {state for state, *_ in states(take(brain, papers))}
+
+
+def test_a_document_in_memory_gets_its_page_beside_it(brain: Brain) -> None:
+    """Of a PDF that a person put into memory nothing is copied, and the file stays as it is."""
+    file = brain.tree.long_term / "concrete" / "house" / "plan.pdf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(pdf(["Two doors."]))
+    (outcome,) = outcomes(take(brain, file))
+    assert "memory/long_term/concrete/house/plan.pdf.md" == outcome.path
+    assert {} == pages(brain)
+    assert "doors" in brain.recall.search("how many doors")[0].text

@@ -109,6 +109,7 @@ def test_what_was_marked_is_not_said_twice(tmp_path: Path) -> None:
     )
     hits = brain.recall.search("spare key flowerpot", limit=5, now=brain.now())
     assert [] == [hit.former for hit in hits if hit.former]
+    assert "Notes" not in [page.title for page in pages(brain).values() if not page.statements]
 
 
 def test_a_person_keeps_what_they_edited_since(tmp_path: Path) -> None:
@@ -203,6 +204,6 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     catch_up(brain, plan_past(brain))
     (asked,) = engine.of(Purpose.CONSOLIDATE)
     assert [user for user, _ in turns] == [said.event.user for said in asked.said]
-    source = "(import: [lisbon.md](/memory/long_term/events/imported/chatgpt/2024/05/lisbon.md))"
+    source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"
     assert [f"{user} {source}" for user, _ in turns] == statements(brain)
     assert [] == Filed(brain).unread

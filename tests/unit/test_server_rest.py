@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from brainiac.events import ChangeSuggested
 from brainiac.formats.prompt import parse_prompt
 from tests.support.commands import Shell
 from tests.support.served import Reply, Served, served
@@ -77,6 +78,30 @@ def test_what_comes_in_names_its_client_and_is_searched_at_once(server: Served) 
     assert "Ada" in str(hits["results"])
 
 
+@pytest.mark.parametrize(
+    "text", ["\ud800", "a\0b", "../../../etc/passwd", "/etc/passwd", "x" * 5_000, "a\nb", "#^", "~"]
+)
+def test_no_text_breaks_a_verb(server: Served, text: str) -> None:
+    """Whatever stands in an argument is answered or refused in a sentence, and no message says where the brain is."""
+    exact = {"search": "query", "fetch": "id", "list": "path", "why": "id", "briefing": "prompt", "remember": "text"}
+    calls = [*exact.items(), ("search", "cursor"), ("remember", "about"), ("remember", "key"), ("ask", "conversation")]
+    more = {"search": {"query": "x"}, "remember": {"text": "x"}, "ask": {"text": "x"}}
+    for tool, field in calls:
+        reply = call(server, tool, **{**more.get(tool, {}), field: text})
+        assert reply.status in (200, 400), (tool, reply.raw)
+        assert str(server.brain.root).encode() not in reply.raw
+
+
+def test_nobody_is_called_like_a_process(server: Served) -> None:
+    """The journal says who changed what by a name that no client can take: not the person's, nor a plugin's."""
+    (page, *_) = (hit["id"] for hit in call(server, "search", query="Portland").json["results"])
+    for name in ("person", "promotion", ""):
+        arguments = {"id": page, "change": "replace", "text": f"{name or 'nobody'} was here"}
+        assert 200 == server.send("POST", "/api/suggest", arguments, {"X-Brainiac-Client": name}).status
+    by = [event.by for event in server.brain.journal.events(kinds={ChangeSuggested})]
+    assert ["api:person", "api:promotion", "api:unknown"] == by
+
+
 def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
     """Not by name, not as a count, not as an event; an open page beside it is told."""
     call(server, "remember", text="My heron is called Ada.")
@@ -84,6 +109,7 @@ def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
     (server.brain.root / FOLDER / "diary.md").write_text("---\nprivate: true\n---\n# Diary\n\n- Code 4711. ^d1\n")
     (server.brain.root / FOLDER / "open.md").write_text("# Open\n\n- A heron lives here. ^o1\n")
     (server.brain.root / "inbox/secret.md").write_text("---\nprivate: true\n---\nMy code is 4711.\n")
+    (server.brain.root / "inbox/off.md").write_text("/off My code is 4711.\n")
     seen = server.brain.journal.last()[1]
     server.brain.observed.adopt()
     status = server.send("GET", "/api/status")
@@ -93,6 +119,7 @@ def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
     told = events_after(server, seen, 1)
     assert any(f"{FOLDER}/open.md" in event["paths"] for event in told)
     assert "diary" not in str(told)
+    assert "off" not in str(told)
 
 
 def events_after(server: Served, event: str, number: int) -> list[dict[str, Any]]:

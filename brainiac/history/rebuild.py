@@ -1,0 +1,344 @@
+"""A new brain from another's raw exchanges: what was said and what persons wrote, without what models made of it.
+
+It gets the exchanges as their pages have them by now, so that what was forgotten or purged is not there; the pages and
+statements that a person wrote or reworded; what was kept word for word without a model; short-term memory, inbox and
+system. Of the journal it gets what those rest on, and the edits by hand, by which corrections hold. The first brain is
+only read. In the new one every exchange waits for a model, as after a time without one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from brainiac.clock import iso
+from brainiac.errors import BlobError, FormatError, UserError
+from brainiac.events import (
+    BrainRebuilt,
+    CopyMerged,
+    Event,
+    EventUndone,
+    ExchangeEvent,
+    ExchangeForgotten,
+    ExchangeMadePrivate,
+    ExchangesFiled,
+    ExchangesImported,
+    ImportStarted,
+    InboxTidied,
+    MarkersMerged,
+    MemoryForgotten,
+    MemoryPromoted,
+    NoteMerged,
+    OutcomeEvent,
+    PathKind,
+    PromptMoved,
+    PurgeHonoured,
+    RecordedChange,
+    StatementCorrected,
+    StatementsAdopted,
+    TextsPurged,
+    TreeAdopted,
+    new_id,
+    update,
+)
+from brainiac.formats.frontmatter import split
+from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.history.forget import is_bare
+from brainiac.settings import Settings, load
+from brainiac.skeleton import create_brain
+from brainiac.storage.blobs import BlobStore
+from brainiac.storage.external_edits import FOUND
+from brainiac.storage.files import Disk
+from brainiac.storage.folders import Folders
+from brainiac.storage.journal import Journal, to_line
+from brainiac.storage.pages import INDEX
+from brainiac.storage.statements import StatementLog, read_statements, text_hash
+from brainiac.storage.store import Store
+from brainiac.tree import LocalPlaces, Tree, is_brain
+
+OFFLINE = "offline"  # the model that statements kept without one name
+# what was said and done by persons; what processes made of it is left out
+_KEPT = (
+    ExchangeEvent | OutcomeEvent | PromptMoved | ExchangeMadePrivate | ExchangesFiled | ExchangesImported
+    | ImportStarted | InboxTidied | MemoryPromoted | ExchangeForgotten | MemoryForgotten | TextsPurged | PurgeHonoured
+    | NoteMerged | CopyMerged | MarkersMerged | StatementCorrected | StatementsAdopted
+)  # fmt: skip
+_PLACES = frozenset(
+    {PathKind.PROMPT, PathKind.RESPONSE, PathKind.CAPTURE, PathKind.MEMORY, PathKind.ARCHIVED}
+)  # files whose versions are kept; of short-term memory only the present one counts
+# what processes put on their pages: keys that a new page has with these values, and others
+_MADE = {"reinforcement_count": 0, "emotion": "neutral"}
+_MADE_ENTRIES = re.compile(r"^(?:summary|sources|importance):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
+_EMPTY_HISTORY = re.compile(r"\n*^## History[ \t]*\n\s*\Z", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Raw:
+    """What a new brain was made from.
+
+    Attributes:
+        pages: How many pages were taken over.
+        left: How many pages held nothing but what models had made.
+        unreadable: Pages that cannot be parsed; they were taken over as they are.
+    """
+
+    pages: int = 0
+    left: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+
+def is_rebuilt_from(folder: Path, store: Store) -> bool:
+    """Return whether a folder is a brain that was made from another one."""
+    if not is_brain(folder):
+        return False
+    settings = load(folder / "system/config.yaml", Settings)
+    journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
+    events = journal.events(kinds={BrainRebuilt})
+    return any(isinstance(event.what, BrainRebuilt) and event.what.of == store.settings.brain_id for event in events)
+
+
+def check_folder(folder: Path, store: Store) -> None:
+    """Raise where no new brain can be made in a folder.
+
+    Raises:
+        UserError: It holds something else, or it lies in the brain, or the brain in it.
+    """
+    place, root = folder.resolve(), store.root.resolve()
+    if place.is_relative_to(root) or root.is_relative_to(place):
+        raise UserError(f"{folder} and the brain {root} must not lie in each other; name another folder")
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} holds something else already; name a new or empty folder")
+
+
+def make_raw(store: Store, folder: Path) -> Raw:
+    """Make the new brain, wholly or not at all: it is put together beside its place and moved there at last.
+
+    Raises:
+        UserError: No brain can be made in the folder.
+    """
+    check_folder(folder, store)
+    draft = folder.resolve().with_name(f".{folder.resolve().name}.rebuild")
+    shutil.rmtree(draft, ignore_errors=True)  # an earlier attempt that was interrupted
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    raw = _Maker(store, draft).make()
+    if folder.is_dir():
+        folder.rmdir()
+    os.rename(draft, folder)
+    return raw
+
+
+class _Maker:
+    """Puts the new brain together in a folder.
+
+    Args:
+        store: The brain that it is made from.
+        folder: Where.
+    """
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self._store, self._folder, self._raw = store, folder, Raw()
+        self._log: StatementLog = read_statements(store)
+        self._verbatim = self._log.made_by(OFFLINE)
+
+    def make(self) -> Raw:
+        """Copy and write everything."""
+        # no commit of a process comes between the files and the journal
+        with self._store.commit_lock():
+            self._copy_system()
+            create_brain(self._folder, is_shared=True, clock=self._store.clock)
+            self._copy_inbox()
+            self._copy_memory()
+            self._write_journal()
+        return self._raw
+
+    # --- files ----------------------------------------------------------------------------------------------
+
+    def _copy_system(self) -> None:
+        """Copy settings, identity, prompts, workflows and the person's own plugins; the brain gets an id of its own."""
+        tree = self._store.tree
+        for top in (tree.config.parent, tree.plugins):
+            for entry in tree.walk(top):
+                self._copy(tree.relative(entry.path))
+        config = self._folder / tree.relative(tree.config)
+        text = config.read_text("utf-8") if config.exists() else ""
+        text, count = re.subn(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(text if count else f"brain_id: {new_id()}\n{text}", "utf-8")
+
+    def _copy_inbox(self) -> None:
+        """Copy prompts with their answers, and notes; a prompt without an answer is the first brain's to answer."""
+        tree = self._store.tree
+        for path in (tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
+            kind = tree.kind_of(path)
+            is_open = kind is PathKind.PROMPT and self._is_unanswered(path)
+            if kind is not PathKind.ERROR and not is_open:
+                self._copy(path)
+
+    def _is_unanswered(self, path: str) -> bool:
+        rows = self._store.projection.query("SELECT 1 FROM exchanges WHERE prompt = ? LIMIT 1", path)
+        return not rows
+
+    def _copy_memory(self) -> None:
+        """Copy short-term memory, pages without what models wrote, and other files; index pages are made anew."""
+        tree = self._store.tree
+        for path in (tree.relative(entry.path) for entry in tree.walk(tree.memory)):
+            kind = tree.kind_of(path)
+            if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
+                self._copy_page(path)
+            elif kind is PathKind.SHORT_TERM:
+                self._copy_short_term(path)
+            elif kind is not PathKind.REVIEW and os.path.basename(path) != INDEX:
+                self._copy(path)
+
+    def _copy_short_term(self, path: str) -> None:
+        """Copy short-term memory without the summary that a process wrote."""
+        self._copy(path)
+        text = str(self._store.short_term().with_summary("", self._log.is_own_summary))
+        (self._folder / path).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    def _copy_page(self, path: str) -> None:
+        """Write a page without what models made; one that holds nothing else is left out."""
+        text = self._store.read_text(path) or ""
+        try:
+            after = self._without_made(parse_memory(path, text))
+        except FormatError:
+            self._raw.unreadable.append(path)
+            after = text
+        if after is None:
+            self._raw.left += 1
+            return
+        self._raw.pages += 1
+        self._copy(path)
+        if after != text:
+            (self._folder / path).write_bytes(after.encode("utf-8", "surrogateescape"))
+
+    def _copy(self, path: str) -> None:
+        """Copy a file with its times; a link is left out, since it leads elsewhere from another place."""
+        source, target = self._store.root / path, self._folder / path
+        if source.is_file() and not source.is_symlink():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+
+    # --- pages ----------------------------------------------------------------------------------------------
+
+    def _without_made(self, memory: Memory) -> str | None:
+        """Return a page's text without what models made; None where nothing else is on it."""
+        page = memory.uuid or memory.path
+        if not self._log.knows_page(page) and not self._is_made(memory.path):
+            return memory.text
+        body = self._log.whole_body_of(page)
+        if body is not None and text_hash(memory.body) == body.hash:
+            return memory.text if (page, "") in self._verbatim else None
+        document = MemoryDocument(memory.text, memory.path)
+        past = {change.former.history for change in self._log.changes_of(page)}
+        for statement in memory.statements:
+            if self._is_by_model(page, statement, past) and not document.has_lines_below(statement.block_id):
+                document = document.without_statement(statement.block_id)
+        if is_bare(document.memory):
+            return None
+        keys = {key: value for key, value in _MADE.items() if memory.meta.get(key, value) != value}
+        text = str(document.set_meta(**keys) if keys else document)
+        return _without_entries(_EMPTY_HISTORY.sub("\n", text), memory.path)
+
+    def _is_made(self, path: str) -> bool:
+        """Return whether a process began the file at a path, as it does the pages of days."""
+        sql = "SELECT by FROM changes WHERE path = ? AND is_new ORDER BY event LIMIT 1"
+        rows = self._store.projection.query(sql, path)
+        return bool(rows) and rows[0][0] != "person"
+
+    def _is_by_model(self, page: str, statement: Statement, past: set[str]) -> bool:
+        """Return whether a model wrote a statement in these words; what a person released counts as the person's."""
+        if not statement.block_id or (page, statement.block_id) in self._verbatim:
+            return False
+        if statement.is_history:
+            return statement.block_id in past or bool(self._log.provenance_of(page, statement))
+        if not self._log.is_ours(page, statement):
+            return False
+        changes = self._log.provenance_of(page, statement)
+        return not changes or changes[-1].event.kind != StatementsAdopted.kind
+
+    # --- the journal ----------------------------------------------------------------------------------------
+
+    def _write_journal(self) -> None:
+        """Write the events that are kept, with their ids and times, and the texts that they name."""
+        store, kept = self._store, set[str]()
+        folder = self._folder / store.tree.relative(store.tree.journal)
+        blobs = BlobStore(folder / "blobs", Disk())
+        lines: dict[str, _Lines] = {}
+        for device, event in store.journal.all_events():
+            if (event_kept := self._reduced(event, kept)) is not None:
+                kept.add(event.id)
+                self._copy_texts(event_kept, blobs)
+                name = device or store.journal.device
+                lines.setdefault(name, _Lines(folder / name)).append(event_kept)
+        what = BrainRebuilt(of=store.settings.brain_id)
+        made = Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json())
+        name = store.journal.device
+        lines.setdefault(name, _Lines(folder / name)).append(made)
+
+    def _reduced(self, event: Event, kept: set[str]) -> Event | None:
+        """Return an event as the new brain has it; None where it is left out."""
+        what = event.what
+        is_undoing = isinstance(what, EventUndone) and what.undone in kept
+        if not (isinstance(what, _KEPT) or event.kind in FOUND or is_undoing):
+            return None
+        changes = tuple(change for change in event.changes if self._is_kept(event, change))
+        if isinstance(what, MemoryPromoted):
+            # what models decided is decided anew; what was kept word for word stands, and is not kept a second time
+            statements = tuple(row for row in what.statements if row.model == OFFLINE)
+            what = replace(what, statements=statements, refused=(), candidates={}, proposals=(), left={}, breaker=None)
+            return replace(event, data=what.to_json(), changes=())
+        return replace(event, changes=changes)
+
+    def _is_kept(self, event: Event, change: RecordedChange) -> bool:
+        """Return whether the new brain keeps what an event says of a file: of pages only what persons did."""
+        kind = self._store.tree.kind_of(change.path)
+        is_page = kind in (PathKind.MEMORY, PathKind.ARCHIVED)
+        return change.op != "append" and kind in _PLACES and not (is_page and isinstance(event.what, _FILING))
+
+    def _copy_texts(self, event: Event, blobs: BlobStore) -> None:
+        """Copy the texts that an event names, as far as they were not purged."""
+        for digest in (digest for change in event.changes for digest in (change.before, change.after) if digest):
+            if digest not in blobs:
+                with suppress(BlobError):
+                    blobs.put(self._store.journal.blobs.get(digest))
+
+
+_FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent
+
+
+def _without_entries(text: str, path: str) -> str:
+    """Return a page without the front matter that only models wrote; as it is where that cannot be told apart."""
+    meta, offset = split(text, path)
+    after = _MADE_ENTRIES.sub("", text[:offset]) + text[offset:]
+    wanted = {key: value for key, value in meta.items() if key not in ("summary", "sources", "importance")}
+    return after if split(after, path)[0] == wanted else text
+
+
+class _Lines:
+    """Appends to a device's journal in a folder, numbered anew without gaps."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._last, self._count = folder, folder, 0
+
+    def append(self, event: Event) -> None:
+        """Append an event to the file of its day; never to an earlier file than the event before it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._count += 1
+        self._last = max(self._folder / f"{event.at[:10]}.jsonl", self._last)
+        Disk().append(self._last, to_line(replace(event, seq=self._count)))
+
+
+def settle(store: Store) -> None:
+    """Take in the files of a new brain as they are, and make the index pages of its folders; once."""
+    if next(store.journal.events(kinds={TreeAdopted}), None) is not None:
+        return
+    pages = [update(page.path, page.text, page.text) for page in store.pages().memories.values()]
+    indexes = Folders(store, pages).changes()
+    for change in indexes:
+        store.tree.absolute(change.path).write_bytes(change.after or b"")
+    store.observed.adopt(is_anew=True)
