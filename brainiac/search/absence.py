@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from brainiac.search.features import EncodedPage
 from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
-from brainiac.search.signals import Units, whole
+from brainiac.search.signals import PageArrays, Units
 from brainiac.search.text import Analyzer, is_unspaced, term_hash, words_of
 
 MOST_NAMED = 3
@@ -149,7 +149,7 @@ class _Places:
 
     def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
         pages = [page for page in pages if page.features]
-        self._units = Units([whole(page) for page in pages]) if pages else None
+        self._units = Units(PageArrays(pages)) if pages else None
         table = analyzer.vocabulary.table
         self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]

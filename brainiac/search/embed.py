@@ -28,6 +28,7 @@ from brainiac.errors import BrainiacError
 from brainiac.search.documents import Page, Unit
 from brainiac.search.features import content_key
 from brainiac.search.signals import Signals, Units
+from brainiac.search.text import is_question
 from brainiac.settings import MachineSettings
 
 Matrix = NDArray[np.float32]
@@ -440,7 +441,13 @@ class Vectors:
         return True
 
     def _is_embedded(self, path: str, unit: Unit) -> bool:
-        """Return whether a unit gets a vector: always from an embedder on this machine, else only what may leave it."""
+        """Return whether a unit gets a vector: none for what only asks, and elsewhere only for what may leave.
+
+        Questions of the person are ranked by themselves and by words. In the mean of all vectors they would pull what
+        was told away from the next question.
+        """
+        if unit.speaker == "user" and is_question(unit.text):
+            return False
         return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
 
     def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:

@@ -21,11 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import tantivy
 
 from brainiac.errors import BrainiacError
 from brainiac.search.documents import IMPORTED, Page
-from brainiac.search.features import EncodedPage, Stamp
+from brainiac.search.features import FEATURES, ONLY_ASKS, USER, EncodedPage, Stamp
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
 
@@ -116,7 +117,7 @@ class Index(Protocol):
         """Return modification time and size of every page as it was when indexed, by path."""
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Yield the path of every page with its units' content hashes."""
+        """Yield the path of every page with the content hashes of its units; those that only ask may be left out."""
 
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path; those without any may be left out."""
@@ -456,8 +457,11 @@ class EmbeddedIndex:
         return self._db.execute("select word, stem from words").fetchall()
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Return the path of every page with its units' content hashes."""
-        return self._db.execute("select path, content from pages").fetchall()
+        """Yield the path of every page with the content hashes of its units, without those that only ask."""
+        for path, content, features in self._db.execute("select path, content, features from pages"):
+            rows = np.frombuffer(features, FEATURES)
+            only_asks = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
+            yield path, np.frombuffer(content, np.uint64)[~only_asks].tobytes()
 
     def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
         """Return how many links lead to each uuid or path."""

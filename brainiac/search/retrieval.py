@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
-from brainiac.search.features import ASKS, FEATURES, KIND_SHIFT, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
+from brainiac.search.features import ASKS, FEATURES, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
 from brainiac.search.index import Asked, Candidates, Variant
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
@@ -20,15 +20,14 @@ from brainiac.search.rank import Ranked, rank
 from brainiac.search.signals import (
     COMMON_SHARE,
     Matches,
-    Part,
+    PageArrays,
     Signals,
     Units,
     all_signals,
     idf_of,
     link_targets,
-    whole,
 )
-from brainiac.search.text import Analyzer, Table, holds, plain_words, term_hash
+from brainiac.search.text import Analyzer, Numbers, Table, holds, places_of, plain_words, term_hash
 from brainiac.tree import Tree
 
 _PASSAGES = 128
@@ -36,7 +35,8 @@ _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
 # Of each of so many words all that are like it: the vocabulary forgets nothing, and dead words would crowd out others.
 _VARIANTS, _MOST_VARIED = 20_000, 24
-_MAX_UNITS, _LONG_TALK, _LONG_PROSE = 6000, 200, 24  # of a talk or page with more units the best, with their neighbours
+_MAX_UNITS = 6000
+_LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
 # Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
 _LEAST_COSINE = 0.3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
@@ -53,6 +53,22 @@ class Options:
     kinds: Collection[HitKind] | None = None
     is_private: bool = False
     include_repeats: bool = False
+
+
+class _Chosen(NamedTuple):
+    """The units that are ranked.
+
+    Attributes:
+        units: They.
+        left_out: How many there was no time for.
+        table: The words of the brain.
+        numbers: The words of the units by their numbers in the table.
+    """
+
+    units: Units
+    left_out: int
+    table: Table
+    numbers: Numbers
 
 
 class Retrieval:
@@ -121,26 +137,19 @@ class Retrieval:
         further = near.keys() - {page.page.path for page in candidates.pages}  # pages without a word of the query
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
-        table = self._table(pages)
-        parts = [whole(page) for page in pages]
-        if query.terms and pages:
-            words = _WordsOfPages(pages, table)
-            is_wanted = _wanted(words, query, options, of_questions=of_questions)
-            worth = words.worth(_worth_of(asked, candidates))
-            keys = np.array([key for keys in near.values() for key in keys], np.uint64)
-            worth[np.isin(words.content, keys)] += 1e3  # near in meaning, whatever its words
-            parts = [_best_part(*part) for part in words.by_page(is_wanted, worth)]
-        ranked, left_out = _within_time([part for part in parts if len(part.positions)])
-        if not ranked:
+        if not pages:
             return None
-        # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
-        units = Units(sorted(ranked, key=lambda part: part.page.page.path))
-        matches = Matches(units, query, candidates.frequencies, candidates.n_passages, table)
+        keys = np.array([key for keys in near.values() for key in keys], np.uint64)
+        chosen = self._chosen(pages, query, _worth_of(asked, candidates), keys, options, of_questions)
+        units = chosen.units
+        if not units.n:
+            return None
+        matches = Matches(units, query, candidates.frequencies, candidates.n_passages, chosen.table, chosen.numbers)
         meaning = vectors.signals(text, units) if vectors else {}
         names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
-        return Ranked(query, units, scores, signals | around, _found_by(matches, signals), left_out)
+        return Ranked(query, units, scores, signals | around, _found_by(matches, signals), chosen.left_out)
 
     def _asked(self, query: Query) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
@@ -163,13 +172,46 @@ class Retrieval:
                     variants.setdefault(stem, Variant(token.stem, similarity))
         return variants
 
-    def _table(self, pages: Sequence[EncodedPage]) -> Table:
-        """Return the brain's word table; words of the pages that it lacks are read from the index first."""
-        vocabulary = self.analyzer.vocabulary
-        hashes = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
-        if not vocabulary.table.numbers(hashes).all():
+    def _chosen(
+        self,
+        pages: Sequence[EncodedPage],
+        query: Query,
+        worth_of: Mapping[str, tuple[int, float]],
+        near: NDArray[np.uint64],
+        options: Options,
+        of_questions: bool,
+    ) -> _Chosen:
+        """Return the units that are ranked.
+
+        Args:
+            pages: Candidates, most promising first.
+            query: What is asked.
+            worth_of: What its words are worth, see `_worth_of`.
+            near: Content hashes of what is near in meaning.
+            options: Of the search.
+            of_questions: See `_rank`.
+        """
+        # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
+        in_order = sorted(range(len(pages)), key=lambda number: pages[number].page.path)
+        arrays = PageArrays([pages[number] for number in in_order])
+        is_wanted = np.ones(len(arrays.rows), bool)
+        if query.terms:
+            is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
+        for _ in range(2):
+            table = self.analyzer.vocabulary.table
+            is_chosen = is_wanted
+            if query.terms:
+                worth = _worth(arrays, table, worth_of)
+                worth[np.isin(arrays.content, near)] += 1e3  # near in meaning, whatever its words
+                is_chosen = _best(arrays, is_wanted, worth)
+            is_chosen, left_out = _within_time(arrays, is_chosen, np.array(in_order))
+            units = Units(arrays, is_chosen, is_wanted)
+            numbers = table.numbers(units.words)
+            if numbers.all():
+                break
+            # another process read some of these pages: their words are in the index only
             self._pages.read_words_again()
-        return vocabulary.table
+        return _Chosen(units, left_out, table, numbers)
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
@@ -231,91 +273,59 @@ class Retrieval:
         return page if page and len(page.units) == encoded.n_units else None
 
 
-class _WordsOfPages:
-    """The words of all candidate pages at once: page by page this took a third of a query's time.
+def _worth(arrays: PageArrays, table: Table, worth_of: Mapping[str, tuple[int, float]]) -> NDArray[np.float64]:
+    """Return what the words asked for are worth that each unit holds, each of them counted once.
 
     Args:
-        pages: Candidates.
+        arrays: The units.
         table: The words of the brain.
-
-    Attributes:
-        rows: The features of all units, `content` their hashes.
-        numbers: The number of each word in the table.
+        worth_of: By stem which word of the query it stands for, and what it is worth.
     """
-
-    def __init__(self, pages: Sequence[EncodedPage], table: Table) -> None:
-        self._pages, self._table = pages, table
-        self.rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
-        self.content = np.frombuffer(b"".join([page.content for page in pages]), np.uint64)
-        self.words = np.frombuffer(b"".join([page.words for page in pages]), np.uint32)
-        self.numbers = table.numbers(self.words)
-        self._owner = np.repeat(np.arange(len(self.rows)), self.rows["size"])
-
-    def worth(self, worth_of: Mapping[str, tuple[int, float]]) -> NDArray[np.float64]:
-        """Return what the words asked for are worth that each unit holds, each of them counted once.
-
-        Args:
-            worth_of: By stem which word of the query it stands for, and what it is worth.
-        """
-        is_there = np.zeros(len(self._table), bool)
-        is_there[self.numbers] = True
-        distinct = np.flatnonzero(is_there)
-        asked = np.array([term_hash(stem) for stem in worth_of], np.uint32)
-        of_term, worth = np.array(list(worth_of.values())).T
-        order = np.argsort(asked)
-        stems = self._table.stems[distinct]
-        place = order[np.minimum(np.searchsorted(asked, stems, sorter=order), len(order) - 1)]
-        is_asked = asked[place] == stems
-        term, value = np.zeros(len(is_there), np.int64), np.zeros(len(is_there))
-        term[distinct[is_asked]], value[distinct[is_asked]] = of_term[place[is_asked]], worth[place[is_asked]]
-        held = np.flatnonzero(value[self.numbers])
-        # the best form of each word in each unit: the last of its kind in this order
-        order = held[np.argsort(value[self.numbers[held]], kind="stable")]
-        of_unit = self._owner[order] * (len(worth_of) + 1) + term[self.numbers[order]]
-        _, last = np.unique(of_unit[::-1], return_index=True)
-        best = order[::-1][last]
-        return np.bincount(self._owner[best], value[self.numbers[best]], len(self.rows)).astype(np.float64)
-
-    def by_page(
-        self, is_wanted: NDArray[np.bool_], worth: NDArray[np.float64]
-    ) -> Iterator[tuple[Part, NDArray[np.float64]]]:
-        """Yield each page with its wanted units, as if nothing else stood there, and what each of them is worth."""
-        end = 0
-        for page in self._pages:
-            start, end = end, end + page.n_units
-            positions = np.flatnonzero(is_wanted[start:end])
-            yield Part(page, positions, np.arange(len(positions))), worth[start + positions]
+    words, stem = table.stemmed(np.array([term_hash(stem) for stem in worth_of], np.uint32))
+    if not len(words):
+        return np.zeros(len(arrays.rows))
+    of_term, value = np.array(list(worth_of.values())).T
+    places, word = places_of(arrays.words, words)
+    term, value = of_term[stem[word]].astype(np.int64), value[stem[word]]
+    unit = np.searchsorted(arrays.ends, places, "right")
+    # the best form of each word in each unit: the last of its kind in this order
+    order = np.lexsort((value, term, unit))
+    unit, term, value = unit[order], term[order], value[order]
+    is_last = np.append((np.diff(unit) != 0) | (np.diff(term) != 0), True) if len(unit) else np.zeros(0, bool)
+    return np.bincount(unit[is_last], value[is_last], len(arrays.rows)).astype(np.float64)
 
 
-def _wanted(words: _WordsOfPages, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
+def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
     """Return which units are ranked together.
 
     Args:
-        words: Of the candidates.
+        arrays: Of the candidates.
         query: What is asked.
         options: With `include_repeats`, what repeats the query in its own words is ranked too.
         of_questions: Those that a person only asked, else all others: an earlier question has all the words of the
             next, and tells nothing.
     """
-    rows = words.rows
+    rows = arrays.rows
     is_wanted: NDArray[np.bool_] = ((rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)) == of_questions
     # words in quotation marks are looked for as they stand
     if not options.include_repeats and not query.phrases:
-        is_wanted &= ~_repeats(words, query)
+        is_wanted &= ~_repeats(arrays, query)
     return is_wanted
 
 
-def _repeats(words: _WordsOfPages, query: Query) -> NDArray[np.bool_]:
+def _repeats(arrays: PageArrays, query: Query) -> NDArray[np.bool_]:
     """Return whether each unit is a turn of nothing but the query's own words.
 
     A question may ask whether something is so: what was told in the same words, in another order, says that it is.
     """
-    rows, hashes = words.rows, words.words
+    rows, hashes, ends = arrays.rows, arrays.words, arrays.ends
+    if not arrays.is_turn.any():
+        return np.zeros(len(rows), bool)
     asked = [term_hash(token.word) for token in query.tokens]
-    ends = np.cumsum(rows["size"])
     starts = ends - rows["size"]
-    new = np.concatenate(([0], np.cumsum(~np.isin(hashes, asked))))
-    is_repeat: NDArray[np.bool_] = (new[ends] == new[starts]) & (rows["flags"] >> KIND_SHIFT & 7 == UnitKind.TURN)
+    places, _ = places_of(hashes, np.unique(np.array(asked, np.uint32)))
+    n_asked = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
+    is_repeat: NDArray[np.bool_] = (n_asked == rows["size"]) & arrays.is_turn
     if query.is_question:
         for number in np.flatnonzero(is_repeat & (rows["flags"] & ASKS == 0)):
             is_repeat[number] = list(dict.fromkeys(hashes[starts[number] : ends[number]].tolist())) == asked
@@ -341,29 +351,47 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _best_part(part: Part, worth: NDArray[np.float64]) -> Part:
-    """Return of a long page the units worth most, and two beside each: whole it would drown the others."""
-    page, positions, places = part
-    is_turn = page.rows["flags"][positions] >> KIND_SHIFT & 7 == UnitKind.TURN
-    most = _LONG_TALK if 2 * is_turn.sum() > len(is_turn) else _LONG_PROSE
-    if len(positions) <= most:
-        return part
-    best = np.argsort(-worth, kind="stable")[:most]
-    is_best = np.zeros(len(positions))
-    is_best[best[worth[best] > 0]] = 1
-    around = np.flatnonzero(np.convolve(is_best, np.ones(5), "same") > 0)
-    return Part(page, positions[around], places[around])
+def _best(arrays: PageArrays, is_wanted: NDArray[np.bool_], worth: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return the wanted units, of a long page those worth most and two beside each: whole it would drown the others."""
+    wanted = np.flatnonzero(is_wanted)
+    page = arrays.page[wanted]
+    counts = np.bincount(page, minlength=len(arrays.pages))
+    is_talk = 2 * np.bincount(page, arrays.is_turn[wanted], len(counts)) > counts
+    most = np.where(is_talk, _LONG_TALK, _LONG_PROSE)
+    if (counts <= most).all():
+        return is_wanted
+    order = np.lexsort((-worth[wanted], page))
+    rank = np.empty(len(wanted), np.int64)
+    rank[order] = np.arange(len(wanted)) - (np.cumsum(counts) - counts)[page[order]]
+    # the first stays where none is worth anything: a page may be a candidate by its title alone
+    is_kept = (counts <= most)[page] | (rank < most[page]) & ((worth[wanted] > 0) | (rank == 0))
+    is_near = is_kept.copy()
+    for by in range(1, _BESIDE + 1):
+        is_same = page[by:] == page[:-by]
+        is_near[by:] |= is_kept[:-by] & is_same
+        is_near[:-by] |= is_kept[by:] & is_same
+    is_chosen = np.zeros(len(is_wanted), bool)
+    is_chosen[wanted[is_near]] = True
+    return is_chosen
 
 
-def _within_time(parts: Iterable[Part]) -> tuple[list[Part], int]:
-    """Return what can be ranked in time, the most promising first, and how many units are left out."""
-    ranked, left, left_out = [], _MAX_UNITS, 0
-    for page, positions, places in parts:
-        size = min(left, len(positions))
-        left, left_out = left - size, left_out + len(positions) - size
-        if size:
-            ranked.append(Part(page, positions[:size], places[:size]))
-    return ranked, left_out
+def _within_time(
+    arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], int]:
+    """Return which units can be ranked in time, and how many are left out.
+
+    Args:
+        arrays: The units.
+        is_chosen: Which of them are to be ranked.
+        promise: The place of each page among the candidates, the most promising being the first.
+    """
+    chosen = np.flatnonzero(is_chosen)
+    if len(chosen) <= _MAX_UNITS:
+        return is_chosen, 0
+    best = chosen[np.argsort(promise[arrays.page[chosen]], kind="stable")[:_MAX_UNITS]]
+    is_ranked = np.zeros(len(is_chosen), bool)
+    is_ranked[best] = True
+    return is_ranked, len(chosen) - _MAX_UNITS
 
 
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:

@@ -302,6 +302,7 @@ Numbers: TypeAlias = NDArray[np.int32]
 
 MOST_WORDS = 1_000_000  # hostile text must not fill memory; what comes after is met as it stands
 GRAM_BITS = 20
+_LAST_BITS = 16
 _FEW = 2_000  # so many new words are looked through one by one
 _EDGE = "\n"  # stands before and after each word, where none of them has it
 
@@ -337,6 +338,11 @@ class Table:
             numbers[wrong] = np.where(by_hash[place] == hashes[wrong], order[place], 0)
         return numbers
 
+    def stemmed(self, stems: Hashes) -> tuple[Hashes, Numbers]:
+        """Return the words that have one of some stems, and the place of each one's stem; all given as hashes."""
+        numbers, place = places_of(self.stems, stems)
+        return self.hashes[numbers], place.astype(np.int32)
+
     @cached_property
     def _sorted(self) -> tuple[Hashes, Numbers]:
         """The hashes in order, and the word's number for each."""
@@ -349,6 +355,18 @@ class Table:
         owner = np.repeat(np.arange(len(numbers), dtype=np.int32), counts)
         first = np.repeat(self.starts[numbers] - (np.cumsum(counts) - counts), counts)
         return self.grams[first + np.arange(len(owner), dtype=np.int32)], owner
+
+
+def places_of(hashes: Hashes, wanted: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the wanted hashes stand among others, and for each such place which of the wanted it is."""
+    # a look at the last bits of each first: a full search of all of them would cost ten times as long
+    is_like = np.zeros(1 << _LAST_BITS, bool)
+    is_like[wanted & np.uint32((1 << _LAST_BITS) - 1)] = True
+    places = np.flatnonzero(is_like[hashes & np.uint32((1 << _LAST_BITS) - 1)])
+    order = np.argsort(wanted)
+    which = order[np.minimum(np.searchsorted(wanted, hashes[places], sorter=order), len(wanted) - 1)]
+    is_it = wanted[which] == hashes[places]
+    return places[is_it], which[is_it]
 
 
 class Vocabulary:

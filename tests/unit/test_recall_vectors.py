@@ -32,7 +32,7 @@ from brainiac.search.query import parse_query
 from brainiac.search.rank import BY_HAND, rank
 from brainiac.search.retrieval import without_speakers
 from brainiac.search.search import Recall
-from brainiac.search.signals import Units, whole
+from brainiac.search.signals import PageArrays, Units
 from brainiac.search.text import Analyzer
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
@@ -67,6 +67,14 @@ def test_a_vector_is_made_once(tmp_path: Path) -> None:
     Vectors(tmp_path, embedder).embed_page(page)
     Vectors(tmp_path, embedder).embed_page(Page("moved.md", "B", (*page.units, Unit("coffee"))))
     assert ["green tea", "black tea", "coffee"] == embedder.embedded
+
+
+def test_what_only_asks_has_no_vector(tmp_path: Path) -> None:
+    """Questions of the person would pull the mean of all vectors away from what was told."""
+    embedder = HashEmbedder()
+    turns = (Unit("green tea", speaker="user"), Unit("Which tea?", speaker="user"), Unit("Any tea?", speaker="Ann"))
+    assert Vectors(tmp_path, embedder).embed_page(Page("a.md", "A", turns))
+    assert ["green tea", "Any tea?"] == embedder.embedded
 
 
 def test_nearest_page(tmp_path: Path) -> None:
@@ -108,7 +116,7 @@ def test_a_query_is_embedded_once(tmp_path: Path) -> None:
     vectors = Vectors(tmp_path, embedder)
     page = Page("a.md", "A", (Unit("boats on the lake"),))
     vectors.embed_page(page)
-    units = Units([whole(encode(page, Analyzer("english")))])
+    units = Units(PageArrays([encode(page, Analyzer("english"))]))
     for _ in range(2):
         vectors.nearest("sailing boats")
         assert "meaning" in vectors.signals("sailing boats", units)
@@ -325,7 +333,7 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     """One unit without a vector neither switches meaning off for the others nor falls behind what fits less."""
     analyzer = Analyzer("english", UTC)
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
-    units = Units([whole(encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer))])
+    units = Units(PageArrays([encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)]))
     none = {name: np.zeros(3) for name in BY_HAND}
     words = {"own": np.array([1.0, 0.2, 0.0]), "trigram_three": np.array([1.0, 0.2, 0.0])}
     meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}
