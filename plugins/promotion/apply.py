@@ -312,6 +312,7 @@ def _take_out(draft: Draft, step: Step) -> StatementRecord:
     if statement.text != target.statement.text:
         raise FormatError(target.path, "the statement it is about was changed meanwhile")
     page_draft.document = page_draft.document.without_statement(statement.block_id)
+    page_draft.is_emptied = True
     replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
     return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
 
