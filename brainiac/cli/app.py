@@ -27,7 +27,7 @@ COMMANDS = {
     "digest": "changes", "correct": "changes",
     "diff": "past", "show": "past", "backup": "backup", "restore": "backup",
     "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "mcp": "mcp", "service": "service",
+    "token": "server", "open": "server", "mcp": "mcp", "service": "service",
     "sources": "sources", "import": "importing",
     "git": "git", "merge-driver": "git",
 }  # fmt: skip

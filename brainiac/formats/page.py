@@ -534,8 +534,13 @@ class MemoryDocument:
         start, end = self.statement(block_id).own
         return self._with(self._text[:start] + line + self._text[end:])
 
+    def has_lines_below(self, block_id: str) -> bool:
+        """Return whether lines belong to a statement besides its own, such as a person's list below it."""
+        statement = self.statement(block_id)
+        return "\n" in self._text[statement.start : statement.end].strip("\n")
+
     def without_statement(self, block_id: str) -> MemoryDocument:
-        """Take a statement out; the rest of the page stays byte for byte."""
+        """Take a statement out, with the lines below it; the rest of the page stays byte for byte."""
         statement = self.statement(block_id)
         return self._with(self._text[: statement.start] + self._text[statement.end :])
 

@@ -236,7 +236,7 @@ class _Maker:
         document = MemoryDocument(memory.text, memory.path)
         past = {change.former.history for change in self._log.changes_of(page)}
         for statement in memory.statements:
-            if self._is_by_model(page, statement, past) and not _has_more(memory.text, statement):
+            if self._is_by_model(page, statement, past) and not document.has_lines_below(statement.block_id):
                 document = document.without_statement(statement.block_id)
         if is_bare(document.memory):
             return None
@@ -317,11 +317,6 @@ def _without_entries(text: str, path: str) -> str:
     after = _MADE_ENTRIES.sub("", text[:offset]) + text[offset:]
     wanted = {key: value for key, value in meta.items() if key not in ("summary", "sources", "importance")}
     return after if split(after, path)[0] == wanted else text
-
-
-def _has_more(text: str, statement: Statement) -> bool:
-    """Return whether lines belong to a statement besides its own, such as a person's list below it."""
-    return "\n" in text[statement.start : statement.end].strip("\n")
 
 
 class _Lines:

@@ -275,14 +275,15 @@ def _add_to_history(draft: Draft, page_draft: PageDraft, old: Statement, record:
 def _end(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
     """Move a statement to History and add what holds instead, if the operation has a text.
 
-    With a proposal the old statement stays: the record only notes it.
+    With a proposal the old statement stays: the record only notes it, and the text is a new statement beside it.
     """
     verb = record.operation
     if step.operation.text:
-        record = replace(_add(draft, page_draft, step, record), operation=verb)
+        record = _add(draft, page_draft, step, replace(record, operation=_VERBS["new"]))
     old = _target_now(page_draft, step.targets[0])
     if step.proposal:
         return replace(record, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
+    record = replace(record, operation=verb)
     return replace(record, replaced=_retire(draft, page_draft, old, step, record.page, record.block))
 
 
@@ -312,6 +313,7 @@ def _take_out(draft: Draft, step: Step) -> StatementRecord:
     if statement.text != target.statement.text:
         raise FormatError(target.path, "the statement it is about was changed meanwhile")
     page_draft.document = page_draft.document.without_statement(statement.block_id)
+    page_draft.is_emptied = True
     replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
     return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
 

@@ -139,16 +139,17 @@ def _plan_lines(plan: Past) -> Iterator[str]:
         days = plan.first_day if plan.first_day == plan.last_day else f"{plan.first_day} to {plan.last_day}"
         yield f"{_count(plan.exchanges)} of {days} {_were(plan.exchanges)} kept without a model."
         calls = "one call" if plan.calls == 1 else f"{plan.calls:,} calls"
+        cost = "less than $0.01" if 0 < plan.cost_usd < 0.01 else f"${plan.cost_usd:.2f}"
         yield (
             f"{plan.model} would read them in {calls}: about {plan.input_tokens:,} tokens in and "
-            f"{plan.output_tokens:,} out, ${plan.cost_usd:.2f}; ${plan.left_usd:.2f} of today's budget is left."
+            f"{plan.output_tokens:,} out, {cost}; ${plan.left_usd:.2f} of today's budget is left."
         )
         if plan.cost_usd > plan.left_usd:
             yield "What goes beyond it waits: the same command goes on where it was, tomorrow or with a higher budget."
     else:
         yield "A model has read all of it: nothing waits" + (f" from {plan.since} on." if plan.since else ".")
     if plan.withheld:
-        yield f"{len(plan.withheld)} private stay as they are: {plan.model} is not on this machine."
+        yield f"{_count(len(plan.withheld))} more: private, so not for {plan.model}, which is not on this machine."
 
 
 def _read_lines(outcome: Outcome) -> Iterator[str]:

@@ -14,10 +14,11 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
-from brainiac.events import Change, create, new_id, update
+from brainiac.events import Change, create, new_id, remove, update
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
+from brainiac.history.forget import is_bare
 from brainiac.llm.schemas import Page
 from brainiac.storage.mentions import MENTIONS, Mentions
 from brainiac.storage.pages import PageSet
@@ -92,6 +93,7 @@ class PageDraft:
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         named: The answer of synthesis about it; None where it was not asked.
         summary: A new line about it that came with an operation; "" where none did.
+        is_emptied: Whether words kept without a model were taken out of it.
     """
 
     before: str | None
@@ -104,6 +106,7 @@ class PageDraft:
     importance: str = ""
     named: Page | None = None
     summary: str = ""
+    is_emptied: bool = False
 
     @property
     def current(self) -> list[Statement]:
@@ -331,15 +334,23 @@ class Draft:
                 return path
             names.add(posixpath.basename(path).casefold())
 
+    def _is_left_empty(self, path: str, page_draft: PageDraft) -> bool:
+        """Return whether nothing is left of a page but its title, and no person ever wrote on it."""
+        is_empty = page_draft.is_emptied and is_bare(page_draft.document.memory)
+        return is_empty and not self.log.touched_at(path)
+
     # --- what the commit is to write ----------------------------------------------------------------------
 
     def changes(self, now: str) -> list[Change]:
         """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
-        changes, drafted = [], {path: draft.document.memory for path, draft in self.page_drafts.items()}
+        changes: list[Change] = []
+        drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
         mentions = Mentions((self.pages.memories | drafted).values(), self.pages.root)
         for path, page_draft in sorted(self.page_drafts.items()):
             text = str(page_draft.finished(now, mentions))
-            if page_draft.before is None:
+            if page_draft.before is not None and self._is_left_empty(path, page_draft):
+                changes.append(remove(path, page_draft.before))
+            elif page_draft.before is None:
                 changes.append(create(path, text))
             elif text != page_draft.before:
                 changes.append(update(path, page_draft.before, text))

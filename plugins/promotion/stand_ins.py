@@ -54,7 +54,10 @@ class StandIns:
             read = set(sources).intersection(exchanges) if block else set[str]()
             resting = [step for step in steps if _rests_on(step, read)]
             statement = draft.statement(f"{page}#{block}") if resting else None
-            if statement and statement.is_ours and statement.id not in kept and _carries(resting, read, statement.text):
+            if statement is None or not statement.is_ours or statement.id in kept:
+                continue
+            is_alone = not draft.opened(statement.path).document.has_lines_below(block)
+            if is_alone and _carries(resting, read, statement.text):
                 yield _taking_out(resting[-1], statement)
 
 

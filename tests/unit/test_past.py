@@ -109,6 +109,7 @@ def test_what_was_marked_is_not_said_twice(tmp_path: Path) -> None:
     )
     hits = brain.recall.search("spare key flowerpot", limit=5, now=brain.now())
     assert [] == [hit.former for hit in hits if hit.former]
+    assert "Notes" not in [page.title for page in pages(brain).values() if not page.statements]
 
 
 def test_a_person_keeps_what_they_edited_since(tmp_path: Path) -> None:
