@@ -54,7 +54,7 @@ SERVICES = {
     "documents": "Documents",
 }
 PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
-BATCH_CHARACTERS = 1_000_000  # so much goes into one commit
+BATCH_CHARACTERS = 500_000  # so much goes into one commit
 BATCH_ITEMS = 200
 _MAX_NAME_BYTES = 200
 _ASIDES = "## Also in the export"
@@ -238,7 +238,8 @@ class Intake:
         if not new and not _has_news(batch, path, conversation):
             return Outcome(title, conversation.id, known=len(ids), path=path)
         last = self._add_exchanges(batch, path, title, conversation, new)
-        self._add_asides(batch, last, {*pages.values(), last}, conversation)
+        if pages or conversation.asides:
+            self._add_asides(batch, last, {*pages.values(), last}, conversation)
         return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
 
     def _event(self, name: str, said: PastExchange, written: str) -> StmEvent:
@@ -581,6 +582,6 @@ def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
     """Return a page with exchanges added after its last one."""
     rendered = "".join(f"\n{render_exchange(event)}" for event in events)
-    last = max((placed.end for placed in find_events(text)), default=0)
+    last = max((placed.end for placed in find_events(text)), default=0) if "<!-- exchange: " in text else 0
     at = end_of_content(text, 0, last) if last else len(text)
     return splice(text, at, rendered)

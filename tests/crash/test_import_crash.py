@@ -1,0 +1,114 @@
+"""An import is interrupted at its disk operations, or killed, and run again: nothing twice, nothing missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.events import ExchangesImported
+from brainiac.formats.markdown import parse_exchanges
+from brainiac.history.undo import undo_all
+from brainiac.imports import intake
+from brainiac.imports.intake import import_path
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
+from brainiac.storage.record import last_caused
+from brainiac.testing import make_brain
+from brainiac.tree import LocalPlaces
+from tests.support.exports import chatgpt, write_json
+from tests.support.kernel import CountingDisk, Crash, PowerDisk
+
+N = 5
+
+
+def export(tmp_path: Path) -> Path:
+    talks = [chatgpt(f"c{n}", [(f"question {n}", f"answer {n}"), (f"and {n}", f"so {n}")]) for n in range(N)]
+    return write_json(tmp_path / "conversations.json", talks)
+
+
+def opened(root: Path, disk: CountingDisk | None = None) -> Brain:
+    brain = Brain(root)
+    if disk:
+        brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
+        brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+    return brain
+
+
+def said(root: Path) -> list[str]:
+    pages = (root / "memory/long_term/events/imported").rglob("*.md")
+    return sorted(event.user for page in pages for event in parse_exchanges(page.read_text("utf-8")))
+
+
+EXPECTED = sorted(f"{word} {n}" for n in range(N) for word in ("question", "and"))
+
+
+@pytest.mark.parametrize(("kind", "how"), [(CountingDisk, "before"), (CountingDisk, "torn"), (PowerDisk, "after")])
+def test_an_import_interrupted_anywhere_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[CountingDisk], how: str
+) -> None:
+    """Wherever it ends, whole conversations are in; run again it brings the rest, and one undo takes each run back."""
+    monkeypatch.setattr(intake, "BATCH_ITEMS", 2)
+    path, root, kept = export(tmp_path), tmp_path / "brain", tmp_path / "kept"
+    made = make_brain(root)
+    made.observed.adopt()
+    made.close()
+    shutil.copytree(root, kept / "root")
+    shutil.copytree(state := LocalPlaces.of(tmp_path, "x").device, kept / "state")
+    disk = CountingDisk()
+    whole = opened(root, disk)
+    import_path(whole, path)
+    whole.close()
+    middles = 0
+    for number in range(1, len(disk.done) + 1, 13):
+        for name, folder in (("root", root), ("state", state)):
+            shutil.rmtree(folder)
+            shutil.copytree(kept / name, folder)
+        failing = kind(number, how)
+        broken = opened(root, failing)
+        with suppress(Crash):
+            import_path(broken, path)
+        broken.committer.file_states.close()
+        if isinstance(failing, PowerDisk):
+            failing.fail()
+            (broken.places.state / "observed.sqlite").unlink(missing_ok=True)
+        brain = opened(root)
+        brain.committer.recover()
+        assert set(said(root)) <= set(EXPECTED)
+        middles += 0 < len(said(root)) < len(EXPECTED)
+        import_path(brain, path)
+        assert EXPECTED == said(root)
+        assert [] == brain.observed.adopt()
+        if number % 3 == 1:
+            while list(brain.journal.events(kinds={ExchangesImported})) and said(root):
+                undo_all(brain, last_caused(brain))
+            assert [] == said(root)
+        brain.close()
+    assert middles
+
+
+@pytest.mark.slow
+def test_an_import_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
+    """A command killed by SIGKILL, several times, and then left alone brings every exchange once."""
+    talks = [chatgpt(f"c{n}", [(f"question {n}", "answer " * 900)] * 3, title=f"Talk {n}") for n in range(250)]
+    path = write_json(tmp_path / "conversations.json", talks)
+    root = tmp_path / "brain"
+    make_brain(root).close()
+    command = [sys.executable, "-m", "brainiac", "--brain", str(root), "import", str(path)]
+    for so_many in (1, 300):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(said(root)) < so_many:
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert 0 < len(said(root)) < 750
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert sorted(f"question {n}" for n in range(250) for _ in range(3)) == said(root)
