@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError, UserError
-from brainiac.events import PathKind, PurgeHonoured, TextsPurged, content_hash
+from brainiac.events import PurgeHonoured, TextsPurged, content_hash
+from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
 from brainiac.storage.concurrent_saves import TORN_NS, age_ns
 from brainiac.storage.file_state import stamp_of
@@ -203,9 +205,9 @@ def _free_folder(folder: Path, made_at: str) -> Path:
 class _Copying:
     """Copies a brain into the folder of an unfinished backup.
 
-    Files are copied first without any lock, then those that changed since once more while nothing can be committed:
-    they and the journals are of one moment then. The journal's texts come last; a line is never written before its
-    texts, so that all that the copied journals name are there.
+    All files are copied without any lock; then, while nothing can be committed, once more those that were committed
+    meanwhile, and the journals: they are of one moment. The journal's texts come last; a line is never written before
+    its texts, so that all that the copied journals name are there.
 
     Args:
         store: The brain.
@@ -223,28 +225,46 @@ class _Copying:
         self._files: dict[str, str] = {}  # content hash by path
         self._texts: dict[str, str] = {}  # likewise, of the journal's texts
         self._stamps: dict[str, str] = {}
-        self._empty: list[str] = []
+        self._changed: set[str] = set()  # the files that the present pass copied
+        self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
+        self._empty: set[str] = set()
+        self._folders: set[Path] = set()
+        self._shared = 0
         self._is_resumed = part.exists()
-        self._made = Made(Backup(part, "", "", "", 0, 0, 0, ""))
 
     def run(self) -> Made:
         """Copy the brain; return the backup, which has its name to come."""
-        self._copy_files()
+        self._copy_all()
         while True:
-            seq = self._copy_at_rest()
+            since = self._store.journal.last()[0]
+            self._copy_all()  # what changed while the first pass took its time
+            seq = self._copy_at_rest(since)
             self._copy_texts()
             if not self._is_purged_since(seq):
                 break
-        self._made.beside = self._names_beside()
         self._remove_others()
-        self._made.backup = self._described()
-        return self._made
+        made = Made(self._described(), self._shared, beside=self._names_beside())
+        lists = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
+        for path, reason in sorted(self._left_out.items()):
+            lists[reason].append(path)
+        return made
 
-    def _copy_at_rest(self) -> int:
-        """Copy what changed while nothing is committed; return the journal's last `seq` at that moment."""
+    def _copy_at_rest(self, since: int) -> int:
+        """Copy what was committed after a `seq`, and the journals, while nothing is committed.
+
+        The time that this takes does not depend on how large the brain is.
+
+        Returns:
+            The journal's last `seq` at that moment.
+        """
         with self._store.commit_lock():
             self._store.committer.check_displaced()
-            self._copy_files()
+            events = self._store.journal.events(since_seq=since)
+            changes = [change for event in events for change in event.changes]
+            paths = {path for change in changes for path in (change.path, change.source) if path}
+            self._changed.clear()
+            for path in sorted(paths) + list(self._paths(self._tree.logs)):
+                self._take(path)
             self._made_at = iso(self._store.clock.now())
             return self._store.journal.last()[0]
 
@@ -255,74 +275,81 @@ class _Copying:
 
     # files
 
-    def _copy_files(self) -> None:
+    def _copy_all(self) -> None:
         """Copy all files but the journal's texts that are not copied as they stand now; drop those that are gone."""
-        self._made.off_record, self._made.links, self._made.unreadable, self._empty = [], [], [], []
+        self._changed.clear()
+        self._left_out.clear()
+        self._empty.clear()
+        tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
+        dotfiles = [name for name in DOTFILES if os.path.lexists(self._tree.root / name)]
         standing = set()
-        for path in self._paths():
-            try:
-                if self._copy_file(path):
-                    standing.add(path)
-            except FileNotFoundError:
-                continue  # moved or removed meanwhile: it is not of this backup's moment
-            except PermissionError as error:
-                self._leave_out(error)
+        for path in chain(*map(self._paths, tops), dotfiles):
+            standing.add(path)
+            self._take(path)
         for path in self._files.keys() - standing:
-            del self._files[path]
-            self._stamps.pop(path, None)
-            self._disk.unlink(self._target(path))
+            self._drop(path)
 
-    def _paths(self) -> Iterator[str]:
-        """Yield the paths of the brain's own files, without the journal's texts and what is derived or in flight."""
-        for top in (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs):
-            for folder, names, files in os.walk(top, onerror=self._leave_out):
-                links = [name for name in names if os.path.islink(os.path.join(folder, name))]
-                names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
-                if not (names or files or links):
-                    self._empty.append(self._tree.relative(folder))
-                for name in sorted((*files, *links)):
-                    if not name.startswith(_NEVER):
-                        yield self._tree.relative(os.path.join(folder, name))
-        yield from (name for name in DOTFILES if os.path.lexists(self._tree.root / name))
+    def _paths(self, top: Path) -> Iterator[str]:
+        """Yield the paths of a folder's files, without the journal's texts and what is derived or in flight."""
+        for folder, names, files in os.walk(top, onerror=self._note_unreadable):
+            links = [name for name in names if os.path.islink(os.path.join(folder, name))]
+            names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
+            if not (names or files or links):
+                self._empty.add(self._tree.relative(folder))
+            for name in sorted((*files, *links)):
+                if not name.startswith(_NEVER):
+                    yield self._tree.relative(os.path.join(folder, name))
 
     def _is_walked(self, folder: str, name: str) -> bool:
         """Return whether a folder has files to copy; the journal's texts are copied apart."""
         return not name.startswith(_NEVER) and Path(folder, name) != self._store.journal.blobs.folder
 
-    def _leave_out(self, error: OSError) -> None:
+    def _note_unreadable(self, error: OSError) -> None:
         """Note that a file or folder cannot be read: a backup of all else is better than none."""
-        if not isinstance(error, PermissionError):
+        if isinstance(error, PermissionError):
+            self._left_out[self._tree.relative(str(error.filename))] = "unreadable"
+        elif not isinstance(error, FileNotFoundError):
             raise error
-        self._made.unreadable.append(self._tree.relative(str(error.filename)))
 
-    def _copy_file(self, path: str) -> bool:
-        """Copy a file unless its copy is as it stands now; return whether it belongs into the backup."""
-        source = self._tree.absolute(path)
-        info = os.lstat(source)
+    def _take(self, path: str) -> None:
+        """Bring the copy of a file up to what stands there now."""
+        try:
+            info = os.lstat(f"{self._tree.root}/{path}")
+            if self._stamps.get(path) == stamp_of(info) and not self._is_other_prompt(path):
+                return
+            if reason := self._reason_to_leave_out(path, info):
+                self._left_out[path] = reason
+                self._drop(path)
+                return
+            self._files[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
+            self._changed.add(path)
+        except (FileNotFoundError, NotADirectoryError):
+            self._drop(path)  # moved or removed meanwhile: it is not of this backup's moment
+        except PermissionError as error:
+            self._note_unreadable(error)
+            self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        """Take a file out of the backup."""
+        if self._files.pop(path, None) is not None:
+            self._stamps.pop(path, None)
+            self._disk.unlink(self._target(path))
+
+    def _reason_to_leave_out(self, path: str, info: os.stat_result) -> str:
+        """Return why a file does not belong into a backup; "" for one that does."""
         if not stat.S_ISREG(info.st_mode):
-            self._made.links.append(path)
-            return False
-        is_same = self._stamps.get(path) == stamp_of(info)
-        is_shared = not is_same and self._is_as_before(path, info)
-        if self._is_off_record(path, is_known=is_same or is_shared):
-            self._made.off_record.append(path)
-            return False
-        if not is_same:
-            self._files[path] = self._share(path, info) if is_shared else self._copy(path)
-        return True
-
-    def _is_off_record(self, path: str, *, is_known: bool) -> bool:
-        """Return whether a file is off the record.
-
-        Args:
-            path: Of the file.
-            is_known: It has not changed since this was asked; an answer's prompt may have changed all the same.
-        """
-        kind = self._tree.kind_of(path)
-        if not self._tree.is_tracked(path) or (is_known and kind is not PathKind.RESPONSE):
-            return False
+            return "link"
+        if not self._tree.is_tracked(path):
+            return ""
+        if self._is_as_before(path, info) and not self._is_other_prompt(path):
+            return ""  # it was asked when the backup before was made
         content = read_bytes(self._tree.absolute(path))
-        return content is not None and self._store.committer.is_off_record(path, content)
+        return "off the record" if content and self._store.committer.is_off_record(path, content) else ""
+
+    def _is_other_prompt(self, path: str) -> bool:
+        """Return whether an answer's prompt changed since, so that it may be off the record by now."""
+        prompts = prompt_path_of(path)
+        return bool(prompts) and not any(prompt in self._files and prompt not in self._changed for prompt in prompts)
 
     def _copy(self, path: str) -> str:
         """Copy a file as it stands, whole; return its content hash.
@@ -331,29 +358,38 @@ class _Copying:
             StorageError: Somebody keeps writing it.
         """
         source, target = self._tree.absolute(path), self._target(path)
-        make_folders(self._disk, target.parent)
+        self._make_folder(target.parent)
+        if digest := self._kept(path, source, target):
+            return digest
+        self._remove_former(path, target)
         for _ in range(ATTEMPTS):
-            self._wait_for_rest(path, source)
-            stamp = stamp_of(os.lstat(source))
-            digest = self._kept(source, target)
-            if digest is None:
-                self._disk.unlink(target)  # never written into: it may be shared with the backup before
+            try:
+                self._wait_for_rest(path, source)
+                stamp = stamp_of(os.lstat(source))
                 digest = self._disk.copy(source, target)
-            if stamp_of(os.lstat(source)) == stamp:
-                self._stamps[path] = stamp
-                self._report()
-                return digest
+                if stamp_of(os.lstat(source)) == stamp:
+                    self._stamps[path] = stamp
+                    self._report()
+                    return digest
+            except OSError:
+                self._disk.unlink(target)  # it vanished meanwhile
+                raise
+            self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
 
-    def _kept(self, source: Path, target: Path) -> str | None:
-        """Return the content hash of a copy that an interrupted run left, if it is whole; None for none."""
-        if not self._is_resumed or not target.exists():
-            return None
-        info, copied = os.stat(source), os.stat(target)
+    def _kept(self, path: str, source: Path, target: Path) -> str:
+        """Return the content hash of a copy that an interrupted run left, if it is as the file is now; else ""."""
+        if not self._is_resumed or path in self._files or not target.exists():
+            return ""
+        info, copied = os.lstat(source), os.stat(target)
         if (info.st_size, info.st_mtime_ns) != (copied.st_size, copied.st_mtime_ns):
-            return None
-        digest = _file_hash(source)
-        return digest if _file_hash(target) == digest else None
+            return ""
+        digest = _file_hash(source) or ""
+        if _file_hash(target) != digest:
+            return ""
+        self._stamps[path] = stamp_of(info)
+        self._report()
+        return digest
 
     def _wait_for_rest(self, path: str, source: Path) -> None:
         """Wait a moment where a person's editor seems to be in the middle of writing a file."""
@@ -375,7 +411,7 @@ class _Copying:
         ):
             return False  # the change time cannot be set back: even a file that was given its old time is noticed
         with suppress(OSError):
-            copied = os.lstat(self._former.folder / FILES / path)
+            copied = os.lstat(f"{self._former.folder}/{FILES}/{path}")
             return (copied.st_size, copied.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
         return False
 
@@ -383,12 +419,12 @@ class _Copying:
         """Share a file with the backup before, or copy it where the disk cannot; return its content hash."""
         assert self._former is not None
         target = self._target(path)
-        make_folders(self._disk, target.parent)
-        self._disk.unlink(target)
-        if not self._disk.link(self._former.folder / FILES / path, target):
+        self._make_folder(target.parent)
+        self._remove_former(path, target)
+        if not self._disk.link(Path(f"{self._former.folder}/{FILES}/{path}"), target):
             return self._copy(path)
         self._stamps[path] = stamp_of(info)
-        self._made.shared += 1
+        self._shared += 1
         self._report()
         return self._former_digests[path]
 
@@ -408,7 +444,7 @@ class _Copying:
             if path in self._texts:
                 continue
             try:
-                info = os.lstat(self._tree.absolute(path))
+                info = os.lstat(f"{self._tree.root}/{path}")
                 self._texts[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
                 self._stamps.pop(path, None)
             except FileNotFoundError:
@@ -430,7 +466,18 @@ class _Copying:
     # the whole
 
     def _target(self, path: str) -> Path:
-        return self._part / FILES / path
+        return Path(f"{self._part}/{FILES}/{path}")
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder of the backup, once."""
+        if folder not in self._folders:
+            make_folders(self._disk, folder)
+            self._folders.add(folder)
+
+    def _remove_former(self, path: str, target: Path) -> None:
+        """Remove an earlier copy of a file: it is never written into, as it may be shared with the backup before."""
+        if self._is_resumed or path in self._files:
+            self._disk.unlink(target)
 
     def _report(self) -> None:
         done = len(self._files) + len(self._texts)
@@ -456,7 +503,7 @@ class _Copying:
         """Write `SHA256SUMS` and `backup.json`; return the backup."""
         digests = sorted((*self._files.items(), *self._texts.items()))
         sums = b"".join(_sum_line(path, digest) for path, digest in digests)
-        size = sum(os.stat(self._target(path)).st_size for path, _ in digests)
+        size = sum(os.stat(f"{self._part}/{FILES}/{path}").st_size for path, _ in digests)
         backup = Backup(
             folder=_free_folder(self._part.parent, self._made_at),
             brain_id=self._store.settings.brain_id,

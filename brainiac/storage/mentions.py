@@ -30,25 +30,26 @@ class Mentions:
     def __init__(self, pages: Iterable[Memory], root: str) -> None:
         named = [page for page in pages if page.path.startswith(tuple(f"{root}/{folder}/" for folder in _FOLDERS))]
         files = Counter(posixpath.basename(page.path).casefold() for page in named)
-        # by first word, so that a text is compared with few titles
-        self._pages: dict[str, list[tuple[tuple[str, ...], Memory, str]]] = defaultdict(list)
+        self._pages: dict[tuple[str, ...], list[tuple[Memory, str]]] = defaultdict(list)  # by the words of the title
+        self._lengths: dict[str, set[int]] = defaultdict(set)  # of the titles that begin with a word, in words
         for page in named:
             words = tuple(_WORD.findall(page.title))
             if words and len(page.title) > 1 and "|" not in page.title and "]" not in page.title:
                 name = page.path.removesuffix(".md")
                 is_unique = files[posixpath.basename(page.path).casefold()] == 1
                 link = f"[[{posixpath.basename(name) if is_unique else name}|{page.title}]]"
-                self._pages[words[0]].append((words, page, link))
+                self._pages[words].append((page, link))
+                self._lengths[words[0]].add(len(words))
 
     def of(self, page: Memory) -> list[str]:
         """Return the wiki links to the pages whose titles stand in a page's text, in the order of the text."""
         words = _WORD.findall(without_link_targets(page.body))
         links: dict[str, None] = {}
         for position, word in enumerate(words):
-            for title, target, link in self._pages.get(word, ()):
-                is_here = tuple(words[position : position + len(title)]) == title
-                if is_here and target.path != page.path and (page.is_private or not target.is_private):
-                    links[link] = None
+            for length in sorted(self._lengths.get(word, ())):
+                for target, link in self._pages.get(tuple(words[position : position + length]), ()):
+                    if target.path != page.path and (page.is_private or not target.is_private):
+                        links[link] = None
         return list(links)[:MAX_MENTIONS]
 
 

@@ -28,6 +28,7 @@ from .run import ATTEMPTS, Outcome, organize, text_digest
 from .usage import UsageHistory, read_history
 
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
+MANY_NAMES = 50  # from so many on, looking for each name takes longer than finding all mentions anew
 CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
@@ -289,7 +290,7 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
     mentions = Mentions(pages.memories.values(), pages.root)
     changes, now = [], brain.clock.now()
     for path, page in pages.memories.items():
-        is_due = path in paths or any(name in page.text for name in names)
+        is_due = path in paths or len(names) > MANY_NAMES or any(name in page.text for name in names)
         if is_due and (links := mentions.of(page)) != page.meta.get(MENTIONS, []) and history.is_resting(path, now):
             after = MemoryDocument(page.text, path).set_meta(**{MENTIONS: links})
             changes.append(update(path, page.text, str(after)))

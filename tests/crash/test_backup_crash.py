@@ -13,7 +13,7 @@ from brainiac.testing import make_brain, run_once
 from brainiac.tree import is_brain
 from tests.support.kernel import CountingDisk, Crash
 
-STEP = 5  # every so manieth operation, beginning at another one for each way to be interrupted
+STEP = 11  # every so manieth operation, beginning at another one for each way to be interrupted
 
 
 @pytest.fixture
