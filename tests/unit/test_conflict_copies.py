@@ -155,6 +155,23 @@ def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
     assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
 
 
+def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
+    """Another device's version lacks a person's line and ours after it, as an editor's old buffer would; the copy
+    beside it has them, and all three stand."""
+    begun = "# Garden\n\n- Tulips. ^aaaa\n"
+    brain.commit("made", by="x", changes=[create(PAGE, begun)])
+    put(brain, PAGE, mine := begun.replace("Tulips", "Tulips and mine"))
+    brain.observed.note_change(PAGE)
+    brain.commit("polished", by="x", changes=[update(PAGE, mine, ours := mine + "- Ours. ^bbbb\n")])
+    put(brain, COPY, ours)
+    put(brain, PAGE, "# Garden\n\n- Theirs. ^cccc\n- Tulips. ^aaaa\n")
+    brain.observed.note_change(PAGE)
+    settle_copies(brain)
+    page = brain.read_text(PAGE) or ""
+    assert {"mine", "Ours", "Theirs"} == set(re.findall("mine|Ours|Theirs", page))
+    assert brain.read(COPY) is None
+
+
 def test_what_was_new_on_one_device_has_no_known_origin(brain: Brain) -> None:
     """Of three devices one wrote a text before its first start; where it arrived, it did not grow from what stood."""
     begun = "# Garden\n\n- Tulips. ^aaaa\n"
