@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.clock import parse_iso
+from brainiac.clock import iso
 from brainiac.errors import (
     BlobError,
     BrainiacError,
@@ -199,15 +199,16 @@ class HookDispatcher:
         self.deliver_open_exchanges()
 
     def deliver_open_exchanges(self, rest_seconds: float = 0.0) -> None:
-        """Deliver the exchanges without an outcome: the process that answered them died or met an error.
+        """Deliver the exchanges without an outcome: the process that answered them died, or another device answered.
 
         Args:
-            rest_seconds: Only those answered at least this long ago: another process may be delivering a newer one.
+            rest_seconds: Of those of this machine only what was answered at least this long ago: another process may
+                be delivering a newer one.
         """
-        latest = self._brain.clock.now() - timedelta(seconds=rest_seconds)
-        for event in self._brain.answered.undelivered():
-            if parse_iso(event.at) <= latest or not rest_seconds:
-                self._start_delivery(event)
+        self._brain.answered.refresh()
+        latest = iso(self._brain.clock.now() - timedelta(seconds=rest_seconds)) if rest_seconds else "~"
+        for event in self._brain.answered.undelivered(latest):
+            self._start_delivery(event)
 
     def changed(self, change: FileChange) -> None:
         """Call the hooks for a change that a person made."""

@@ -201,12 +201,17 @@ class Answered:
         """Return whether a journal has an outcome of an exchange."""
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
-    def undelivered(self) -> list[Event]:
+    def undelivered(self, own_until: str = "~") -> list[Event]:
         """Return the events of exchanges that have no outcome yet and are this device's to note.
 
         Where the settings name this device, the others note nothing: it notes theirs as soon as their files are here.
+
+        Args:
+            own_until: Those of this machine only if answered until then, ISO 8601: another process may be noting it.
         """
-        return [from_line(line.encode()) for line in self._undelivered_lines("1 = 1")]
+        where = "(exchanges.at <= ? OR exchanges.device NOT IN (SELECT value FROM json_each(?)))"
+        lines = self._undelivered_lines(where, own_until, json.dumps(self._devices))
+        return [from_line(line.encode()) for line in lines]
 
     def _noted_devices(self) -> list[str]:
         """Return the devices whose exchanges this one notes."""

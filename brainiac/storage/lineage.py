@@ -59,7 +59,7 @@ class _Lineage:
                 holders.add(device)
         if len(holders) < 2:  # else each device had it, and what stands may well have grown from it
             for digest, before in self._seen.items():
-                self._seen[digest] = [None if former == copied else former for former in before]
+                self._seen[digest] = [former for former in before if former != copied]
 
     def _add(self, event: Event, paths: set[str]) -> None:
         """Add what an event says about the versions of the file."""
@@ -104,7 +104,11 @@ class _Lineage:
         """
         if made := self._made.get(digest):
             return made
-        seen = {former for former in self._seen.get(digest, ()) if former is not None and former != digest}
+        before = self._seen.get(digest, ())
+        # to a device that had nothing there it came from elsewhere, or was written before the first start
+        if None in before:
+            return set()
+        seen = {former for former in before if former is not None and former != digest}
         if len(seen) < 2:
             return seen
         if len(passed) >= MAX_DEPTH:

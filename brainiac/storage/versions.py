@@ -459,13 +459,21 @@ class _Merging:
             others = [line for line in text.splitlines() if lines.isdisjoint((line, f"# {line}"))]
             return versions[0].text + "".join(f"# {line}\n" for line in others)
         try:
-            body = split(text)[1]
-            return edit_meta(text, **self._meta) if self._meta else text
+            return edit_meta(text, **self._meta) if self._meta and split(text)[1] else text
         except FormatError:
+            return self._with_readable_meta(text)
+
+    def _with_readable_meta(self, text: str) -> str:
+        """Return the text with the front matter of one side, and what else stood there as comments below it."""
+        for side in (self._first, self._second):
             with suppress(FormatError):
-                meta = self._first.text[: split(self._first.text)[1]]
-                body = text.find("\n---\n") + 5 if "\n---\n" in text else 0
-                return meta + text[body:]
+                end = split(side.text)[1]
+                at = text.find("\n---\n", 3)
+                if end and at >= 0:
+                    meta = side.text[:end]
+                    others = [line for line in text[:at].splitlines() if line not in meta.splitlines()]
+                    start = meta.rindex("---")
+                    return meta[:start] + "".join(f"# {line}\n" for line in others) + meta[start:] + text[at + 5 :]
         return text
 
     def _with_events_in_order(self, units: list[_Unit]) -> list[_Unit]:

@@ -276,14 +276,15 @@ def _add_to_history(draft: Draft, page_draft: PageDraft, old: Statement, record:
 def _end(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
     """Move a statement to History and add what holds instead, if the operation has a text.
 
-    With a proposal the old statement stays: the record only notes it.
+    With a proposal the old statement stays: the record only notes it, and the text is a new statement beside it.
     """
     verb = record.operation
     if step.operation.text:
-        record = replace(_add(draft, page_draft, step, record), operation=verb)
+        record = _add(draft, page_draft, step, replace(record, operation=_VERBS["new"]))
     old = _target_now(page_draft, step.targets[0])
     if step.proposal:
         return replace(record, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
+    record = replace(record, operation=verb)
     return replace(record, replaced=_retire(draft, page_draft, old, step, record.page, record.block))
 
 

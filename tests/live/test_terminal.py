@@ -86,6 +86,8 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
+    "promote": [((), False), (("--past",), True), (("--past", "--from", EVIL), True)],
+    "rebuild": [(("--into", "{root}/inbox/" + NAME), True)],
     "adopt": [(("--yes", "memory/long_term/concrete/mira.md"), True)],
     "run": [(("--once",), False), ((), True)],
     "undo": [(("--last",), False), ((EVIL,), True)],
@@ -95,7 +97,19 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "service install": [],  # these two would tell this machine's own service manager
     "service uninstall": [],
 }
-LAST = ("chat", "correct", "adopt", "promote", "organize", "run", "undo", "forget", "takeover", "plugins distrust")
+LAST = (
+    "chat",
+    "correct",
+    "adopt",
+    "promote",
+    "rebuild",
+    "organize",
+    "run",
+    "undo",
+    "forget",
+    "takeover",
+    "plugins distrust",
+)
 OF_THE_PLUGIN = ("greet", "crash")
 ENDLESS = {"run": 6.0, "log": 3.0, "chat": 4.0}
 

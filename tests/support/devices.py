@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.cli.git import set_up
 from brainiac.history.copies import settle_versions
+from brainiac.storage.commit import Committer
+from brainiac.storage.journal import Journal
 from brainiac.testing import run_once
+from tests.support.kernel import CountingDisk, Crash
 
-LEFT_OUT = ("logs/access.log",)
+LEFT_OUT = ("logs/access.log", "logs/digest")  # as .stignore says
+JOURNALS = "logs/"
 
 
 @dataclass
@@ -29,13 +34,17 @@ class Device:
 
     @contextmanager
     def opened(self) -> Iterator[Brain]:
-        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-            self.patch.setenv(variable, str(self.home / variable))
+        self.enter()
         brain = Brain(self.root)
         try:
             yield brain
         finally:
             brain.close()
+
+    def enter(self) -> None:
+        """Make what is opened from now on this machine's."""
+        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+            self.patch.setenv(variable, str(self.home / variable))
 
     def look(self) -> None:
         """Do what a daemon does of its own accord: take in what changed, and merge what two devices wrote."""
@@ -47,6 +56,25 @@ class Device:
         with self.opened() as brain:
             run_once(brain)
 
+    def promote(self) -> None:
+        with self.opened() as brain:
+            if brain.is_active:
+                promote(brain)
+
+    def crash(self, disk: CountingDisk) -> None:
+        """Take in what changed, merge and promote, on a disk that stops in the middle; nothing is put in order then."""
+        self.enter()
+        brain = Brain(self.root)
+        brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
+        brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+        with suppress(Crash):
+            brain.observed.adopt()
+            settle_versions(brain)
+            if brain.is_active:
+                promote(brain)
+        brain.committer.file_states.close()
+        brain.projection.close()
+
     def files(self) -> dict[str, bytes]:
         """Return what is synced: all but what belongs to one machine."""
         paths = (path for path in self.root.rglob("*") if path.is_file())
@@ -54,73 +82,127 @@ class Device:
         return {
             name: path.read_bytes()
             for name, path in relative.items()
-            if name not in LEFT_OUT and not name.startswith(".git/") and "/.~" not in name and "/.brainiac-" not in name
+            if not name.startswith((*LEFT_OUT, ".git/")) and "/.~" not in name and "/.brainiac-" not in name
         }
+
+
+@dataclass(frozen=True)
+class Version:
+    """A file as a device last announced it.
+
+    Attributes:
+        vector: How many changes of each device it contains.
+        content: None where it is deleted.
+        time: When it was changed.
+    """
+
+    vector: Mapping[str, int]
+    content: bytes | None
+    time: int = 0
+
+    @property
+    def rank(self) -> tuple[bool, int, bytes]:
+        """Of two versions that do not contain each other the higher one stands, on every device alike."""
+        return self.content is not None, self.time, self.content or b""
+
+    def has_all_of(self, other: Version) -> bool:
+        return all(self.vector.get(name, 0) >= count for name, count in other.vector.items())
+
+    def joined(self, other: Version) -> dict[str, int]:
+        names = self.vector.keys() | other.vector.keys()
+        return {name: max(self.vector.get(name, 0), other.vector.get(name, 0)) for name in names}
+
+
+NOTHING = Version({}, None)
 
 
 @dataclass
 class Syncthing:
-    """Syncthing as observed: per file the receiver decides; where both changed, the later one stands and the other
-    becomes a copy; a deletion loses against a change.
+    """Syncthing as observed: of two versions that do not contain each other the later one stands, the other becomes a
+    copy on the device that had it; a deletion loses against a change.
+
+    Attributes:
+        left_out: Beginnings of paths that are not synced: `logs/` as with Obsidian Sync.
     """
 
-    agreed: dict[str, bytes | None] = field(default_factory=dict)  # what both had last
+    left_out: tuple[str, ...] = ()
     copies: int = 0
+    announced: dict[str, dict[str, Version]] = field(default_factory=dict)  # by device and path
 
-    def begin(self, devices: tuple[Device, Device]) -> None:
-        self.agreed = dict(devices[0].files())
-        for path, content in self.agreed.items():
-            place = devices[1].root / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content or b"")
+    def begin(self, devices: Sequence[Device]) -> None:
+        for device in devices:
+            self.announced[device.root.name] = {}
+            self.sync(devices[0], device)
 
-    def sync(self, source: Device, target: Device) -> None:
-        theirs, ours = source.files(), target.files()
-        for path in sorted(theirs.keys() | ours.keys()):
-            their, our, former = theirs.get(path), ours.get(path), self.agreed.get(path)
-            if their == our:
-                self.agreed[path] = their
-            elif their != former and (our == former or self._is_later(source, target, path, their, our)):
-                if our not in (former, None):
-                    self.copies += 1
-                    stem, dot, ending = path.rpartition(".")
-                    name = f"{stem}.sync-conflict-20260101-{self.copies:06d}-ABCDEFG{dot}{ending}"
-                    (target.root / name).write_bytes(our or b"")
-                self._put(target, path, their)
-                self.agreed[path] = their
+    def sync(self, source: Device, target: Device, part: str = "") -> None:
+        """Bring what the source has to the target.
 
-    @staticmethod
-    def _is_later(source: Device, target: Device, path: str, their: bytes | None, our: bytes | None) -> bool:
-        if their is None or our is None:
-            return our is None
-        return (source.root / path).stat().st_mtime_ns > (target.root / path).stat().st_mtime_ns
+        Args:
+            source: The one device.
+            target: The other one.
+            part: The beginning of the paths that arrive; the rest is on its way.
+        """
+        theirs, ours = self._scan(source), self._scan(target)
+        for path, their in sorted(theirs.items()):
+            our = ours.get(path, NOTHING)
+            if not path.startswith(part) or our.has_all_of(their):
+                continue
+            if their.has_all_of(our) or their.content == our.content:
+                self._put(target, path, replace(their, vector=their.joined(our)))
+            elif their.rank > our.rank:
+                if our.content is not None:
+                    self._keep_copy(target, path, our)
+                self._put(target, path, replace(their, vector=their.joined(our)))
 
-    @staticmethod
-    def _put(target: Device, path: str, content: bytes | None) -> None:
+    def _scan(self, device: Device) -> dict[str, Version]:
+        """Announce what changed on a device since it was last looked at."""
+        known, files = self.announced[device.root.name], device.files()
+        for path in sorted(known.keys() | files.keys()):
+            former = known.get(path, NOTHING)
+            if not path.startswith(self.left_out or ("//",)) and former.content != files.get(path):
+                count = max(former.vector.values(), default=0) + 1
+                time = (device.root / path).stat().st_mtime_ns if path in files else 0
+                known[path] = Version({**former.vector, device.root.name: count}, files.get(path), time)
+        return dict(known)
+
+    def _keep_copy(self, target: Device, path: str, version: Version) -> None:
+        self.copies += 1
+        stem, dot, ending = path.rpartition(".")
+        name = f"{stem}.sync-conflict-20260101-{self.copies:06d}-ABCDEFG{dot}{ending}"
+        self._write(target.root / name, version)
+
+    def _put(self, target: Device, path: str, version: Version) -> None:
+        self.announced[target.root.name][path] = version
         place = target.root / path
-        if content is None:
+        if version.content is None:
             place.unlink(missing_ok=True)
-        else:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+        elif not place.exists() or place.read_bytes() != version.content:
+            self._write(place, version)
+
+    @staticmethod
+    def _write(place: Path, version: Version) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(version.content or b"")
+        os.utime(place, ns=(version.time, version.time))
 
 
 class Git:
     """Git through a bare repository, with the merge driver, as the plugin does it."""
 
-    def begin(self, devices: tuple[Device, Device]) -> None:
-        one, other = devices
-        hub = one.root.parent / "hub"
+    def begin(self, devices: Sequence[Device]) -> None:
+        first, *others = devices
+        hub = first.root.parent / "hub"
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", hub], check=True)
-        _git(one, "init", "-q", "-b", "main")
-        _git(one, "remote", "add", "origin", os.fspath(hub))
-        _commit(one)
-        _git(one, "push", "-qu", "origin", "main")
-        subprocess.run(["git", "clone", "-q", hub, other.root], check=True)
+        _git(first, "init", "-q", "-b", "main")
+        _git(first, "remote", "add", "origin", os.fspath(hub))
+        _commit(first)
+        _git(first, "push", "-qu", "origin", "main")
+        for device in others:
+            subprocess.run(["git", "clone", "-q", hub, device.root], check=True)
         for device in devices:
             set_up(device.root)
 
-    def sync(self, source: Device, target: Device) -> None:
+    def sync(self, source: Device, target: Device, part: str = "") -> None:
         for device in (source, target):
             _commit(device)
             if _git(device, "pull", "-q", "--no-rebase", "--no-edit", is_checked=False):

@@ -113,11 +113,12 @@ def test_a_half_written_copy_waits(brain: Brain) -> None:
     assert ["copy-merged"] == [event.kind for event in settle_copies(brain)]
 
 
-def told_by_another_device(brain: Brain, before: str, after: str) -> None:
-    """Write the journal of a device on which a person made one text of the page from another."""
-    change = RecordedChange("update", PAGE, content_hash(before.encode()), content_hash(after.encode()))
-    event = Event(1, "0199", "2025-09-16T15:30:00Z", NoteEdited.kind, "person", None, {}, (change,))
-    journal = brain.tree.journal / "other-aaaaaa" / "2025-09-16.jsonl"
+def told_by_another_device(brain: Brain, before: str | None, after: str, device: str = "other-aaaaaa") -> None:
+    """Write the journal of a device that saw one text of the page, and another one later."""
+    digest = None if before is None else content_hash(before.encode())
+    change = RecordedChange("create" if before is None else "update", PAGE, digest, content_hash(after.encode()))
+    event = Event(1, f"0199{device}", "2025-09-16T15:30:00Z", NoteEdited.kind, "person", None, {}, (change,))
+    journal = brain.tree.journal / device / "2025-09-16.jsonl"
     journal.parent.mkdir()
     journal.write_bytes(to_line(event))
 
@@ -152,6 +153,20 @@ def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
     brain.observed.note_change(PAGE)
     settle_copies(brain)
     assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
+
+
+def test_what_was_new_on_one_device_has_no_known_origin(brain: Brain) -> None:
+    """Of three devices one wrote a text before its first start; where it arrived, it did not grow from what stood."""
+    begun = "# Garden\n\n- Tulips. ^aaaa\n"
+    mine, theirs = begun + "- Mine. ^bbbb\n", begun + "- Theirs. ^cccc\n"
+    brain.commit("made", by="x", changes=[create(PAGE, mine)])
+    brain.commit("edited", by="x", changes=[update(PAGE, mine, mine + "- More. ^dddd\n")])
+    put(brain, COPY, theirs)
+    told_by_another_device(brain, mine, theirs, "laptop-aaaaaa")
+    told_by_another_device(brain, None, theirs, "attic-aaaaaa")
+    settle_copies(brain)
+    statements = re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE)
+    assert {"Tulips", "Mine", "More", "Theirs"} == set(statements)
 
 
 UUID = "0199aaaa-0000-7000-8000-000000000001"

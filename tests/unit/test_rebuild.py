@@ -111,7 +111,9 @@ def test_it_goes_on_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     for text in ("I like tea.", "/remember The blue box is not to be opened!"):
         tell(brain, text, minutes=1440)
     promote(brain)
+    (tmp_path / ".b.rebuild/memory").mkdir(parents=True)  # an attempt that was killed
     make_raw(brain, tmp_path / "b")
+    assert ["a", "b"] == sorted(path.name for path in tmp_path.iterdir())
     assert is_rebuilt_from(tmp_path / "b", brain)
     (tmp_path / "c").mkdir()
     assert not is_rebuilt_from(tmp_path / "c", brain)

@@ -1,4 +1,4 @@
-"""Two devices write, go offline, meet, and agree: whatever they do, nothing a person wrote is lost.
+"""Devices write, go offline, meet, and agree: whatever they do, nothing a person wrote is lost.
 
 `BRAINIAC_SYNC_EXAMPLES=200 pytest tests/unit/test_sync.py` does it more often.
 """
@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,38 +16,55 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from brainiac.errors import ConflictError, UserError
+from brainiac.events import DeviceTookOver, EventUndone, PromptAnswered, update
+from brainiac.formats.page import parse_exchanges
 from brainiac.formats.short_term import document_of
 from brainiac.history.devices import takeover
+from brainiac.history.forget import find_target, forget
+from brainiac.history.purge import purge
+from brainiac.history.undo import undo
+from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
-from tests.support.devices import Device, Git, Syncthing
+from tests.support.devices import JOURNALS, Device, Git, Syncthing
+from tests.support.kernel import CountingDisk
 
 PAGES = [f"memory/long_term/concrete/{name}.md" for name in ("bob", "garden")]
+PAGE = "---\nuuid: 0199aaaa-0000-7000-8000-00000000000{}\n---\n# Page\n\n- Begun. ^aaaa\n"
 STM = "memory/short_term.md"
-DEVICES = st.sampled_from([0, 1])
-ROUNDS = 8
+NAMES = ("desk", "laptop", "attic")
+DEVICES, PLACES = st.integers(0, 2), st.integers(0, 3)
+PARTS = st.sampled_from(["", "", "", "memory/", JOURNALS, "inbox/"])
+WORD = re.compile(r"word\d+")
+ROUNDS = 10
 
 
-class TwoDevices(RuleBasedStateMachine):
-    """A desk that runs the processes and a laptop; each word that is written is one of its kind."""
+class Devices(RuleBasedStateMachine):
+    """A desk that runs the processes, and others; each word that is written is the only one of its kind."""
 
-    @initialize(is_git=st.booleans())
-    def begin(self, is_git: bool) -> None:
+    @initialize(count=st.integers(2, 3), way=st.sampled_from(["git", "syncthing", "no journals", "both active"]))
+    def begin(self, count: int, way: str) -> None:
         self.patch, self.folder = pytest.MonkeyPatch(), tempfile.TemporaryDirectory()
         base = Path(self.folder.name)
-        self.devices = tuple(Device(base / f"home-{name}", base / name, self.patch) for name in ("desk", "laptop"))
-        desk, laptop = self.devices
+        self.devices = [Device(base / f"home-{name}", base / name, self.patch) for name in NAMES[:count]]
+        self.is_single, self.has_journals = way != "both active", way != "no journals"
+        desk = self.devices[0]
         self.patch.setenv("XDG_STATE_HOME", str(desk.home / "XDG_STATE_HOME"))
         make_brain(desk.root).close()
-        for path in PAGES:
-            (desk.root / path).write_text("# Page\n\n- Begun. ^aaaa\n")
-        with desk.opened() as brain:
-            takeover(brain)
+        for number, path in enumerate(PAGES):
+            (desk.root / path).write_text(PAGE.format(number))
         desk.look()
-        self.transport: Git | Syncthing = Git() if is_git else Syncthing()
-        self.transport.begin((desk, laptop))
+        if self.is_single:
+            with desk.opened() as brain:
+                takeover(brain)
+        left_out = () if self.has_journals else (JOURNALS,)
+        self.transport: Git | Syncthing = Git() if way == "git" else Syncthing(left_out)
+        self.transport.begin(self.devices)
         self.words: set[str] = set()
-        self.deleted: set[str] = set()
-        self.prompts = 0
+        self.deleted: set[str] = set()  # taken away by a person, also by `forget` and `undo`
+        self.purged: set[str] = set()
+        self.prompts: dict[str, str] = {}  # by path: the word in it
+        self.moves = 0
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -53,100 +72,228 @@ class TwoDevices(RuleBasedStateMachine):
             self.patch.undo()
             self.folder.cleanup()
 
+    def device(self, number: int) -> Device:
+        return self.devices[number % len(self.devices)]
+
     def word(self) -> str:
         name = f"word{len(self.words)}"
         self.words.add(name)
         return name
 
-    @rule(number=DEVICES, path=st.sampled_from(PAGES), is_first=st.booleans())
-    def add(self, number: int, path: str, is_first: bool) -> None:
+    def page(self, device: Device, number: int) -> Path | None:
+        """Return one of the pages that a person wrote, wherever it stands by now."""
+        files = sorted((device.root / "memory/long_term").rglob("*.md"))
+        pages = [file for file in files if re.match(r"(bob|garden|moved\d+)\.md", file.name)]
+        return pages[number % len(pages)] if pages else None
+
+    # what a person does
+
+    @rule(number=DEVICES, place=PLACES, is_first=st.booleans())
+    def add(self, number: int, place: int, is_first: bool) -> None:
         """A person adds a statement to a page, at its beginning or end."""
-        file, word = self.devices[number].root / path, self.word()
-        text = file.read_text() if file.exists() else "# Page\n\n"
-        line = f"- Fact {word}. ^{word}\n"
-        file.write_text(text.replace("# Page\n\n", f"# Page\n\n{line}", 1) if is_first else text + line)
+        if file := self.page(self.device(number), place):
+            word, text = self.word(), file.read_text()
+            line = f"- Fact {word}. ^{word}\n"
+            file.write_text(text.replace("# Page\n\n", f"# Page\n\n{line}", 1) if is_first else text + line)
 
-    @rule(number=DEVICES, path=st.sampled_from(PAGES))
-    def edit(self, number: int, path: str) -> None:
+    @rule(number=DEVICES, place=PLACES)
+    def edit(self, number: int, place: int) -> None:
         """A person writes more into the first statement."""
-        file = self.devices[number].root / path
-        lines = file.read_text().splitlines(keepends=True)
-        place = next((at for at, line in enumerate(lines) if line.startswith("- ")), None)
-        if place is not None:
-            lines[place] = lines[place].replace(". ^", f" {self.word()}. ^", 1)
-            file.write_text("".join(lines))
+        if file := self.page(self.device(number), place):
+            lines = file.read_text().splitlines(keepends=True)
+            place = next((at for at, line in enumerate(lines) if line.startswith("- ") and ". ^" in line), -1)
+            if place >= 0:
+                lines[place] = lines[place].replace(". ^", f" {self.word()}. ^", 1)
+                file.write_text("".join(lines))
 
-    @rule(number=DEVICES, path=st.sampled_from(PAGES))
-    def delete(self, number: int, path: str) -> None:
+    @rule(number=DEVICES, place=PLACES)
+    def delete(self, number: int, place: int) -> None:
         """A person deletes the last line."""
-        file = self.devices[number].root / path
-        lines = file.read_text().splitlines(keepends=True)
-        if len(lines) > 3:
-            self.deleted |= {word for word in self.words if f"{word}." in lines[-1] or f"{word} " in lines[-1]}
-            file.write_text("".join(lines[:-1]))
+        if file := self.page(self.device(number), place):
+            lines = file.read_text().splitlines(keepends=True)
+            if lines[-1].startswith("- Fact"):
+                self.deleted |= set(WORD.findall(lines[-1]))
+                file.write_text("".join(lines[:-1]))
+
+    @rule(number=DEVICES, place=PLACES, folder=st.sampled_from(["concrete", "skills", "concrete/friends"]))
+    def move(self, number: int, place: int, folder: str) -> None:
+        """A person moves and renames a page."""
+        device = self.device(number)
+        if file := self.page(device, place):
+            self.moves += 1
+            target = device.root / "memory/long_term" / folder / f"moved{self.moves}.md"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
 
     @rule(number=DEVICES)
     def note_task(self, number: int) -> None:
         """A person writes a task into short-term memory."""
-        file, word = self.devices[number].root / STM, self.word()
+        file, word = self.device(number).root / STM, self.word()
         file.write_text(str(document_of(file.read_text()).with_items(tasks=[f"task {word}"])))
 
     @rule(number=DEVICES)
     def say(self, number: int) -> None:
-        """A person drops a prompt; the desk answers it when it gets it."""
-        self.prompts += 1
-        inbox = self.devices[number].root / "inbox"
-        inbox.mkdir(exist_ok=True)  # git keeps no empty folder
-        (inbox / f"p{self.prompts}.md").write_text(f"I said {self.word()}.\n")
+        """A person drops a prompt; the device that runs the processes answers it when it gets it."""
+        self.drop(self.device(number), "")
+
+    @rule(number=DEVICES)
+    def ask(self, number: int) -> None:
+        """A person asks on a device, which answers at once, whether it runs the processes or not."""
+        device = self.device(number)
+        with device.opened() as brain:
+            path = self.drop(device, f"---\ndevice: {brain.journal.device}\n---\n")
+            answer_one(brain, path)
+
+    def drop(self, device: Device, meta: str) -> str:
+        path, word = f"inbox/p{len(self.prompts)}.md", self.word()
+        self.prompts[path] = word
+        (device.root / "inbox").mkdir(exist_ok=True)  # git keeps no empty folder
+        (device.root / path).write_text(f"{meta}I said {word}.\n")
+        return path
+
+    @precondition(lambda self: self.prompts)
+    @rule(number=DEVICES, place=PLACES, is_purged=st.booleans())
+    def take_back(self, number: int, place: int, is_purged: bool) -> None:
+        """A person has an exchange forgotten, where it is known."""
+        path = sorted(self.prompts)[place % len(self.prompts)]
+        with self.device(number).opened() as brain:
+            brain.observed.adopt()
+            try:
+                target = find_target(brain, path)
+            except UserError:  # not answered, or another device's journal has not arrived
+                return
+            purge(brain, target) if is_purged else forget(brain, target)
+            self.deleted.add(self.prompts[path])
+            self.purged |= {self.prompts[path]} if is_purged else set()
+
+    @rule(number=DEVICES, back=st.integers(1, 3))
+    def undo(self, number: int, back: int) -> None:
+        """A person undoes one of the last changes of a device."""
+        device = self.device(number)
+        with device.opened() as brain:
+            brain.observed.adopt()
+            kinds = (EventUndone.kind, DeviceTookOver.kind)
+            events = [event for event in brain.journal.events() if event.changes and event.kind not in kinds]
+            before = set(WORD.findall(self.text(device)))
+            try:
+                undo(brain, events[-back % len(events)])
+            except (UserError, ConflictError):
+                return
+        self.deleted |= before - set(WORD.findall(self.text(device)))
+
+    # what programs do
 
     @rule(number=DEVICES)
     def look(self, number: int) -> None:
-        self.devices[number].look()
+        self.device(number).look()
 
+    @rule(number=DEVICES, stop_at=st.integers(1, 40), how=st.sampled_from(["before", "torn", "after"]))
+    def crash(self, number: int, stop_at: int, how: str) -> None:
+        """A device loses power in the middle of a commit."""
+        self.device(number).crash(CountingDisk(stop_at, how))
+
+    @rule(number=DEVICES, place=PLACES)
+    def polish(self, number: int, place: int) -> None:
+        """A newer version of the program changes a page and writes events of which this one has never heard."""
+        device = self.device(number)
+        if file := self.page(device, place):
+            with device.opened() as brain:
+                brain.observed.adopt()
+                path, text = brain.tree.relative(file), file.read_bytes()
+                after = text + f"- Polished {(word := self.word())}. ^{word}\n".encode()
+                brain.committer.commit("page-polished", by="polisher", changes=[update(path, text, after)])
+
+    @precondition(lambda self: self.prompts)
     @rule(number=DEVICES)
-    def sync(self, number: int) -> None:
-        self.transport.sync(self.devices[number], self.devices[1 - number])
+    def answer(self, number: int) -> None:
+        """A daemon answers what is its, and reflects."""
+        self.device(number).run()
 
     @precondition(lambda self: self.prompts)
     @rule()
-    def answer(self) -> None:
-        """The desk answers and reflects."""
-        self.devices[0].run()
+    def promote(self) -> None:
+        """The desk consolidates short-term memory."""
+        self.devices[0].promote()
+
+    @rule(one=DEVICES, other=DEVICES, part=PARTS)
+    def sync(self, one: int, other: int, part: str) -> None:
+        if self.device(one) is not self.device(other):
+            self.transport.sync(self.device(one), self.device(other), part)
+
+    # what holds
 
     def agree(self) -> None:
-        """When all is synced, both hold the same, and nothing is written any more (G1, G2, G3, G5)."""
-        desk, laptop = self.devices
+        """When all is synced, all hold the same, and nothing is written any more (G1, G2, G3, G5)."""
         for _ in range(ROUNDS):
             before = [device.files() for device in self.devices]
             for device in self.devices:
                 device.run() if self.prompts else device.look()
-            self.transport.sync(desk, laptop)
-            self.transport.sync(laptop, desk)
+            self.sync_all()
             if before == [device.files() for device in self.devices]:
                 break
         else:
-            changed = {path for path in before[0] if before[0].get(path) != desk.files().get(path)}
+            changed = {path for path in before[0] if before[0].get(path) != self.devices[0].files().get(path)}
             raise AssertionError(f"no rest after {ROUNDS} rounds: {changed}")
-        files = desk.files()
-        assert files == laptop.files()
-        assert [] == [path for path in files if "sync-conflict" in path]
-        text = b"\n".join(content for path, content in files.items() if path.startswith(("memory/", "inbox/"))).decode()
+        trees = [self.synced_files(device) for device in self.devices]
+        for tree in trees[1:]:
+            assert trees[0] == tree, {path for path in trees[0].keys() | tree if trees[0].get(path) != tree.get(path)}
+        self.check(trees[0])
+
+    def sync_all(self) -> None:
+        for source in self.devices:
+            for target in self.devices:
+                if source is not target:
+                    self.transport.sync(source, target)
+
+    def synced_files(self, device: Device) -> dict[str, bytes]:
+        return {path: text for path, text in device.files().items() if self.has_journals or path[:5] != JOURNALS}
+
+    @staticmethod
+    def text(device: Device) -> str:
+        files = device.files().items()
+        return "\n".join(text.decode() for path, text in files if path.startswith(("memory/", "inbox/")))
+
+    def check(self, files: dict[str, bytes]) -> None:
+        """Look for lost words, doubled exchanges, and what should not stand there any more."""
+        text = self.text(self.devices[0])
         assert "<<<<<<<" not in text
-        assert set() == {
-            word
-            for word in self.words - self.deleted
-            if f"{word}." not in text and f"{word} " not in text and f"{word}\n" not in text
-        }
-        for number in range(1, self.prompts + 1):
-            assert f"inbox/p{number}.response.md" in files
-        events = [event.id for event in document_of(files[STM].decode()).memory.events]
-        assert len(events) == len(set(events)) == self.prompts
+        assert [] == [path for path in files if "sync-conflict" in path]
+        assert set() == self.words - self.deleted - set(WORD.findall(text))
+        for path, word in self.prompts.items():
+            assert word in self.deleted or path.replace(".md", ".response.md") in files
+        if self.has_journals:
+            assert {} == {path: words for path, raw in files.items() if (words := self.purged & _words(raw))}
+        pages = [raw.decode() for path, raw in files.items() if path.startswith("memory/long_term/events/")]
+        noted = [
+            *document_of(files[STM].decode()).memory.events,
+            *(each for page in pages for each in _exchanges(page)),
+        ]
+        assert [] == [event for event, count in Counter(event.id for event in noted).items() if count > 1]
+        if self.is_single:
+            assert [] == [word for word, count in Counter(event.user for event in noted).items() if count > 1]
+            assert [] == [path for path, count in self.answers().items() if count > 1]
+
+    def answers(self) -> Counter[str]:
+        """Return how often each prompt was answered, by the journals of all devices."""
+        answers: Counter[str] = Counter()
+        for device in self.devices:
+            with device.opened() as brain:
+                answers.update(event.data["prompt"] for event in brain.journal.events(kinds={PromptAnswered}))
+        return answers
 
 
-TestTwoDevices = TwoDevices.TestCase
-TestTwoDevices.settings = settings(
+def _words(raw: bytes) -> set[str]:
+    return set(WORD.findall(raw.decode("utf-8", "replace")))
+
+
+def _exchanges(page: str) -> list:  # type: ignore[type-arg]
+    return list(parse_exchanges(page))
+
+
+TestDevices = Devices.TestCase
+TestDevices.settings = settings(
     max_examples=int(os.environ.get("BRAINIAC_SYNC_EXAMPLES", "4")),
-    stateful_step_count=12,
+    stateful_step_count=14,
     deadline=None,
     phases=(Phase.generate,),  # an example takes seconds: a failing one is not shrunk
     suppress_health_check=list(HealthCheck),
