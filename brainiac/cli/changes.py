@@ -48,7 +48,8 @@ def digest(
                 if line.undo:
                     say(f"      {line.undo}")
             if undo_all:
-                say(f"  all {len(lines)} of this run:\n      {undo_all}")
+                say("  all of this run:")
+                say(f"      {undo_all}")
     if changes.withheld:
         say(f"{changes.withheld} private changes are not listed.")
     if not changes.lines:

@@ -53,7 +53,7 @@ class DigestLine:
 
     Attributes:
         at: When, ISO 8601.
-        what: `learned`, `changed`, `ended`, `moved`, `refused` or `asked`.
+        what: `learned`, `changed`, `ended`, `restored`, `moved`, `refused` or `asked`.
         text: The statement, or what was moved, refused or asked.
         before: The former wording or path; "" where there was none.
         path: The page that has it; "" for a refusal or a question.
@@ -62,6 +62,7 @@ class DigestLine:
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
         statement: The statement that it left, `path#^block`, by which `brainiac undo` takes back this line alone; ""
             where it has changed since, and for what is no statement.
+        is_part: Whether its event is a run, which did more than this line tells.
     """
 
     at: str
@@ -73,13 +74,14 @@ class DigestLine:
     reason: str = ""
     event: str = ""
     statement: str = ""
+    is_part: bool = False
 
     @property
     def undo(self) -> str:
-        """The command that takes it back; "" where there is nothing to take back."""
+        """The command that takes back this line alone; "" where there is none."""
         if self.statement:
             return f"brainiac undo {shlex.quote(self.statement)}"
-        return f"brainiac undo {self.event}" if self.event else ""
+        return f"brainiac undo {self.event}" if self.event and not self.is_part else ""
 
     def sentence(self) -> str:
         """Return the change as a sentence, without its page and its undo."""
@@ -101,10 +103,8 @@ class Digest:
 
     def runs(self) -> Iterator[tuple[list[DigestLine], str]]:
         """Yield the lines event by event, with the command that takes back all of it; "" where a line's own does."""
-        for _, group in groupby(self.lines, key=lambda line: line.at):
-            lines = list(group)
-            events = {line.event for line in lines if line.statement}
-            yield lines, f"brainiac undo {events.pop()}" if len(lines) > 1 and len(events) == 1 else ""
+        for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
+            yield list(lines), f"brainiac undo {event}" if event else ""
 
 
 def digest_since(store: Store, since: str) -> Digest:
@@ -174,11 +174,12 @@ class _Reader:
         """
         moved = {row.hash for row in rows if row.operation == "NEW"}
         moved &= {row.replaced.hash for row in rows if row.operation == "DELETE" and row.replaced}
+        learned = "restored" if isinstance(event.what, StatementCorrected) else "learned"
+        names = {"NEW": learned, "UPDATE": "changed", "DELETE": "ended"}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
-            what = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended"}.get(row.operation)
-            if what and former not in moved:
-                self._add_line(event, "moved" if row.hash in moved else what, row, former)
+            if row.operation in names and former not in moved:
+                self._add_line(event, "moved" if row.hash in moved else names[row.operation], row, former)
 
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
         """Add the line of one statement, if a page still has its words, now or in History."""
@@ -187,9 +188,9 @@ class _Reader:
             self._digest.withheld += 1
         elif place := now.page or past.page:
             line = DigestLine(event.at, what, now.text, past.text, place.path, place.title, event=event.id)
-            is_single = what != "moved" and not isinstance(event.what, StatementCorrected)
-            statement = self._left_by(row, now, past) if is_single else ""
-            self._digest.lines.append(replace(line, statement=statement))
+            is_part = not isinstance(event.what, StatementCorrected)  # a run also files what was said
+            statement = self._left_by(row, now, past) if is_part and what != "moved" else ""
+            self._digest.lines.append(replace(line, statement=statement, is_part=is_part))
 
     def _left_by(self, row: StatementRecord, now: _Text, past: _Text) -> str:
         """Return the statement that an operation left, `path#^block`; "" where it has changed since."""
@@ -285,7 +286,7 @@ def _rendered(store: Store, digest: Digest) -> str:
             link = " " + format_link(line.title, posixpath.relpath(line.path, folder), "") if line.path else ""
             undo = f" `{line.undo}`" if line.undo else ""
             parts.append(f"- {line.sentence()}{link}{undo}\n")
-        parts += [f"- all {len(lines)} of this run: `{undo_all}`\n"] if undo_all else []
+        parts += [f"- all of this run: `{undo_all}`\n"] if undo_all else []
     return "".join(parts)
 
 

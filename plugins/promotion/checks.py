@@ -176,6 +176,7 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     known |= {
         century + int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote) for century in (1900, 2000)
     }
+    known |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
     text = "\n".join([operation.text, *operation.steps])
     if numbers([text]) <= known:
         return

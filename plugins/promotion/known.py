@@ -79,7 +79,8 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
         for row in draft.statements_of(by_path[path])
         if row.statement.start in shown and row.statement.section != STEPS
     ]
-    return Known(statements, _page_names(memories, [*starts, *sorted(named - starts.keys())]))
+    pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]  # no operation names a day
+    return Known(statements, _page_names(pages, [*starts, *sorted(named - starts.keys())]))
 
 
 def _candidates(
@@ -168,13 +169,9 @@ def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
 
 
 def _page_names(memories: Sequence[Memory], near: Sequence[str]) -> list[PageName]:
-    """Return the pages to show: the near ones in their order, then the user's own, then the others, briefly.
-
-    Pages of days are left out: no operation names them.
-    """
+    """Return the pages to show: the near ones in their order, then the user's own, then the others, briefly."""
     places = {path: place for place, path in enumerate(near)}
-    pages = [memory for memory in memories if "/events/" not in memory.path]
-    pages.sort(key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
+    pages = sorted(memories, key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
     return [
         PageName(page.path, (page.title, *page.aliases), _about(page, page.path in places), page.path in places)
         for page in pages[:MAX_PAGES]

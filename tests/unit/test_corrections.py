@@ -124,7 +124,9 @@ def test_the_digest_tells_both_wordings_with_the_way_back(brain: Brain) -> None:
     put_right(brain)
     lines = digest_since(brain, "2026").lines
     assert [("changed", NEW, OLD), ("learned", OLD, "")] == [(line.what, line.text, line.before) for line in lines]
-    assert [f"brainiac undo {line.event}" for line in lines] == [line.undo for line in lines]
+    # the first wording has changed since: only the whole run can be taken back
+    assert [f"brainiac undo {lines[0].event}", ""] == [line.undo for line in lines]
+    assert f"all of this run: `brainiac undo {lines[1].event}`" in digest_text(brain)
     assert f"“{OLD}” → “{NEW}”" in digest_text(brain)
     event = brain.journal.find(lines[0].event)
     assert event is not None
@@ -201,7 +203,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     promote(brain)
     wait(brain, 3600)
     assert ([NEW, FLAT, "I have a cat."], {OLD, GARDEN}) == (statements(brain), set(statements(brain, history=True)))
-    assert "all 3 of this run" in digest_text(brain)
+    assert "all of this run" in digest_text(brain)
 
     event = take_back(brain, undo_of(brain, "changed", NEW)).event
     assert [OLD, FLAT, "I have a cat."] == statements(brain)
@@ -214,7 +216,9 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
         set(statements(brain)),
         set(statements(brain, history=True)),
     )
-    assert not [line for line in digest_since(brain, "2026").lines if line.statement and line.text == "I have a cat."]
+    lines = digest_since(brain, "2026").lines
+    assert ["restored", "learned"] == [line.what for line in lines if line.text == GARDEN]
+    assert not any(line.statement for line in lines if line.text == "I have a cat.")
 
     wait(brain, 3600)
     decide(brain, {"text": "I have a cat.", "page": HOME})
@@ -232,3 +236,19 @@ def test_what_cannot_be_taken_back_is_said(brain: Brain, capsys: pytest.CaptureF
     assert "stands nowhere" in shell("undo", f"ome.md#^{named.partition('#^')[2]}").err
     assert f"no longer holds: “{OLD}”" in shell("undo", named).out
     assert f"holds again: “{OLD}”" in shell("undo", named).out
+
+
+def test_a_doubt_is_told_as_learned_and_asked(brain: Brain) -> None:
+    """What only the AI said of a change stands beside what it was to change, and the person is asked; nothing ended."""
+
+    def decision(request: ConsolidateRequest) -> Consolidation:
+        evidence = [Evidence(exchange=request.said[0].id, quote="You pay 700 euros")]
+        fields = {"text": "The rent is 700 euros", "evidence": evidence, "page": HOME}
+        return operations({"action": "replace", "ids": [request.existing[0].id], **fields})(request)
+
+    brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
+    tell(brain, "What do I pay?", answer="You pay 700 euros.")
+    outcome = promote(brain)
+    assert [OLD, "The rent is 700 euros (assistant: assistant)"] == statements(brain)
+    assert {"NEW": 1} == outcome.statements
+    assert {"learned", "asked"} == {line.what for line in digest_since(brain, "2026").lines}

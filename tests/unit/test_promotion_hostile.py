@@ -98,6 +98,28 @@ def test_in_place_of_a_number_that_nobody_typed_the_quote_is_stated(brain: Brain
     assert "2011" not in (brain.read_text("memory/review.md") or "")
 
 
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("We met in '88.", "User met them in 1988"),
+        ("Since last September I play.", "User plays since September 2025"),
+        ("The speech is mine to hold.", "User holds the speech at Tom's 60th"),
+    ],
+)
+def test_a_number_that_is_known_otherwise_is_not_asked_about(brain: Brain, said: str, text: str) -> None:
+    """A year by its last two digits, the year before or after, and what the same page says by now."""
+    page = {"title": "Tom's party", "folder": "events"}
+    answers(brain, {Purpose.CONSOLIDATE: operations({"text": "Tom's 60th is a surprise", "page": page})})
+    tell(brain, "Tom's 60th is a surprise.")
+    promote(brain)
+    path = page_with(brain, "60th").path
+    answers(brain, {Purpose.CONSOLIDATE: operations({"text": text, "page": {"path": path}})})
+    tell(brain, said)
+    promote(brain)
+    assert text in statements(brain)
+    assert not [reason for reason in refused(brain) if "number" in reason]
+
+
 @pytest.mark.parametrize("action", ["replace", "end"])
 @pytest.mark.parametrize("why", ["no such id", "not the person's words", "said before"])
 def test_a_change_without_a_ground_ends_with_both_statements_kept(brain: Brain, action: str, why: str) -> None:
