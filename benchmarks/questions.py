@@ -3,8 +3,10 @@
     python benchmarks/questions.py FILE...                # the product beside the usual ways, on the same messages
     python benchmarks/questions.py --embedder none FILE   # by words only
 
-A file is `{"language", "told": [{"id", "at", "text"}], "questions": [{"id", "text", "answers": [ids]}],
-"unanswerable": [{"id", "text", "absent": [words]}]}`. What was told lies in a brain as the daemon would have filed it:
+Weights are learned from `data/questions`, never from `data/unseen` and `data/languages`: in the latter forty facts each
+in German, Spanish, French, Japanese and Chinese are asked for in other words. A file is `{"language", "told": [{"id",
+"at", "text"}], "questions": [{"id", "text", "answers": [ids]}], "unanswerable": [{"id", "text", "absent": [words]}]}`.
+What was told lies in a brain as the daemon would have filed it:
 the last messages in short-term memory, all others on the pages of their days, each answered by links alone. Each
 question is asked the day after the last message; then all of them are asked on two more days, each being noted as
 the daemon would. Shown is how often a message that answers stands first, among three and among five; how often nothing

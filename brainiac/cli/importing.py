@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list
-from brainiac.terminal import one_line, say
+from brainiac.cli.session import JsonOption, opened_brain, print_list
+from brainiac.terminal import one_line, say, show
 
 if TYPE_CHECKING:
     from brainiac.imports.intake import Outcome, Report
@@ -35,13 +38,14 @@ def import_(
     with opened_brain() as brain, bar("Reading" if is_dry else "Importing") as progress:
         report = import_path(brain, path, is_dry=is_dry, is_private=is_private, with_mail=with_mail, progress=progress)
     if as_json:
-        print_json(_as_json(report))
+        _print_json(report)
         return
     for service, outcomes in report.outcomes.items():
         _print_service(service, outcomes, is_dry=is_dry)
     print_list("Not read, since nothing in them has a known format", [one_line(name) for name in report.others])
     if report.event:
-        say("It is found by search from now on; no model was asked.")
+        say("It is found by search from now on, faster once a daemon, or `brainiac reindex`, has indexed it.")
+        say("No model was asked; `brainiac promote --past` hands it to one, and says first what that costs.")
         say(f"`brainiac undo {report.event}` takes all of this import back.")
 
 
@@ -63,20 +67,18 @@ def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> No
         print_list(heading, lines)
 
 
-def _as_json(report: Report) -> dict[str, Any]:
-    """Return what an import came to, conversation by conversation."""
-    rows = [
-        {
-            "service": service,
-            "title": each.title,
-            "id": each.id,
-            "state": each.state,
-            "taken": each.taken,
-            "known": each.known,
-            "reason": each.reason,
-            "path": each.path,
-        }
-        for service, outcomes in report.outcomes.items()
-        for each in outcomes
-    ]
-    return {"import": report.event, "items": rows, "not_read": report.others}
+def _print_json(report: Report) -> None:
+    """Print what an import came to, a line a conversation: as one text it would take more memory than the import."""
+    head = {"import": report.event, "not_read": report.others}
+    show(json.dumps(head, ensure_ascii=False).removesuffix("}") + ', "items": [')
+    n_rows = sum(map(len, report.outcomes.values()))
+    for number, (service, outcome) in enumerate(_rows(report), 1):
+        row = {"service": service, "state": outcome.state, **asdict(outcome)}
+        show(json.dumps(row, ensure_ascii=False) + ("," if number < n_rows else ""))
+    show("]}")
+
+
+def _rows(report: Report) -> Iterator[tuple[str, Outcome]]:
+    """Yield each outcome with its service."""
+    for service, outcomes in report.outcomes.items():
+        yield from ((service, outcome) for outcome in outcomes)

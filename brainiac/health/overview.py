@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import takewhile
@@ -107,9 +107,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     """
     settings, tree = brain.settings, brain.tree
     knows = may_show or (lambda path: True)
-    inbox = {path for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
+    # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
+    inbox = {path: tree.kind_of(path) for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
+    bare = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT and response_path(path) not in inbox)
     memory = (path for entry in tree.walk(tree.memory) if knows(path := tree.relative(entry.path)))
-    counts = Counter(map(tree.kind_of, (*inbox, *memory)))
+    counts = Counter(inbox.values()) + Counter(map(tree.kind_of, memory))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
     return Overview(
@@ -122,10 +124,10 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
         pending=[each for each in daemon.pop("pending") if knows(str(each["prompt"]))]
         if daemon["is_running"]
-        else list(_unanswered(brain, inbox, daemon)),
-        unread=sorted(path for path in inbox if tree.kind_of(path) is PathKind.OTHER),
+        else list(_unanswered(brain, bare, inbox, daemon)),
+        unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
-        notices=[*map(str, notices(brain)), *_taken_back(brain, inbox), *(() if may_show else _unread(brain))],
+        notices=[*map(str, notices(brain)), *_taken_back(brain, bare), *(() if may_show else _unread(brain))],
         faults=[each if may_show is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -146,12 +148,12 @@ def _daemon(brain: Brain) -> dict[str, Any]:
         return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
-def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the waiting prompts with the reason; the journals are read only for prompts without a response file."""
+def _unanswered(
+    brain: Brain, bare: Iterable[str], inbox: Collection[str], daemon: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the waiting prompts with the reason, of those without a response file."""
     waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
-    for path in sorted(inbox):
-        if brain.tree.kind_of(path) is not PathKind.PROMPT or response_path(path) in inbox:
-            continue
+    for path in bare:
         try:
             prompt = read_prompt(brain, path)
         except FormatError as error:
@@ -162,11 +164,10 @@ def _unanswered(brain: Brain, inbox: set[str], daemon: dict[str, Any]) -> Iterat
             yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else waits}
 
 
-def _taken_back(brain: Brain, inbox: set[str]) -> Iterator[str]:
+def _taken_back(brain: Brain, bare: Collection[str]) -> Iterator[str]:
     """Yield the prompts whose answer was undone: they count as answered, so that nothing asks them again."""
-    bare = [path for path in inbox if brain.tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in inbox]
     undone = undone_events(brain) if bare else {}
-    for path in sorted(bare):
+    for path in bare:
         answer = brain.answered.of(path)
         if answer and answer.exchange in undone:
             yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"

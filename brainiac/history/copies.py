@@ -11,6 +11,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
+from pathlib import Path
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError
@@ -24,6 +25,7 @@ from brainiac.events import (
     MarkersMerged,
     PathKind,
     ProposalDeclined,
+    append,
     content_hash,
     create,
     move,
@@ -35,6 +37,7 @@ from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.copies import original_of, possible_originals, twin_of
+from brainiac.storage.files import read_bytes
 from brainiac.storage.lineage import common_version
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import Proposal, review_change
@@ -71,7 +74,7 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
     """
     if not brain.is_active:
         return []
-    return [*settle_copies(brain), *settle_markers(brain, marked)]
+    return [*settle_copies(brain), *settle_logs(brain), *settle_markers(brain, marked)]
 
 
 # --- copies --------------------------------------------------------------------------------------------------------
@@ -180,6 +183,49 @@ def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
     if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
         return []
     return [_change(proposal.path, standing, copy), remove(proposal.copy, copy)]
+
+
+# --- logs ----------------------------------------------------------------------------------------------------------
+
+
+def settle_logs(brain: Brain) -> list[Event]:
+    """Take over the lines of copies of the access log, and remove copies of journals that have nothing of their own.
+
+    A copy of a journal with lines of its own stays: all devices read it like a journal.
+
+    Returns:
+        The events of the copies of the access log.
+    """
+    for original, copy in _copies_in(brain, *brain.tree.journal.glob("*/")):
+        if _own_lines(original, copy) == b"":
+            copy.unlink()
+    return [
+        brain.retry(partial(_take_lines, brain, original, copy))
+        for original, copy in _copies_in(brain, brain.tree.access_log.parent)
+        if original == brain.tree.access_log
+    ]
+
+
+def _copies_in(brain: Brain, *folders: Path) -> list[tuple[Path, Path]]:
+    """Return (original, copy) of the files in some folders whose names are those of conflict copies."""
+    copies = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    return [(copy.with_name(name), copy) for copy in copies if (name := original_of(copy.name))]
+
+
+def _own_lines(original: Path, copy: Path) -> bytes:
+    """Return the lines of a copy that the original lacks."""
+    lines = (read_bytes(copy) or b"").splitlines(keepends=True)
+    known = set((read_bytes(original) or b"").splitlines())
+    return b"".join(line for line in lines if line.rstrip(b"\r\n") not in known)
+
+
+def _take_lines(brain: Brain, original: Path, copy: Path) -> Event:
+    """Append the lines of a copy of the access log that the log lacks, and remove the copy."""
+    name, of, lines = brain.tree.relative(copy), brain.tree.relative(original), _own_lines(original, copy)
+    changes = [append(of, lines if lines.endswith(b"\n") else lines + b"\n")] if lines else []
+    event = brain.commit(CopyMerged(copy=name, of=of, differs=()), by=_BY, changes=changes)
+    copy.unlink(missing_ok=True)  # after a crash before this its lines are all there, and it goes then
+    return event
 
 
 # --- markers -------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
-_SCANNED_PAGES = 300
+_SCANNED_PAGES, _SCANNED_BYTES = 300, 1_000_000  # after an import thousands of long pages wait
 _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
 _BATCH = 200
@@ -244,9 +244,14 @@ class Unindexed:
             met = sum(1 for pattern in patterns if pattern.search(content))
             stamp = stamp_of(self._tree, path)
             if stamp and (met or not patterns):
-                scored.append((-met, -stamp.modified_ns, path))
-        best = sorted(scored)[:_SCANNED_PAGES]
-        return [page for *_, path in best if (page := self.encoded(path))]
+                scored.append((-met, -stamp.modified_ns, path, len(content)))
+        best, n_bytes = list[str](), 0
+        for *_, path, size in sorted(scored)[:_SCANNED_PAGES]:
+            if best and n_bytes + size > _SCANNED_BYTES:
+                break
+            best.append(path)
+            n_bytes += size
+        return [page for path in best if (page := self.encoded(path))]
 
     def encoded(self, path: str) -> EncodedPage | None:
         """Return a file read and encoded for the index; None when it is not there."""

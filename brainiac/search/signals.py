@@ -8,8 +8,8 @@ rank. Words match by their stems and, in any language, by the character trigrams
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +42,9 @@ Signals: TypeAlias = dict[str, Vector]
 TALK_MINUTES, DIALOGUE_MINUTES = 15, 240
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
 _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
+# Where there are vectors: a question in other words than the answer's is met by chance alone, and the best of what has
+# little of the question must not count in full. Measured on facts (docs/decisions/ranker.md): .2 to .6 serve as well.
+_GOOD_SHARE = 0.3
 _MOST_TOKENS = 48  # of a long query the rarest words
 _SPREAD_FROM = 5  # pages whose links lead to others that fit
 
@@ -184,23 +187,41 @@ class Units:
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
 
 
-def relative(scores: Vector, among: NDArray[np.bool_] | None = None) -> Vector:
+def relative(scores: Vector, among: NDArray[np.bool_] | None = None, least: float = 0.0) -> Vector:
     """Return scores over their maximum, 1 at most; zeros stay zeros.
 
     Args:
         scores: None below 0.
         among: Whose maximum it is: an earlier question has all the words, and is no measure of what answers it.
+        least: What the maximum counts as at least.
     """
-    best = (scores if among is None else scores[among]).max(initial=0.0)
+    best = max((scores if among is None else scores[among]).max(initial=0.0), least)
     return np.minimum(scores / best, 1.0) if best > 0 else np.minimum(scores, 1.0)
 
 
 def bm25(
-    frequency: Vector, length: Vector, idf: Vector, among: NDArray[np.bool_], k1: float = 0.9, b: float = 0.4
+    frequency: Vector,
+    length: Vector,
+    idf: Vector,
+    among: NDArray[np.bool_],
+    k1: float = 0.9,
+    b: float = 0.4,
+    *,
+    least: float = 0.0,
 ) -> Vector:
-    """Return BM25 over its maximum for a matrix of term frequencies, one row a term; see `relative`."""
+    """Return BM25 over its maximum for a matrix of term frequencies, one row a term; see `relative`.
+
+    Args:
+        frequency: How often each term stands in each unit.
+        length: Of the units.
+        idf: Of the terms.
+        among: Whose maximum it is.
+        k1: How much repeating a term adds.
+        b: How much a unit's length takes away.
+        least: The least share of the weight of all terms that the maximum counts as.
+    """
     saturation = k1 * (1 - b) + length * (k1 * b / max(length.mean(), 1.0))
-    return relative(weighed(frequency / (frequency + saturation), idf), among)
+    return relative(weighed(frequency / (frequency + saturation), idf), among, least * float(idf.sum()))
 
 
 def weighed(values: NDArray[Any], weights: Vector) -> Vector:
@@ -411,7 +432,7 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
         inbound: How many links lead to each uuid and path.
         analyzer: The brain's language.
     """
-    lexical = lexical_signals(matches)
+    lexical = lexical_signals(matches, _GOOD_SHARE if meaning else 0.0)
     signals = lexical | dialogue_signals(matches, lexical) | content_signals(matches, lexical)
     signals |= page_signals(matches, lexical, inbound, analyzer) | meaning
     if meaning:
@@ -419,8 +440,14 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
     return signals
 
 
-def lexical_signals(matches: Matches) -> Signals:
-    """Return how well the query's words match each unit, alone, with its neighbours, and with its whole page."""
+def lexical_signals(matches: Matches, least: float) -> Signals:
+    """Return how well the query's words match each unit, alone, with its neighbours, and with its whole page.
+
+    Args:
+        matches: How the query's words stand in the units.
+        least: See `bm25`.
+    """
+    score = partial(bm25, least=least)
     units, idf, near_idf, size = matches.units, matches.idf, matches.near_idf, len(matches.idf)
     # `here` has a row for each term's exact matches, one for each term's near ones, and the unit's length
     exact, near, length = slice(size), slice(size, -1), -1
@@ -432,25 +459,25 @@ def lexical_signals(matches: Matches) -> Signals:
     talk = here + 0.5 * further  # the turns two places away are as a rule the same speaker's
     page_idf = idf_of((page[exact] > 0).sum(1).astype(np.float64), page.shape[1])
     tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
-    own = bm25(here[exact], here[length], idf, tells, b=0.3)
+    own = score(here[exact], here[length], idf, tells, b=0.3)
     return {
         "own": own,
         "covered": share(matches.exact > 0, idf),
         "near_covered": share(matches.best_near, near_idf),
-        "window_5": bm25(five[exact], five[length], idf, tells),
-        "with_previous": bm25(two[exact], two[length], idf, tells),
-        "same_speaker": bm25(talk[near], talk[length], near_idf, tells),
-        "page": bm25(page[exact], page[length], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
-        "section": bm25(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
+        "window_5": score(five[exact], five[length], idf, tells),
+        "with_previous": score(two[exact], two[length], idf, tells),
+        "same_speaker": score(talk[near], talk[length], near_idf, tells),
+        "page": score(page[exact], page[length], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "section": score(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
         "page_covered": share(page[near] > 0, near_idf)[units.scope],
         "window_covered": share(three[near] > 0, near_idf),
         "before_previous": units.shift(own, -2),
         "next": units.shift(own, 1),
-        **_trigram_signals(matches, page_tells),
+        **_trigram_signals(matches, page_tells, score),
     }
 
 
-def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals:
+def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_], score: Callable[..., Vector]) -> Signals:
     """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them."""
     units, own = matches.units, np.concatenate((matches.grams, matches.gram_length[None]))
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
@@ -460,9 +487,9 @@ def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_]) -> Signals
     return {
         "title_covered": share(in_title, matches.idf)[units.page],
         "title_trigram": share(grams_in_title, idf)[units.page],
-        "trigram": bm25(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
-        "trigram_three": bm25(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
-        "trigram_page": bm25(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "trigram": score(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
+        "trigram_three": score(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
+        "trigram_page": score(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
     }
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
@@ -229,7 +230,10 @@ def serve_stdio(root: Path, state: Path) -> None:
         os._exit(0)  # a call that waits for a model, or the thread that reads from a terminal, would keep the process
 
     signal.signal(signal.SIGINT, end)
-    asyncio.run(_serve(door))
+    try:
+        asyncio.run(_serve(door))
+    except* (OSError, anyio.BrokenResourceError):  # nobody reads the answers any more
+        pass
     end()
 
 

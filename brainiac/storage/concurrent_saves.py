@@ -18,6 +18,7 @@ from pathlib import Path
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, NoteMerged, PathKind, content_hash, create, update
+from brainiac.storage.copies import has_copy
 from brainiac.storage.file_state import PERSONS, FileState
 from brainiac.storage.files import read_bytes
 from brainiac.storage.merge import common_lines, is_stale, line_distance, merge_lines
@@ -50,7 +51,9 @@ class ConcurrentSaves:
     def merge_stale(self, state: FileState, save: bytes) -> bool:
         """Merge a save with our version if it was made without having seen that; return whether it was."""
         base = self._base_of(state.versions, save)
-        if base is None:
+        if base is None or has_copy(
+            self._tree, state.path, state.hash
+        ):  # a sync tool put another device's version there
             return False
         # a three-way merge with that version as the base
         text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from brainiac.events import PathKind
+from brainiac.events import PathKind, content_hash
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree
 
@@ -38,6 +38,23 @@ def original_of(path: str) -> str | None:
     folder, _, name = path.rpartition("/")
     match = _SURE.fullmatch(name)
     return posixpath.join(folder, f"{match[1]}{match[2]}") if match else None
+
+
+def has_copy(tree: Tree, path: str, digest: str) -> bool:
+    """Return whether a conflict copy of a file stands beside it that has a certain content.
+
+    Args:
+        tree: The brain's folder.
+        path: The file, relative.
+        digest: The content hash.
+    """
+    file = tree.absolute(path)
+    with suppress(OSError):
+        for beside in file.parent.iterdir():
+            is_copy = original_of(beside.name) == file.name or file.name in possible_originals(beside.name)
+            if is_copy and (content := read_bytes(beside)) is not None and content_hash(content) == digest:
+                return True
+    return False
 
 
 def twin_of(tree: Tree, path: str) -> str | None:

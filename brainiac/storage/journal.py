@@ -36,6 +36,7 @@ from brainiac.tree import LocalPlaces, Tree
 DEVICE_ID = "device_id"
 _DEVICE_ID = re.compile(r"[a-z0-9][a-z0-9-]*-[0-9a-f]{6}\n")
 _BLOCK_BYTES = 65_536
+_FILE = re.compile(r"[\d-]+\.jsonl")
 _MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are alike
 _COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
@@ -420,7 +421,7 @@ class Journal:
             names = os.listdir(folder)
         except FileNotFoundError:
             return []
-        return [name for name in names if name[0].isdigit() and name.endswith(".jsonl")]
+        return [name for name in names if _FILE.fullmatch(name)]  # a conflict copy must not be written on
 
     def _newest(self) -> Path | None:
         """Return this device's last file; the folder is listed again only when its time has changed."""

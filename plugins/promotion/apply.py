@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import one_line
+from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
@@ -22,6 +22,7 @@ from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.relinking import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.numbers import numbers
+from brainiac.text.tokens import words
 
 from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
 
@@ -394,6 +395,38 @@ def _steps_of(page_draft: PageDraft) -> list[Statement]:
 def _plain(text: str) -> str:
     """Return a step's text for comparison, without case, white space and the last full stop."""
     return folded(text).rstrip(".")
+
+
+# --- a page's summary -----------------------------------------------------------------------------------------------
+
+
+def renew_summary(draft: Draft, path: str) -> None:
+    """Put the first statement of a page in place of a summary that rests on retired statements.
+
+    A summary that a process or a model renewed in this run stays, and so does that of a page with a statement of the
+    person's own, who may have written it.
+    """
+    page_draft = draft.page_drafts.get(path)
+    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.named:
+        return
+    before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
+    current = [statement.text for statement in page_draft.current]
+    former = [statement.text for statement in before.statements if not statement.is_history]
+    shown = next((text for text in current if not PRIVATE.search(text)), "")
+    summary, retired = str(memory.meta.get("summary") or ""), [text for text in former if text not in current]
+    if shown and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
+        page_draft.summary = one_line(shown)
+
+
+def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
+    """Return whether a page's summary seems to rest on its retired statements.
+
+    It does if it has a word that only those had, or two words of theirs besides the title's: a statement that is
+    replaced keeps most of its words.
+    """
+    former = set(words(" ".join(retired)))
+    shared = former & set(words(summary)) - set(words(title))
+    return len(shared) > 1 or not shared <= set(words(" ".join(current)))
 
 
 # --- the answer of synthesis -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.numbers import numbers
-from brainiac.text.tokens import coverage, words
+from brainiac.text.tokens import coverage
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
@@ -123,17 +123,6 @@ def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     corrections = log.corrections if said_at else log.all_corrections
     old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
-
-
-def is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
-    """Return whether a page's summary seems to rest on its retired statements.
-
-    It does if it has a word that only those had, or two words of theirs besides the title's: a statement that is
-    replaced keeps most of its words.
-    """
-    former = set(words(" ".join(retired)))
-    shared = former & set(words(summary)) - set(words(title))
-    return len(shared) > 1 or not shared <= set(words(" ".join(current)))
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -289,7 +278,7 @@ class Synthesizer:
         return path, named
 
     def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
-        """Return the answer of synthesis about a page that steps changed much or made its summary untrue; None else.
+        """Return the answer of synthesis about a page that is new or that steps changed much; None for other pages.
 
         Marked words do not count, nor does a page of a day.
 
@@ -303,14 +292,12 @@ class Synthesizer:
         texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
         standing = [current for current in before if current.statement.text in texts]
-        retired = [current.statement.text for current in before if current.statement.text not in texts]
-        # a call costs money: only what changed much, lacks a summary or has one that is no longer true is asked about
+        # a call costs money: only what changed much, or has grown without a summary, is asked about
         document = page_draft.document.memory
         summary = page_draft.summary or str(document.meta.get("summary") or "")
-        is_untrue = is_outdated(summary, document.title, retired, (statement.text for statement in page_draft.current))
         is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
         is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
-        if not (is_much or is_unnamed or is_untrue):
+        if not (is_much or is_unnamed):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
         return self._ask(kind, document.title, changing, standing=standing)[0]

@@ -42,7 +42,7 @@ from brainiac.storage.relinking import LinkOrigins, with_rooted_links
 from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 
-from .apply import Candidate, Step, name_and_order
+from .apply import Candidate, Step, name_and_order, renew_summary
 from .candidates import find_marked, keyless_candidates
 from .draft import Draft
 from .filing import NAME
@@ -501,12 +501,14 @@ class Run:
         calls = 0
         for path, _ in stating.most_common():
             if calls == MAX_NAMED:
-                return
+                break
             with suppress(ModelError, UserError, ValueError, OSError):
                 steps_here = [step for step in steps if step.path == path]
                 if named := self._synthesizer.renamed(self._draft, path, steps_here):
                     calls += 1
                     self._name(path, named)
+        for path in stating:
+            renew_summary(self._draft, path)
 
     def _name(self, path: str, named: Named) -> None:
         """Give a page the name and order that synthesis found."""

@@ -157,13 +157,29 @@ def test_a_client_of_a_daemon_is_thin(daemon: Living) -> None:
 
 
 def test_it_ends_with_its_host(tmp_path: Path) -> None:
-    """When standard input closes, and when the host is killed although somebody else holds that pipe open."""
+    """When standard input closes, when nobody reads its answers, and when the host is killed.
+
+    Then somebody else may still hold the pipe to its standard input open.
+    """
     root = living_brain(tmp_path / "brain")
     with subprocess.Popen(command(root), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as server:
         assert server.stdin is not None
         server.stdin.write(speak())
         server.stdin.close()
         assert 0 == server.wait(30)
+    with subprocess.Popen(
+        command(root), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(speak())
+        server.stdin.flush()
+        server.stdout.readline()
+        server.stdout.close()
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}\n')
+        server.stdin.close()
+        assert (0, b"") == (server.wait(30), server.stderr.read())
     reading, writing = os.pipe()
     starting = f"import subprocess, time; print(subprocess.Popen({command(root)!r}, stdin={reading}).pid, flush=True)"
     host = subprocess.Popen(

@@ -155,6 +155,44 @@ def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
     assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
 
 
+def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
+    """Another device's version lacks a person's line and ours after it, as an editor's old buffer would; the copy
+    beside it has them, and all three stand."""
+    begun = "# Garden\n\n- Tulips. ^aaaa\n"
+    brain.commit("made", by="x", changes=[create(PAGE, begun)])
+    put(brain, PAGE, mine := begun.replace("Tulips", "Tulips and mine"))
+    brain.observed.note_change(PAGE)
+    brain.commit("polished", by="x", changes=[update(PAGE, mine, ours := mine + "- Ours. ^bbbb\n")])
+    put(brain, COPY, ours)
+    put(brain, PAGE, "# Garden\n\n- Theirs. ^cccc\n- Tulips. ^aaaa\n")
+    brain.observed.note_change(PAGE)
+    settle_copies(brain)
+    page = brain.read_text(PAGE) or ""
+    assert {"mine", "Ours", "Theirs"} == set(re.findall("mine|Ours|Theirs", page))
+    assert brain.read(COPY) is None
+
+
+def test_copies_of_logs(brain: Brain) -> None:
+    """Uses that another device logged count here; a journal's copy is never written on, and goes once it says nothing
+    that the journal does not say."""
+    log, name = brain.tree.access_log, "sync-conflict-20250916-153000-ABCDEFG"
+    log.write_text("2025-09-16T15:30:00Z | READ | /a.md\n")
+    beside = log.with_name(f"access.{name}.log")
+    beside.write_text("2025-09-16T15:30:00Z | READ | /a.md\n2025-09-16T15:31:00Z | READ | /b.md\n")
+    journal = next(brain.journal.folder.glob("*.jsonl"))
+    same, longer = (
+        journal.with_name(f"{journal.stem}.{name}.jsonl"),
+        journal.with_name(f"{journal.stem}.{name[:-1]}H.jsonl"),
+    )
+    same.write_bytes(journal.read_bytes())
+    longer.write_bytes(kept := journal.read_bytes() + b'{"seq": 99}\n')
+    assert ["copy-merged"] == [event.kind for event in settle_versions(brain)]
+    assert [False, False, True] == [file.exists() for file in (beside, same, longer)]
+    assert ["/a.md", "/b.md"] == re.findall(r"/\w+\.md", log.read_text())
+    assert kept == longer.read_bytes()
+    assert [event.seq for event in brain.journal.events()] == list(range(1, brain.journal.last()[0] + 1))
+
+
 def test_what_was_new_on_one_device_has_no_known_origin(brain: Brain) -> None:
     """Of three devices one wrote a text before its first start; where it arrived, it did not grow from what stood."""
     begun = "# Garden\n\n- Tulips. ^aaaa\n"

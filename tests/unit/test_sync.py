@@ -174,12 +174,15 @@ class Devices(RuleBasedStateMachine):
             brain.observed.adopt()
             kinds = (EventUndone.kind, DeviceTookOver.kind)
             events = [event for event in brain.journal.events() if event.changes and event.kind not in kinds]
-            before = set(WORD.findall(self.text(device)))
+            before = notes(device)
             try:
                 undo(brain, events[-back % len(events)])
             except (UserError, ConflictError):
                 return
-        self.deleted |= before - set(WORD.findall(self.text(device)))
+        after = notes(device)
+        self.deleted |= _words(*before.values()) - _words(*after.values())
+        undone = {path for path in self.prompts if path.replace(".md", ".response.md") in before.keys() - after.keys()}
+        self.deleted |= {self.prompts[path] for path in undone}  # its answer: `undo` of one asks for no other
 
     # what programs do
 
@@ -248,17 +251,12 @@ class Devices(RuleBasedStateMachine):
     def synced_files(self, device: Device) -> dict[str, bytes]:
         return {path: text for path, text in device.files().items() if self.has_journals or path[:5] != JOURNALS}
 
-    @staticmethod
-    def text(device: Device) -> str:
-        files = device.files().items()
-        return "\n".join(text.decode() for path, text in files if path.startswith(("memory/", "inbox/")))
-
     def check(self, files: dict[str, bytes]) -> None:
         """Look for lost words, doubled exchanges, and what should not stand there any more."""
-        text = self.text(self.devices[0])
-        assert "<<<<<<<" not in text
+        texts = notes(self.devices[0]).values()
+        assert [] == [text for text in texts if b"<<<<<<<" in text]
         assert [] == [path for path in files if "sync-conflict" in path]
-        assert set() == self.words - self.deleted - set(WORD.findall(text))
+        assert set() == self.words - self.deleted - _words(*texts)
         for path, word in self.prompts.items():
             assert word in self.deleted or path.replace(".md", ".response.md") in files
         if self.has_journals:
@@ -282,8 +280,13 @@ class Devices(RuleBasedStateMachine):
         return answers
 
 
-def _words(raw: bytes) -> set[str]:
-    return set(WORD.findall(raw.decode("utf-8", "replace")))
+def notes(device: Device) -> dict[str, bytes]:
+    """Return what a person reads and writes."""
+    return {path: text for path, text in device.files().items() if path.startswith(("memory/", "inbox/"))}
+
+
+def _words(*texts: bytes) -> set[str]:
+    return {word for text in texts for word in WORD.findall(text.decode("utf-8", "replace"))}
 
 
 def _exchanges(page: str) -> list:  # type: ignore[type-arg]
