@@ -55,12 +55,12 @@ def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> No
 
     of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
     verb = "would come in" if is_dry else "came in"
-    what, taken = "conversations", f" with {sum(each.taken for each in outcomes)} new exchanges"
-    if service in ("notes", "mail", "documents"):
-        what, taken = service, ""
+    is_talk = service not in ("notes", "mail", "documents")
+    exchanges = f" with {sum(each.taken for each in outcomes)} new exchanges" if is_talk else ""
     say(
-        f"{SERVICES[service]}: of {len(outcomes)} {what} {len(of_state['taken'])} {verb}{taken}, "
-        f"{len(of_state['known'])} were known, {len(of_state['skipped'])} were skipped."
+        f"{SERVICES[service]}: {len(outcomes)} {'conversations' if is_talk else 'texts'} read; "
+        f"{len(of_state['taken'])} {verb}{exchanges}, {len(of_state['known'])} were known, "
+        f"{len(of_state['skipped'])} were skipped."
     )
     for heading, state in (("Not whole", "taken"), ("Skipped", "skipped")):
         lines = [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state[state] if each.reason]

@@ -45,7 +45,10 @@ def sentence(event: Event) -> str:
             return f"{source} → imported, all in one `undo`"
         case events.ExchangesImported(service=service, episodes=episodes):
             count = sum(map(len, episodes.values()))
-            return f"{service} → {_count(count, 'exchange')} imported onto {_count(len(episodes), 'page')}"
+            n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
+            return (
+                f"{service} → {_count(count, 'exchange') + ' on ' if count else ''}{_count(n_files, 'file')} imported"
+            )
         case events.InboxTidied(exchanges=exchanges):
             return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
         case events.MemoryOrganized(done=done) if done:

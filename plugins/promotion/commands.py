@@ -97,7 +97,8 @@ def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json
     """Plan a catch-up, ask, and do it; return the plan, the id by which all of it is undone, and what was done."""
     from brainiac.cli.styling import bar  # rich is heavy
 
-    plan = plan_past(brain, since, model)
+    with bar("Looking at what was said"):
+        plan = plan_past(brain, since, model)
     if not as_json:
         for line in _plan_lines(plan):
             say(line)

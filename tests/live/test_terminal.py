@@ -88,6 +88,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "crash": [((), True)],
     "promote": [((), False), (("--past",), True), (("--past", "--from", EVIL), True)],
     "rebuild": [(("--into", "{root}/inbox/" + NAME), True)],
+    "import": [(("{root}/export.json", "--dry-run"), True), ((EVIL,), True)],
     "adopt": [(("--yes", "memory/long_term/concrete/mira.md"), True)],
     "run": [(("--once",), False), ((), True)],
     "undo": [(("--last",), False), ((EVIL,), True)],
@@ -196,6 +197,7 @@ def poison(root: Path, url: str) -> Path:
     write(root / f"plugins/{NAME.replace('/', '')}.py", "x = 1\n")
     (root / "plugins/friendly.py").write_text("x = 1\n")
     (root / "greedy.py").write_text(PLUGIN)
+    (root / "export.json").write_text(json.dumps([{"id": EVIL, "title": EVIL, "mapping": {}}]))
     write(root / f"logs/journal/{NAME}/2999-01-01.jsonl", "no event " + EVIL + "\n")
     with next((root / "logs/journal").glob("[a-z]*-*/2*.jsonl")).open("ab") as journal:
         journal.write(b'{"kind": "' + EVIL.encode() + b'"}\n')

@@ -155,12 +155,13 @@ def test_events_go_on_where_a_client_left(server: Served) -> None:
 
 def test_a_browser_is_let_in(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
     """By a link of this very server, which counts once; without a daemon that serves a port it says what to do."""
-    link = Shell(capsys, str(server.brain.root))("open", "--print").out.strip()
+    shell = Shell(capsys, str(server.brain.root))
+    link = shell("open", "--print").out.strip()
     assert link.startswith(f"{server.url}/login?once=")
     path = link.removeprefix(server.url)
     assert [303, 403] == [server.send("GET", path, is_authorized=False).status for _ in range(2)]
     remove_address(server.brain.places.state)
-    assert "run --serve" in Shell(capsys, str(server.brain.root))("open").err
+    assert "run --serve" in shell("open").err
 
 
 def test_the_token_is_printed(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
