@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from brainiac.events import (
     InboxTidied,
     MarkersMerged,
     MemoryForgotten,
+    MemoryOrganized,
     MemoryPromoted,
     NoteMerged,
     OutcomeEvent,
@@ -56,7 +58,7 @@ from brainiac.storage.files import Disk
 from brainiac.storage.folders import Folders
 from brainiac.storage.journal import Journal, to_line
 from brainiac.storage.pages import INDEX
-from brainiac.storage.statements import StatementLog, read_statements, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, read_statements, text_hash
 from brainiac.storage.store import Store
 from brainiac.tree import LocalPlaces, Tree, is_brain
 
@@ -234,9 +236,10 @@ class _Maker:
         if body is not None and text_hash(memory.body) == body.hash:
             return memory.text if (page, "") in self._verbatim else None
         document = MemoryDocument(memory.text, memory.path)
-        past = {change.former.history for change in self._log.changes_of(page)}
+        made = _ByModels(self._log.changes_of(page))
         for statement in memory.statements:
-            if self._is_by_model(page, statement, past) and not document.has_lines_below(statement.block_id):
+            is_verbatim = (page, statement.block_id) in self._verbatim
+            if not is_verbatim and made.has(statement) and not document.has_lines_below(statement.block_id):
                 document = document.without_statement(statement.block_id)
         if is_bare(document.memory):
             return None
@@ -249,17 +252,6 @@ class _Maker:
         sql = "SELECT by FROM changes WHERE path = ? AND is_new ORDER BY event LIMIT 1"
         rows = self._store.projection.query(sql, path)
         return bool(rows) and rows[0][0] != "person"
-
-    def _is_by_model(self, page: str, statement: Statement, past: set[str]) -> bool:
-        """Return whether a model wrote a statement in these words; what a person released counts as the person's."""
-        if not statement.block_id or (page, statement.block_id) in self._verbatim:
-            return False
-        if statement.is_history:
-            return statement.block_id in past or bool(self._log.provenance_of(page, statement))
-        if not self._log.is_ours(page, statement):
-            return False
-        changes = self._log.provenance_of(page, statement)
-        return not changes or changes[-1].event.kind != StatementsAdopted.kind
 
     # --- the journal ----------------------------------------------------------------------------------------
 
@@ -309,6 +301,27 @@ class _Maker:
 
 
 _FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent
+
+
+class _ByModels:
+    """Which statements of a page a process wrote in the words that stand.
+
+    Args:
+        changes: The operations on the page's statements, oldest first.
+    """
+
+    def __init__(self, changes: Sequence[StatementChange]) -> None:
+        self._last = {(change.block, change.hash): change.event.kind for change in changes}
+        self._past = {change.former.history for change in changes} | {change.block for change in changes}
+
+    def has(self, statement: Statement) -> bool:
+        """Return whether a statement is one of them; what a person put right or released is the person's."""
+        if not statement.block_id:
+            return False
+        if statement.is_history:
+            return statement.block_id in self._past
+        last = self._last.get((statement.block_id, text_hash(statement.text)))
+        return last in (MemoryPromoted.kind, MemoryOrganized.kind)
 
 
 def _without_entries(text: str, path: str) -> str:

@@ -37,8 +37,8 @@ _PAGES_LISTED = 300
 _VARIANTS, _MOST_VARIED = 20_000, 24
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
-# Measured (docs/decisions/ranker.md): 2 of 100 words that have nothing to do with a brain come so near in meaning.
-_LEAST_COSINE = 0.3
+# Measured (docs/decisions/ranker.md): 4 to 11 of 100 words that have nothing to do with a brain come so near.
+_LEAST_COSINE = 0.27
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 # Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
