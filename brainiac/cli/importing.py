@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from brainiac.cli.session import JsonOption, opened_brain, print_list
+from brainiac.imports.intake import SERVICES, Outcome, Report, import_path
 from brainiac.terminal import one_line, say, show
-
-if TYPE_CHECKING:
-    from brainiac.imports.intake import Outcome, Report
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +31,6 @@ def import_(
 ) -> None:
     """Bring in your past from other programs; a second import adds only what is new."""
     from brainiac.cli.styling import bar  # rich is heavy
-    from brainiac.imports.intake import import_path
 
     with opened_brain() as brain, bar("Reading" if is_dry else "Importing") as progress:
         report = import_path(brain, path, is_dry=is_dry, is_private=is_private, with_mail=with_mail, progress=progress)
@@ -51,8 +48,6 @@ def import_(
 
 def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> None:
     """Print what became of the conversations and notes of a service."""
-    from brainiac.imports.intake import SERVICES  # `--help` reads no export
-
     of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
     verb = "would come in" if is_dry else "came in"
     is_talk = service not in ("notes", "mail", "documents")

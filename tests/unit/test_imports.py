@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from brainiac.imports import intake
 from brainiac.imports.intake import Outcome, Report, import_path
 from brainiac.storage.record import commits_of, find_event, last_caused
 from brainiac.testing import make_brain
+from tests.support.commands import Shell
 from tests.support.exports import (
     START,
     chatgpt,
@@ -234,6 +236,17 @@ def test_a_dry_run_changes_nothing(brain: Brain, tmp_path: Path) -> None:
     report = take(brain, tmp_path / "export", is_dry=True)
     assert [("taken", 2, 0), ("known", 0, 2), ("skipped", 0, 0)] == states(report)
     assert (seq, {}, "") == (brain.journal.last(), pages(brain), report.event)
+
+
+def test_on_the_command_line(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says what came in, where it is found and how it is taken back; a second import has nothing to add."""
+    write_json(tmp_path / "conversations.json", [chatgpt("c1", TURNS)])
+    shell = Shell(capsys, str(brain.root))
+    came = shell("import", str(tmp_path / "conversations.json"))
+    assert (0, True) == (came.code, "2 new exchanges" in came.out)
+    undo = re.findall(r"`brainiac (undo \S+)`", came.out)[0].split()
+    assert "0 new exchanges" in shell("import", str(tmp_path / "conversations.json")).out
+    assert (0, {}) == (shell(*undo).code, pages(brain))
 
 
 def test_of_chatgpt_what_the_person_saw_is_the_conversation(brain: Brain, tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
     file = brain.root / page.path
     text = "".join(line for line in file.read_text("utf-8").splitlines(True) if "cello" not in line)
     file.write_text(text, "utf-8")
+    brain.clock.advance(60)  # type: ignore[attr-defined]
+    later(brain)
     brain = given_a_model(brain, ScriptedEngine())
     plan = plan_past(brain, since="2026-03-04")
     assert (2, 1, "2026-03-04") == (plan.exchanges, plan.earlier, plan.first_day)
