@@ -799,7 +799,7 @@ def ask(
     wishes = {"model": model or None, "private": is_private or None, "remember": False if is_off_record else None}
     meta = caller.head() | {key: value for key, value in wishes.items() if value is not None}
     # named from the root on, so that no message tells a client where the brain stands
-    folder = brain.tree.confine(f"{brain.tree.layout.inbox}/{conversation}", inside=brain.tree.inbox)
+    folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
     if not brain.is_active and not brain.git_operation:

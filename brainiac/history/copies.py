@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 
 from brainiac.brain import Brain
-from brainiac.errors import ConflictError, FormatError
+from brainiac.errors import BlobError, ConflictError, FormatError
 from brainiac.events import (
     Change,
     CopyFound,
@@ -36,6 +37,7 @@ from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, one_li
 from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
+from brainiac.storage.blobs import SPLICE_SUFFIX
 from brainiac.storage.copies import original_of, possible_originals, twin_of
 from brainiac.storage.files import read_bytes
 from brainiac.storage.lineage import common_version
@@ -191,13 +193,18 @@ def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
 def settle_logs(brain: Brain) -> list[Event]:
     """Take over the lines of copies of the access log, and remove copies of journals that have nothing of their own.
 
-    A copy of a journal with lines of its own stays: all devices read it like a journal.
+    A copy of a journal with lines of its own stays: all devices read it like a journal. A copy of a kept text goes
+    where the text can be read: two devices may store one text as different splices.
 
     Returns:
         The events of the copies of the access log.
     """
     for original, copy in _copies_in(brain, *brain.tree.journal.glob("*/")):
         if _own_lines(original, copy) == b"":
+            copy.unlink()
+    for original, copy in _copies_in(brain, *brain.tree.journal.glob("blobs/*/")):
+        with suppress(BlobError):  # the text is damaged here; the copy may have it
+            brain.journal.blobs.get(original.parent.name + original.name.removesuffix(SPLICE_SUFFIX))
             copy.unlink()
     return [
         brain.retry(partial(_take_lines, brain, original, copy))

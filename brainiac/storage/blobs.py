@@ -20,7 +20,7 @@ from brainiac.storage.files import Disk, make_folders, read_bytes, temporary_bes
 
 MAX_DEPTH = 32
 MAX_SYNCED_SINGLY = 64  # the commit lock is held meanwhile: a thousand single fsyncs would take seconds
-_SUFFIX = ".splice"
+SPLICE_SUFFIX = ".splice"
 _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
 
 
@@ -60,7 +60,7 @@ class BlobStore:
 
     def __contains__(self, digest: str) -> bool:
         whole = self._whole(digest)
-        return os.path.exists(whole) or os.path.exists(f"{whole}{_SUFFIX}")
+        return os.path.exists(whole) or os.path.exists(f"{whole}{SPLICE_SUFFIX}")
 
     def put(self, content: bytes, *, near: str | None = None, is_verified: bool = False) -> str:
         """Store a text; it is safe on the disk only after `sync`.
@@ -109,7 +109,7 @@ class BlobStore:
         """Yield the hash of every text that is kept."""
         for path in self.folder.glob("??/*"):
             if not path.name.startswith("."):
-                yield path.parent.name + path.name.removesuffix(_SUFFIX)
+                yield path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
 
     def delete(self, *digests: str) -> None:
         """Destroy texts for good; others that are spliced on them are written out whole first."""
@@ -147,7 +147,7 @@ class BlobStore:
         return self.folder / digest[:2] / digest[2:]
 
     def _spliced(self, digest: str) -> Path:
-        return self.folder / digest[:2] / (digest[2:] + _SUFFIX)
+        return self.folder / digest[:2] / (digest[2:] + SPLICE_SUFFIX)
 
     def _has_intact(self, digest: str, content: bytes) -> bool:
         """Return whether a stored text can be read back unchanged."""
@@ -200,10 +200,10 @@ class BlobStore:
 
     def _splices(self) -> Iterator[tuple[str, str]]:
         """Yield every spliced text with the one it is spliced on."""
-        for path in self.folder.glob(f"??/*{_SUFFIX}"):
+        for path in self.folder.glob(f"??/*{SPLICE_SUFFIX}"):
             with open(path, "rb") as file:
                 header = file.readline()
-            digest = path.parent.name + path.name.removesuffix(_SUFFIX)
+            digest = path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
             yield digest, self._parse(digest, header).base
 
 

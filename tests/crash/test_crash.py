@@ -9,10 +9,10 @@ from benchmarks.crash import run
 SEED = 4
 
 
-def test_six_kills_lose_double_and_leave_nothing(tmp_path: Path) -> None:
+def test_kills_lose_double_and_leave_nothing(tmp_path: Path) -> None:
     """Every prompt has one answer and one place in memory, every line written by hand stands, nothing is half-done,
     and what is off the record or private stands only where it may."""
-    result = run(tmp_path / "machine", kills=6, seed=SEED)
+    result = run(tmp_path / "machine", kills=4, seed=SEED)
     assert {} == {name: what for name, what in result.wrong.items() if what}
     assert result.totals["prompts"] >= 5
     assert result.totals["edits"] >= 5

@@ -205,8 +205,8 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.slow
 def test_eight_clients_lose_nothing(daemon: Living) -> None:
-    """A thousand notes by eight processes at once are a thousand notes, each told to have arrived."""
-    numbers, each = range(8), 125
+    """Notes by eight processes at once all arrive, each told to have arrived."""
+    numbers, each = range(8), 25
     processes = [subprocess.Popen(command(daemon.root), stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in numbers]
 
     async def drive() -> None:
@@ -230,4 +230,4 @@ def test_eight_clients_lose_nothing(daemon: Living) -> None:
     notes = [file.read_text() for file in (daemon.root / "inbox/notes").glob("*.md")]
     expected = {f"N{1000 * (client + 1) + number}." for client in numbers for number in range(1, each + 1)}
     assert expected == {note.rstrip().rpartition("\n")[2] for note in notes}
-    assert 1000 == len(notes)
+    assert 8 * each == len(notes)

@@ -86,7 +86,7 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "correct": [((WORDS, "--to", "Mira moved."), True)],
     "greet": [((), True)],
     "crash": [((), True)],
-    "promote": [((), False), (("--past",), True), (("--past", "--from", EVIL), True)],
+    "promote": [((), False), (("--past",), False), (("--past", "--from", EVIL), True)],
     "rebuild": [(("--into", "{root}/inbox/" + NAME), True)],
     "import": [(("{root}/export.json", "--dry-run"), True), ((EVIL,), True)],
     "adopt": [(("--yes", "memory/long_term/concrete/mira.md"), True)],

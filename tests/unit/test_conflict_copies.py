@@ -186,8 +186,17 @@ def test_copies_of_logs(brain: Brain) -> None:
     )
     same.write_bytes(journal.read_bytes())
     longer.write_bytes(kept := journal.read_bytes() + b'{"seq": 99}\n')
+    base = brain.journal.blobs.put(b"a long text " * 100)
+    texts = [brain.journal.blobs.put(b"a long text " * 100 + end, near=base) for end in (b"that ends", b"is damaged")]
+    blobs = [brain.tree.journal / "blobs" / digest[:2] / f"{digest[2:]}.splice" for digest in texts]
+    other_texts = [blob.with_name(f"{blob.stem}.{name}.splice") for blob in blobs]
+    for blob, copy in zip(blobs, other_texts, strict=True):
+        copy.write_bytes(blob.read_bytes())
+    blobs[1].chmod(0o600)
+    blobs[1].write_bytes(b"something else")
     assert ["copy-merged"] == [event.kind for event in settle_versions(brain)]
     assert [False, False, True] == [file.exists() for file in (beside, same, longer)]
+    assert [False, True] == [copy.exists() for copy in other_texts]
     assert ["/a.md", "/b.md"] == re.findall(r"/\w+\.md", log.read_text())
     assert kept == longer.read_bytes()
     assert [event.seq for event in brain.journal.events()] == list(range(1, brain.journal.last()[0] + 1))
