@@ -69,7 +69,8 @@ def at_moment(brain: Brain, named: str, at: str) -> Shown:
 def _version(brain: Brain, past: Past, named: str) -> Version | None:
     """Return the version that a person means; None for none."""
     path = _path_of(brain, named)
-    if path and (version := past.version(path)):
+    below = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
+    if path and (version := past.version(path) or past.version(below)):
         return version
     page = find_memory(brain, named)
     place = page.path if page else path

@@ -255,7 +255,7 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
 
     Args:
         brain: The brain.
-        named: As a person or a model named it.
+        named: As a person or a model named it; a path is one from the root, or from `memory/long_term/`.
         gate: What decides which pages, and what of them, may be seen; None for the person, who sees all.
 
     Raises:
@@ -267,6 +267,8 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         path = brain.tree.relative(brain.tree.confine(named))
     except ConfinementError:
         path = ""
+    below = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
+    path = below if path and below in pages else path
     if path in pages:
         return _shown_page(pages[path], gate)
     if gate is None and (error := brain.pages().broken.get(path)):

@@ -158,9 +158,16 @@ def test_a_page_as_it_stood(brain: Brain, capsys: pytest.CaptureFixture[str]) ->
     moved.write_text(page.text.replace(f"# {page.title}", "# Strings"))
     brain.observed.adopt()
     shell = Shell(capsys, str(brain.root))
-    for name in (page.path, "memory/long_term/concrete/moved.md", "Strings", page.title, page.uuid):
+    for name in (
+        page.path,
+        "memory/long_term/concrete/moved.md",
+        "concrete/moved.md",
+        "Strings",
+        page.title,
+        page.uuid,
+    ):
         assert page.text == shell("show", name, "--at", start).out
-    assert moved.read_text() == shell("show", "strings").out
+    assert moved.read_text() == shell("show", "strings").out == shell("show", "concrete/moved.md").out
     wait(brain)
     moved.unlink()
     brain.observed.adopt()
