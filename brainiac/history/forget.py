@@ -577,7 +577,7 @@ def _statement(page: MemoryDocument, block: str) -> Statement | None:
 
 def _without_unnamed(page: MemoryDocument) -> MemoryDocument:
     """Return a page without those of its `mentions` that its text does not name any more: they hold names too."""
-    if MENTIONS not in page.memory.meta:
+    if not isinstance(page.memory.meta.get(MENTIONS), list):
         return page
     return page.set_meta(**{MENTIONS: still_named(page.memory)})
 

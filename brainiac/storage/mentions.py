@@ -1,6 +1,7 @@
 """Which pages a page names by their titles: the `mentions` in its front matter, as links that Obsidian follows.
 
-They are derived from the text and from the titles of all pages, and made anew whenever the page is written.
+They are derived from the text and from the titles of all pages, and made anew whenever the page is written. What a
+person put under this key in another form stays.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from brainiac.formats.page import Memory
 MENTIONS = "mentions"
 MAX_MENTIONS = 12
 _WORD = re.compile(r"\w+")
+_OURS = re.compile(r"\[\[[^|\]]+\|[^\]]+\]\]")  # a link with the title that stands in the text
 _FOLDERS = ("concrete", "skills")  # the titles of event pages are days, which most texts name
 
 
@@ -48,14 +50,22 @@ class Mentions:
         for position, word in enumerate(words):
             for length in sorted(self._lengths.get(word, ())):
                 for target, link in self._pages.get(tuple(words[position : position + length]), ()):
-                    if target.path != page.path and (page.is_private or not target.is_private):
+                    is_open = not target.is_off_record and (page.is_private or not target.is_private)
+                    if target.path != page.path and is_open:
                         links[link] = None
         return list(links)[:MAX_MENTIONS]
 
+    def renewed(self, page: Memory) -> list[str] | None:
+        """Return what is to stand under `mentions` of a page; None where that stands there, or is the person's."""
+        present = page.meta.get(MENTIONS, [])
+        if not isinstance(present, list):
+            return None
+        links = [*(item for item in map(str, present) if not _OURS.fullmatch(item)), *self.of(page)]
+        return links if links != present else None
+
 
 def still_named(page: Memory) -> list[str]:
-    """Return those of a page's `mentions` whose title still stands in its text."""
-    mentions = page.meta.get(MENTIONS)
+    """Return a page's `mentions`, a list, without the links of ours whose title stands no more in its text."""
     body = without_link_targets(page.body)
-    listed = [str(link) for link in mentions] if isinstance(mentions, list) else []
-    return [link for link in listed if link.rpartition("|")[2].removesuffix("]]") in body]
+    listed = map(str, page.meta[MENTIONS])
+    return [link for link in listed if not _OURS.fullmatch(link) or link.rpartition("|")[2].removesuffix("]]") in body]

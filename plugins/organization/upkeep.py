@@ -122,8 +122,7 @@ class Upkeep:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
         if named := named | (set() if is_all else new_paths):
-            with suppress(ConflictError):
-                derive_mentions(brain, pages, history, named)
+            self._named |= derive_mentions(brain, pages, history, named)
         derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, new_paths)})
         waiting = {path for path in new_paths if not history.is_resting(path, now)}
         self._new_paths |= waiting
@@ -271,7 +270,7 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
 
 
-def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> Event | None:
+def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> set[str]:
     """Bring the `mentions` of changed pages up to date, and of the pages that name them; those being edited wait.
 
     Args:
@@ -281,20 +280,31 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
         paths: The changed pages, those that are gone among them.
 
     Returns:
-        The event; None where nothing differed.
+        The changed pages that have to be looked at again, since a page is being edited.
     """
     names = [
         pages.memories[path].title if path in pages.memories else posixpath.basename(path).removesuffix(".md") + "|"
         for path in paths
     ]
     mentions = Mentions(pages.memories.values(), pages.root)
-    changes, now = [], brain.clock.now()
+    changes, now, is_edited = [], brain.clock.now(), False
     for path, page in pages.memories.items():
         is_due = path in paths or len(names) > MANY_NAMES or any(name in page.text for name in names)
-        if is_due and (links := mentions.of(page)) != page.meta.get(MENTIONS, []) and history.is_resting(path, now):
+        links = mentions.renewed(page) if is_due else None
+        if links is None:
+            continue
+        if not history.is_resting(path, now):
+            is_edited = True
+            continue
+        with suppress(FormatError):  # front matter that no key can be added to: the page stays as it is
             after = MemoryDocument(page.text, path).set_meta(**{MENTIONS: links})
             changes.append(update(path, page.text, str(after)))
-    return brain.commit(events.MentionsDerived(), by=NAME, changes=changes) if changes else None
+    try:
+        if changes:
+            brain.commit(events.MentionsDerived(), by=NAME, changes=changes)
+    except ConflictError:
+        is_edited = True
+    return set(paths) if is_edited else set()
 
 
 # --- decisions of a person in review.md --------------------------------------------------------------------

@@ -142,7 +142,7 @@ class PageDraft:
             keys["emotion"] = self.named.emotion
         if summary := (self.named and one_line(self.named.summary)) or self.summary:
             keys["summary"] = summary
-        if (links := mentions.of(memory)) or MENTIONS in memory.meta:
+        if (links := mentions.renewed(memory)) is not None:
             keys[MENTIONS] = links
         return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
 from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
@@ -58,4 +60,27 @@ def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
     upkeep.note_page(lake, is_known=False)
     upkeep.tend()
     assert {"Rowing club": []} == mentions(brain)
+    brain.close()
+
+
+@pytest.mark.parametrize("own", ["mentions: Lake Zug\n", "mentions: [Ann, '[[Bob]]']\n", "mentions: {a: 1}\n"])
+def test_what_a_person_put_there_stays(tmp_path: Path, own: str) -> None:
+    """A value that is no list is left alone; of a list only our links are renewed."""
+    brain = make_brain(tmp_path, engine=ScriptedEngine({Purpose.CONSOLIDATE: consolidate}))
+    tell(brain, "Lake Zug: is cold.")
+    promote(brain)
+    path = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
+    own_page = brain.tree.absolute(path).with_name("own.md")
+    own_page.write_text(f"---\nuuid: 0199\n{own}---\n# Own\n\nWe swam in Lake Zug.\n")
+    os.utime(own_page, (1e9, 1e9))
+    brain.observed.adopt()
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(3600)
+    upkeep = Upkeep(brain)
+    upkeep.tend()
+    upkeep.note_page(brain.tree.relative(own_page), is_known=False)
+    upkeep.tend()
+    links = ["Ann", "[[Bob]]", "[[lake-zug|Lake Zug]]"]
+    before = {"mentions: Lake Zug\n": "Lake Zug", "mentions: {a: 1}\n": {"a": 1}}
+    assert before.get(own, links) == mentions(brain)["Own"]
     brain.close()
