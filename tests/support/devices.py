@@ -56,6 +56,14 @@ class Device:
         with self.opened() as brain:
             run_once(brain)
 
+    def drop(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def holds(self, path: str) -> bool:
+        return (self.root / path).exists()
+
     def promote(self) -> None:
         with self.opened() as brain:
             if brain.is_active:

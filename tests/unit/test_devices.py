@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.formats.page import is_private_note
 from brainiac.health.overview import overview
@@ -21,43 +18,12 @@ from brainiac.history.purge import purge
 from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
+from tests.support.devices import Device
 from tests.support.pipeline import eventually, running
 from tests.support.said import holding
 
 SECRET = "My neighbour Rosalind hides emeralds under the old willow."
 WORDS = ("emeralds", "willow")
-
-
-class Device:
-    """A machine with a copy of the brain and state of its own."""
-
-    def __init__(self, home: Path, root: Path, patch: pytest.MonkeyPatch) -> None:
-        self.home, self.root, self._patch = home, root, patch
-
-    @contextmanager
-    def opened(self) -> Iterator[Brain]:
-        self.enter()
-        brain = Brain(self.root)
-        try:
-            yield brain
-        finally:
-            brain.close()
-
-    def enter(self) -> None:
-        for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-            self._patch.setenv(variable, str(self.home / variable))
-
-    def run(self) -> None:
-        with self.opened() as brain:
-            run_once(brain)
-
-    def drop(self, path: str, text: str) -> None:
-        target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-
-    def holds(self, path: str) -> bool:
-        return (self.root / path).exists()
 
 
 def synced(source: Device, target: Device) -> None:
