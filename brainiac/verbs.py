@@ -58,7 +58,7 @@ from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one, is_running
-from brainiac.pipeline.reconcile import read_prompt
+from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.documents import Hit
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
