@@ -329,11 +329,12 @@ class PluginHost:
         sources = self.trust.verified(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        former_sources, module = self._modules.pop(name, (None, None))
-        if former_sources != sources:
-            module = self._bounded(name, "load", load_module, name, path.parent, sources)
-        self._modules[name] = sources, module
-        return module
+        running = self._modules.pop(name, None)
+        # the same tuple where nothing changed: by that `reload` sees which plugins to stop and to start
+        if running is None or running[0] != sources:
+            running = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
+        self._modules[name] = running
+        return running[1]
 
 
 def hook_problem(name: str, code: bytes) -> str:
