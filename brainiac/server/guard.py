@@ -113,9 +113,8 @@ class Guard:
             return True
         scheme, _, token = headers.first("authorization").partition(" ")
         received = token.strip().encode()
-        if scheme.lower() == "bearer" and any(
-            secrets.compare_digest(received, valid.encode()) for valid in self.tokens
-        ):
+        is_valid = any(secrets.compare_digest(received, valid.encode()) for valid in self.tokens)
+        if scheme.lower() == "bearer" and is_valid:
             return True
         if not self.logins.has(_cookie(headers)):
             return False

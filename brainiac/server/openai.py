@@ -517,4 +517,5 @@ class _Responses:
 
 
 def _part(text: str) -> dict[str, Any]:
+    """Return the part of a message that has its text."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
