@@ -11,7 +11,7 @@ import typer
 
 from brainiac.errors import UserError
 from brainiac.skeleton import DOTFILES, create_brain, look_around
-from brainiac.storage.git import git_folder
+from brainiac.storage.store import git_folder
 from brainiac.terminal import say
 from brainiac.tree import default_brain, is_brain, set_default_brain
 
