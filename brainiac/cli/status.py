@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list, print_table
-from brainiac.health.doctor import examine, mend
 from brainiac.health.overview import Problem, notices, overview
 from brainiac.terminal import say
 
@@ -73,6 +72,7 @@ def doctor(
 
     What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
     """
+    from brainiac.health.doctor import examine, mend  # with it come the requests to models, too slow for `status`
 
     with opened_brain(is_reading=not (fix or confirm_deletions)) as brain:
         if confirm_deletions:
