@@ -51,8 +51,7 @@ from brainiac.history.devices import waiting_message
 from brainiac.history.why import Chain, Exchanges, Said, StatementMatch, Why, find_statement
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import Stability, WorkingMemory, shortened
-from brainiac.llm.context.fence import one_line, quoted
+from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened
 from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact

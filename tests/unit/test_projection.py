@@ -27,9 +27,9 @@ from brainiac.events import (
     remove,
     update,
 )
+from brainiac.storage.causes import undone_events
 from brainiac.storage.journal import to_line
 from brainiac.storage.projection import FILE, TABLES, Projection
-from brainiac.storage.record import undone_events
 from brainiac.storage.statements import read_statements
 from tests.support.examples import examples
 from tests.support.kernel import make_root
