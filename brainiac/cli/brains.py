@@ -17,7 +17,7 @@ from brainiac.errors import UserError
 from brainiac.history.backup import Backup, Made, back_up, backups_in, damages, find_backup
 from brainiac.history.backup import restore as restore_backup
 from brainiac.skeleton import DOTFILES, create_brain, look_around
-from brainiac.storage.git import git_folder
+from brainiac.storage.store import git_folder
 from brainiac.terminal import say
 from brainiac.tree import default_brain, is_brain, set_default_brain
 

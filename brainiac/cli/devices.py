@@ -18,7 +18,7 @@ from brainiac.history.devices import takeover as take_over
 from brainiac.host.sources import bundled
 from brainiac.settings import Settings, load
 from brainiac.storage.files import Disk
-from brainiac.storage.git import git_folder
+from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
 from brainiac.terminal import say
 from brainiac.tree import Layout, Tree, find_root

@@ -24,7 +24,7 @@ from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.why import Chain, Said, Step, Why
-from brainiac.storage.record import commits_of, find_event, last_caused
+from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, is_terminal, say

@@ -25,8 +25,8 @@ from brainiac.events import (
 )
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 from brainiac.history.digest import write_digest
+from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
 from brainiac.storage.merge import merge_lines, three_way
-from brainiac.storage.record import catch_up_of, consequences, events_changing, undone_events
 
 
 @dataclass(frozen=True, slots=True)
