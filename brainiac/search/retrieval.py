@@ -37,8 +37,9 @@ _PAGES_LISTED = 300
 _VARIANTS, _MOST_VARIED = 20_000, 24
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
-# Measured (docs/decisions/ranker.md): 4 to 11 of 100 words that have nothing to do with a brain come so near.
-_LEAST_COSINE = 0.27
+# Measured (docs/decisions/ranker.md): 4 to 11 of 100 single words that have nothing to do with a brain come so near.
+# What answers a question asked in other words comes no nearer than the second, as 5 of 100 foreign questions do.
+_LEAST_COSINE, _LEAST_OF_QUESTION, _QUESTION_WORDS = 0.27, 0.22, 3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 # Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
@@ -441,8 +442,11 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
         # that there is anything at all takes a clear sign; then what comes about as near as the nearest is a hit too
         is_any = any(way.any() for name, way in ways.items() if name != "day")
         best = float(signals["cosine"].max(initial=0))
-        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else _LEAST_COSINE
-        ways["meaning"] = signals["cosine"] >= min(as_near, _LEAST_COSINE)
+        least = _LEAST_COSINE
+        if len(matches.query.tokens) >= _QUESTION_WORDS:
+            least, is_any = _LEAST_OF_QUESTION, is_any or best >= _LEAST_OF_QUESTION
+        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else least
+        ways["meaning"] = signals["cosine"] >= min(as_near, least)
     found_by = np.full(matches.units.n, -1, np.int8)
     for number, way in reversed(list(enumerate(WAYS))):
         found_by[ways[way]] = number

@@ -40,6 +40,8 @@ from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
 from tests.support.remote import elsewhere
 
+LANGUAGES = Path(__file__).parents[2] / "benchmarks" / "data" / "languages"
+
 
 class HashEmbedder:
     """A real embedder of little sense: one direction a word."""
@@ -148,6 +150,21 @@ def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> No
     recall.reindex()
     for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
         assert "memory/long_term/b.md" == recall.search(asked)[0].path
+    recall.close()
+
+
+def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Path) -> None:
+    """A sentence that shares no word with its answer still finds it; a word that nothing is about finds nothing."""
+    told = json.loads((LANGUAGES / "de.json").read_text("utf-8"))["told"]
+    page = tmp_path / "brain" / "memory" / "long_term" / "told.md"
+    page.parent.mkdir(parents=True)
+    lines = [f"- {fact['text']} ^{fact['id']}" for fact in told]
+    page.write_text("# Notes\n\n" + "\n".join(lines) + "\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="local", language="german"))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    recall.reindex()
+    assert "Fahrradschloss" in recall.search("Mit welchem Code öffne ich das Rad?")[0].text
+    assert [] == recall.search("Vesuv")
     recall.close()
 
 
