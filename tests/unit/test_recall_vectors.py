@@ -360,7 +360,7 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
 
 
 def test_beside_a_turn_stands_what_the_other_said() -> None:
-    """Several messages in a row are one: what stands beside each is the best of what the other said before and after."""
+    """Several messages in a row are one: beside each stands the best of what the other said before and after."""
     said = [("Ann", "Where were you?"), ("Ann", "Hello?"), ("Tom", "In Turin."), ("Tom", "By train."), ("Ann", "Nice!")]
     at = "2025-09-01T10:00:00Z"
     turns = tuple(Unit(text, UnitKind.TURN, f"x{n}", at, who, "user") for n, (who, text) in enumerate(said))
