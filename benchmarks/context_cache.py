@@ -41,7 +41,7 @@ from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.catalog import count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.context.assembler import Assembler
-from brainiac.llm.context.fence import quoted
+from brainiac.llm.context.blocks import quoted
 from brainiac.llm.context.long_term import page_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest

@@ -31,8 +31,8 @@ from brainiac.pipeline.daemon import is_running
 from brainiac.skeleton import create_brain
 from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
+from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
-from brainiac.storage.relinking import with_repaired_links
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")

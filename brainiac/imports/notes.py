@@ -1,9 +1,9 @@
-"""Markdown of other programs: a folder of notes, each with the dates that it has of its own; and mail."""
+"""Files that become one page each: Markdown notes with the dates that they have, mail, and PDF files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from email import message_from_binary_file, policy
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
@@ -11,14 +11,17 @@ from io import BytesIO
 from typing import BinaryIO
 
 from brainiac.clock import iso
+from brainiac.confined import PdfText, pdf_text
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import decode_text
+from brainiac.formats.markdown import decode_text, escape
 from brainiac.formats.page import own_date, title_of
 from brainiac.imports.gemini import as_text
 from brainiac.imports.records import Note
 
 MAX_BYTES = 5_000_000  # of a note or a mail; larger ones are no text that somebody wrote
+MAX_PDF_BYTES = 100_000_000
+MAX_PDF_CHARACTERS = 3_000_000  # of a page in memory; larger ones are not watched for changes
 _FROM = re.compile(rb"^From \S+.*\d{4}\r?\n")
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
@@ -40,6 +43,9 @@ def note(opened: BinaryIO, path: str, written: str) -> Note:
     except FormatError as error:
         return Note(path, path, problem=f"has front matter that cannot be read: {error.problem}")
     return Note(path, title_of(meta, text, offset, path), text, own_date(meta, path), path, written)
+
+
+# --- mail ----------------------------------------------------------------------------------------------------------
 
 
 def is_mailbox(head: bytes) -> bool:
@@ -91,3 +97,57 @@ def _mail(mail: EmailMessage, number: int) -> Note:
     files = "".join(f"\n[{name}]" for part in mail.iter_attachments() if (name := part.get_filename()))
     key = str(mail.get("Message-ID") or "").strip() or f"{at} {subject} {number}"
     return Note(key, subject, f"{headers}\n\n{text.strip()}\n{files}".rstrip(), at)
+
+
+# --- PDF files -----------------------------------------------------------------------------------------------------
+
+
+def document(opened: BinaryIO, path: str, written: str) -> Note:
+    """Return a PDF file as a note with its text page by page, which says which pages have none.
+
+    Args:
+        opened: The file.
+        path: Relative to the folder.
+        written: ISO 8601 moment of the file.
+    """
+    content, name = opened.read(MAX_PDF_BYTES + 1), path.rpartition("/")[2]
+    if len(content) > MAX_PDF_BYTES:
+        return Note(path, name, problem="is larger than 100 MB")
+    pdf = pdf_text(content)
+    if pdf.problem and not pdf.pages:
+        return Note(path, name, problem=pdf.problem)
+    remark = _remark(pdf)
+    count = f"{pdf.n_pages} page{'' if pdf.n_pages == 1 else 's'}"
+    parts = [f"# {name} (Documents)\n\n[{name}](<{name}>): {count}. {remark}".rstrip()]
+    for number, page in enumerate(pdf.pages, 1):
+        if page.strip():
+            parts.append(f"## Page {number}\n\n> " + escape(page.strip()).replace("\n", "\n> "))
+    text = "\n\n".join(parts)
+    if len(text) > MAX_PDF_CHARACTERS:
+        text = text[:MAX_PDF_CHARACTERS]
+        remark = f"{remark} The text is cut after 3 million characters.".strip()
+    return Note(path, name, f"{text}\n", path=f"{path}.md", written=written, original=content, remark=remark)
+
+
+def _remark(pdf: PdfText) -> str:
+    """Return sentences on what is missing of a file's text; "" where nothing is."""
+    empty = [number for number, page in enumerate(pdf.pages, 1) if not page.strip()]
+    remarks = []
+    if pdf.pages and len(empty) == len(pdf.pages):
+        remarks.append("No page has text: they are pictures.")
+    elif empty:
+        remarks.append(f"No text on {'page' if len(empty) == 1 else 'pages'} {_ranges(empty)}.")
+    if len(pdf.pages) < pdf.n_pages:
+        remarks.append(f"From page {len(pdf.pages) + 1} on it was not read: {pdf.problem}.")
+    return " ".join(remarks)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return ascending numbers with runs as ranges: `3–7, 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in runs)

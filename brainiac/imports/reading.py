@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, copilot, gemini, notes, pdf, transcripts
+from brainiac.imports import chatgpt, claude, copilot, gemini, notes, transcripts
 from brainiac.imports.records import Conversation, Item, text_of
 from brainiac.tree import is_temporary, slugify
 
@@ -237,7 +237,7 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield pdf.note(opened, file.inner_path, file.context.written)
+    yield notes.document(opened, file.inner_path, file.context.written)
 
 
 def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:

@@ -113,12 +113,12 @@ class Gateway:
         if engine.is_remote or is_through_door(request):
             return False  # it was shown nothing private
         remote_gate = Gate(library, is_remote=True)
+        hits = [request.hits[number] for number in answer.cited] if engine.name == OFFLINE else request.hits
         # a hit from which the remote gate cuts a line counts as hidden too
-        open_hits = remote_gate.hits(request.hits)
-        hidden = {number for number, hit in enumerate(request.hits) if hit not in open_hits}
-        if engine.name == OFFLINE:
-            return not hidden.isdisjoint(answer.cited)
-        if hidden or _has_private(request.short_term) or any(turn.is_private for turn in request.conversation):
+        is_any_hidden = remote_gate.hits(hits) != list(hits)
+        if is_any_hidden or engine.name == OFFLINE:
+            return is_any_hidden
+        if _has_private(request.short_term) or any(turn.is_private for turn in request.conversation):
             return True
         read = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
         if any(shareable_text(page) != page for path in read if (page := library.read_text(path))):

@@ -17,8 +17,7 @@ from brainiac.formats.markdown import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import TOOL_TOKENS, shortened
-from brainiac.llm.context.fence import one_line, quoted, reference
+from brainiac.llm.context.blocks import TOOL_TOKENS, one_line, quoted, reference, shortened
 from brainiac.llm.context.long_term import ShownPages, page_text
 from brainiac.llm.context.short_term import event_of, event_text
 from brainiac.llm.gate import Gate

@@ -39,8 +39,9 @@ _MOST_VARIED = 24  # of the first words of a query what is like them is a candid
 _MOST_TOKENS = 48  # of a long query the rarest words
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
-# Measured (docs/decisions/ranker.md): 4 to 11 of 100 words that have nothing to do with a brain come so near.
-_LEAST_COSINE = 0.27
+# Measured (docs/decisions/ranker.md): 4 to 11 of 100 single words that have nothing to do with a brain come so near.
+# What answers a question asked in other words comes no nearer than the second, as 5 of 100 foreign questions do.
+_LEAST_COSINE, _LEAST_OF_QUESTION, _QUESTION_WORDS = 0.27, 0.22, 3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 # Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
@@ -71,6 +72,26 @@ class _Chosen(NamedTuple):
     occurrences: Occurrences
 
 
+class _Candidates(NamedTuple):
+    """Where hits of a query may stand.
+
+    Attributes:
+        like: The words of the brain that have anything of the query.
+        matching: What the index answered: pages with words of the query, and how often each word occurs.
+        pages: Those, and pages with a unit near in meaning; without those that the query's fields exclude.
+        vectors: The meaning of units; None where no embedder serves this query.
+        text: What of the query was embedded.
+        near: Content keys of the units near in meaning.
+    """
+
+    like: LikeWords
+    matching: Candidates
+    pages: list[EncodedPage]
+    vectors: Vectors | None
+    text: str
+    near: NDArray[np.uint64]
+
+
 class Retrieval:
     """Answer queries from the pages of a brain.
 
@@ -96,7 +117,8 @@ class Retrieval:
 
     def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
-        return self._rank(self._parsed(text, now), Options())
+        query = self._parsed(text, now)
+        return self._rank(query, Options(), self._candidates(query, Options()))
 
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
@@ -117,15 +139,8 @@ class Retrieval:
 
     # --- candidates and their scores ----------------------------------------------------------------------------
 
-    def _rank(self, query: Query, options: Options, *, of_questions: bool = False) -> Ranked | None:
-        """Score the candidates of a query; None when there are none.
-
-        Args:
-            query: What is asked.
-            options: Of the search.
-            of_questions: Rank what a person only asked before, instead of all other units: scores of the two kinds
-                cannot be compared.
-        """
+    def _candidates(self, query: Query, options: Options) -> _Candidates:
+        """Return the pages that share words with a query or are near to it in meaning."""
         self._pages.catch_up()
         like = self._like(query)
         asked = self._asked(query, like)
@@ -139,17 +154,33 @@ class Retrieval:
         further = near.keys() - {page.page.path for page in candidates.pages}  # pages without a word of the query
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
-        if not pages:
-            return None
         keys = np.array([key for keys in near.values() for key in keys], np.uint64)
         if len(query.tokens) > _MOST_TOKENS or len(like.table) < len(self.analyzer.vocabulary):
             like = self._like(query, candidates)  # the candidates brought words that were not met before
-        chosen = self._chosen(pages, query, like, candidates, keys, options, of_questions)
+        return _Candidates(like, candidates, pages, vectors, text, keys)
+
+    def _rank(
+        self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool = False
+    ) -> Ranked | None:
+        """Score the candidates of a query; None when there are none.
+
+        Args:
+            query: What is asked.
+            options: Of the search.
+            candidates: Of the query, see `_candidates`.
+            of_questions: Rank what a person only asked before, instead of all other units: scores of the two kinds
+                cannot be compared.
+        """
+        pages, matching, vectors = candidates.pages, candidates.matching, candidates.vectors
+        if not pages:
+            return None
+        chosen = self._chosen(candidates, query, options, of_questions)
         units = chosen.units
         if not units.n:
             return None
-        matches = Matches(units, query, candidates.frequencies, candidates.n_passages, like, chosen.occurrences)
-        meaning = vectors.signals(text, units) if vectors else {}
+        like = candidates.like
+        matches = Matches(units, query, matching.frequencies, matching.n_passages, like, chosen.occurrences)
+        meaning = vectors.signals(candidates.text, units) if vectors else {}
         names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
@@ -189,27 +220,16 @@ class Retrieval:
             narrowing=query.narrowing or None,
         )
 
-    def _chosen(
-        self,
-        pages: Sequence[EncodedPage],
-        query: Query,
-        like: LikeWords,
-        candidates: Candidates,
-        near: NDArray[np.uint64],
-        options: Options,
-        of_questions: bool,
-    ) -> _Chosen:
+    def _chosen(self, candidates: _Candidates, query: Query, options: Options, of_questions: bool) -> _Chosen:
         """Return the units that are ranked.
 
         Args:
-            pages: Candidates, most promising first, that the fields of the query allow.
+            candidates: Of the query.
             query: What is asked.
-            like: The words of the brain that have anything of it.
-            candidates: How often its terms stand in passages.
-            near: Content hashes of what is near in meaning.
             options: Of the search.
             of_questions: See `_rank`.
         """
+        pages, like = candidates.pages, candidates.like
         # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
         in_order = sorted(range(len(pages)), key=lambda number: pages[number].page.path)
         arrays = PageArrays([pages[number] for number in in_order])
@@ -217,7 +237,7 @@ class Retrieval:
         is_wanted = is_chosen = np.ones(len(arrays.rows), bool)
         if query.terms:
             is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
-            is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, like, occurrences, candidates, near))
+            is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, occurrences, candidates))
         is_chosen, left_out = _within_time(arrays, is_chosen, np.array(in_order))
         return _Chosen(Units(arrays, is_chosen, is_wanted), left_out, occurrences)
 
@@ -225,18 +245,19 @@ class Retrieval:
 
     def _hits(self, query: Query, options: Options) -> list[Hit]:
         """Return the hits: what people said or wrote first, then earlier questions, if there is room."""
-        hits = self._hits_among(query, options, of_questions=False)
+        candidates = self._candidates(query, options)
+        hits = self._hits_among(query, options, candidates, of_questions=False)
         if len(hits) < options.limit and query.terms:
             # a question states nothing: it fills the places that are left over
             remaining = replace(options, limit=options.limit - len(hits))
-            hits += self._hits_among(query, remaining, of_questions=True)
+            hits += self._hits_among(query, remaining, candidates, of_questions=True)
         return hits
 
-    def _hits_among(self, query: Query, options: Options, *, of_questions: bool) -> list[Hit]:
+    def _hits_among(self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool) -> list[Hit]:
         """Return the hits among earlier questions, or among all else; ranked again where a file changed meanwhile."""
         hits: list[Hit] = []
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
-            ranked = self._rank(query, options, of_questions=of_questions)
+            ranked = self._rank(query, options, candidates, of_questions=of_questions)
             if ranked is None:
                 return []
             hits, changed = self._read_hits(ranked, options)
@@ -244,6 +265,7 @@ class Retrieval:
                 break
             for path in changed:
                 self._pages.note_change(path)
+            candidates = self._candidates(query, options)
         return hits
 
     def _read_hits(self, ranked: Ranked, options: Options) -> tuple[list[Hit], list[str]]:
@@ -281,23 +303,17 @@ class Retrieval:
         return page if page and len(page.units) == encoded.n_units else None
 
 
-def _worth(
-    arrays: PageArrays, like: LikeWords, occurrences: Occurrences, candidates: Candidates, near: NDArray[np.uint64]
-) -> NDArray[np.float64]:
+def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates) -> NDArray[np.float64]:
     """Return what the words asked for are worth that each unit holds, each counted once: the rarer, the more.
 
-    Args:
-        arrays: The units.
-        like: The words asked for and those like them, which are worth half as much as they are like them.
-        occurrences: Where they stand.
-        candidates: How often they stand in passages.
-        near: Content hashes of what is near in meaning: worth more than any words.
+    Words like them are worth half as much as they are like them; a unit near in meaning is worth more than any words.
     """
-    counts = np.array([candidates.frequencies.get(term, 0) for term in like.terms], np.float64)
-    value = np.maximum(like.exact, like.near / 2) * idf_of(counts, max(candidates.n_passages, 1))
+    like, matching = candidates.like, candidates.matching
+    counts = np.array([matching.frequencies.get(term, 0) for term in like.terms], np.float64)
+    value = np.maximum(like.exact, like.near / 2) * idf_of(counts, max(matching.n_passages, 1))
     rows = like.of_alike(occurrences.numbers)
     unit, rows = occurrences.unit[rows >= 0], rows[rows >= 0]
-    worth = np.where(np.isin(arrays.content, near), 1e3, 0.0)
+    worth = np.where(np.isin(arrays.content, candidates.near), 1e3, 0.0)
     first = np.flatnonzero(np.diff(unit, prepend=-1))
     if len(first):
         worth[unit[first]] += np.maximum.reduceat(value[rows], first).sum(1)
@@ -412,8 +428,11 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
         # that there is anything at all takes a clear sign; then what comes about as near as the nearest is a hit too
         is_any = any(way.any() for name, way in ways.items() if name != "day")
         best = float(signals["cosine"].max(initial=0))
-        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else _LEAST_COSINE
-        ways["meaning"] = signals["cosine"] >= min(as_near, _LEAST_COSINE)
+        least = _LEAST_COSINE
+        if len(matches.query.tokens) >= _QUESTION_WORDS:
+            least, is_any = _LEAST_OF_QUESTION, is_any or best >= _LEAST_OF_QUESTION
+        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else least
+        ways["meaning"] = signals["cosine"] >= min(as_near, least)
     found_by = np.full(matches.units.n, -1, np.int8)
     for number, way in reversed(list(enumerate(WAYS))):
         found_by[ways[way]] = number

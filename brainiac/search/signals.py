@@ -128,7 +128,12 @@ class Units:
         talk = np.concatenate(([0], np.cumsum(is_apart | (np.diff(self.place) != 1))))[: self.n]
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
         talk = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), talk)
-        self._neighbours = {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
+        self._neighbours = _neighbours(talk)
+        # people write several messages in a row: what a turn answers is then further away than the turn before it
+        is_same = (self.is_labelled[1:] > 0) & (np.diff(talk) == 0) & (np.diff(self.speaker) == 0)
+        self._run = np.concatenate(([0], np.cumsum(~is_same)))[: self.n]
+        self._run_start = np.flatnonzero(np.diff(self._run, prepend=-1))
+        self._run_neighbours = _neighbours(talk[self._run_start])
         self.scope = np.concatenate(([0], np.cumsum(is_apart)))[: self.n]
         self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
         section = np.cumsum((flags & f.HEADED > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
@@ -162,14 +167,17 @@ class Units:
             values: One value a unit; a matrix has them in its rows.
             by: 1 or 2 for a later neighbour in the same conversation, -1 or -2 for an earlier one.
         """
-        moved = np.zeros(values.shape)
-        size = min(abs(by), self.n)
-        early, late = values[..., : self.n - size], values[..., size:]
-        if by > 0:
-            np.multiply(late, self._neighbours[by], out=moved[..., : self.n - size])
-        else:
-            np.multiply(early, self._neighbours[-by], out=moved[..., size:])
-        return moved
+        return _shifted(values, by, self._neighbours)
+
+    def beside(self, values: Vector, by: int) -> Vector:
+        """Return for each unit the highest value of the turns before or after it that one speaker said in a row.
+
+        Args:
+            values: One value a unit.
+            by: 1 for what was said next, -1 for what was said before, by another speaker, 2 and -2 one further away.
+        """
+        highest = np.maximum.reduceat(values, self._run_start)
+        return _shifted(highest, by, self._run_neighbours)[self._run]
 
     def by_scope(self, values: Vector) -> Vector:
         """Return the sums over the units of each conversation or page."""
@@ -191,6 +199,24 @@ class Units:
         place = np.empty(self.n)
         place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
         return place
+
+
+def _neighbours(talk: NDArray[Any]) -> dict[int, Vector]:
+    """Return 1 for each unit but the last, or last two, whose next, or second next, is of the same conversation."""
+    return {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
+
+
+def _shifted(values: Vector, by: int, neighbours: Mapping[int, Vector]) -> Vector:
+    """Return the values moved by one or two places, 0 where that leads into another conversation."""
+    moved = np.zeros(values.shape)
+    n = values.shape[-1]
+    size = min(abs(by), n)
+    early, late = values[..., : n - size], values[..., size:]
+    if by > 0:
+        np.multiply(late, neighbours[by], out=moved[..., : n - size])
+    else:
+        np.multiply(early, neighbours[-by], out=moved[..., size:])
+    return moved
 
 
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
@@ -430,8 +456,7 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
         "section": score(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
         "page_covered": share(page[near] > 0, near_idf)[units.scope],
         "window_covered": share(three[near] > 0, near_idf),
-        "before_previous": units.shift(own, -2),
-        "next": units.shift(own, 1),
+        "before_previous": units.beside(own, -2),
         **_trigram_signals(matches, page_tells, score),
     }
 

@@ -17,9 +17,8 @@ from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy
-from brainiac.storage.mentions import MENTIONS, Mentions
+from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
-from brainiac.storage.relinking import with_repaired_links
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
 from brainiac.storage.statements import read_statements, text_hash
 

@@ -27,8 +27,8 @@ WRITERS = {
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
-    "brainiac/cli/git.py": "git's temporary file, and the lines that .gitattributes lacks",
-    "brainiac/verbs.py": "drops a prompt or a note as a person does",
+    "brainiac/cli/devices.py": "git's temporary file, and the lines that .gitattributes lacks",
+    "brainiac/verbs/writing.py": "drops a prompt or a note as a person does",
     "brainiac/server/address.py": "the token and where the server listens, in the state folder",
     "brainiac/server/app.py": "the folder of its socket, among the system's temporary files",
     "brainiac/server/hosts.py": "adds our server to an assistant's own settings, when the person says so",
@@ -105,7 +105,7 @@ def imported(source: str) -> set[str]:
 # The floors, lowest first. A module stands on the floor of its own name, else of the package it is in; it imports from
 # floors below and from its own, and no imports go round in a circle: not for types and not inside a function either.
 FLOORS = (
-    "brainiac.errors brainiac.clock brainiac.terminal",
+    "brainiac.errors brainiac.clock brainiac.confined brainiac.terminal",
     "brainiac.events brainiac.logs brainiac.tree brainiac.text",
     "brainiac.formats",
     "brainiac.storage.files",

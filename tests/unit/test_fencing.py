@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.formats.short_term import Item, ShortTermMemory
 from brainiac.llm.context.assembler import HEADINGS, Assembler
-from brainiac.llm.context.fence import clean, one_line, quoted, reference, spoken
+from brainiac.llm.context.blocks import clean, one_line, quoted, reference, spoken
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     ConsolidateRequest,

@@ -1,18 +1,17 @@
 """Devices write, go offline, meet, and agree: whatever they do, nothing a person wrote is lost.
 
-`BRAINIAC_SYNC_EXAMPLES=200 pytest tests/unit/test_sync.py` does it more often.
+`pytest tests/unit/test_sync.py --hypothesis-profile=thorough` does it more often.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -27,6 +26,7 @@ from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from tests.support.devices import JOURNALS, Device, Git, Syncthing
+from tests.support.examples import examples
 from tests.support.kernel import CountingDisk
 
 PAGES = [f"memory/long_term/concrete/{name}.md" for name in ("bob", "garden")]
@@ -294,10 +294,8 @@ def _exchanges(page: str) -> list:  # type: ignore[type-arg]
 
 
 TestDevices = Devices.TestCase
-TestDevices.settings = settings(
-    max_examples=int(os.environ.get("BRAINIAC_SYNC_EXAMPLES", "4")),
+TestDevices.settings = examples(
+    4,
     stateful_step_count=14,
-    deadline=None,
     phases=(Phase.generate,),  # an example takes seconds: a failing one is not shrunk
-    suppress_health_check=list(HealthCheck),
 )

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
+from brainiac.confined import rendered
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Exchange, conversation_of
@@ -27,13 +28,15 @@ from brainiac.llm.context.blocks import (
     Stability,
     WorkingMemory,
     fit,
+    one_line,
+    quoted,
+    spoken,
     tokens_of,
     tool_tokens,
 )
 from brainiac.llm.context.blocks import (
     budget_tokens as most_tokens,
 )
-from brainiac.llm.context.fence import one_line, quoted, spoken
 from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
 from brainiac.llm.context.short_term import (
     ShownLists,
@@ -43,7 +46,6 @@ from brainiac.llm.context.short_term import (
     has_lost_changes,
     short_term_blocks,
 )
-from brainiac.llm.context.template import rendered
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     AnswerRequest,

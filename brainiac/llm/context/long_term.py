@@ -19,8 +19,7 @@ from brainiac.events import PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
-from brainiac.llm.context.blocks import Block, Count, Stability, shortened
-from brainiac.llm.context.fence import one_line, preview, quoted, reference
+from brainiac.llm.context.blocks import Block, Count, Stability, one_line, preview, quoted, reference, shortened
 from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit
 from brainiac.search.links import Hub, LinkedPage

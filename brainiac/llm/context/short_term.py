@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.context.blocks import Block, Count, Stability, shortened
-from brainiac.llm.context.fence import one_line, preview, quoted
+from brainiac.llm.context.blocks import Block, Count, Stability, one_line, preview, quoted, shortened
 
 HEADING = "## Short-Term Memory"
 LOG = "event log"
