@@ -9,8 +9,7 @@ from functools import cached_property
 from brainiac.clock import iso
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.search.search import Recall
-from brainiac.storage.answered import Answered
-from brainiac.storage.conversations import earlier_exchanges
+from brainiac.storage.answered import Answered, earlier_exchanges
 from brainiac.storage.heartbeat import devices_in_folder
 from brainiac.storage.store import Store
 

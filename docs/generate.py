@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -345,10 +346,21 @@ def api_page() -> str:
     for group, modules in public.MODULES.items():
         lines.append(f"## {group}\n")
         for module in modules:
-            source = (FOLDER.parent / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
-            rows = [f"| `{signature}` | {about} |" for signature, about in public_names(source)]
+            rows = [f"| `{signature}` | {about} |" for source in _sources(module) for signature, about in source]
             lines += [f"### `{module}`\n", "| name | what it is |", "|---|---|", *rows, ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _sources(module: str) -> Iterator[list[tuple[str, str]]]:
+    """Yield the public names of a module; of a package those of each of its modules that it passes on."""
+    path = FOLDER.parent / module.replace(".", "/")
+    if not path.is_dir():
+        yield list(public_names(path.with_suffix(".py").read_text("utf-8")))
+        return
+    package = importlib.import_module(module)
+    for file in sorted(path.glob("[a-z]*.py")):
+        names = public_names(file.read_text("utf-8"))
+        yield [(signature, about) for signature, about in names if hasattr(package, signature.partition("(")[0])]
 
 
 def _exported(name: str) -> str:

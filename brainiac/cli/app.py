@@ -22,14 +22,14 @@ from brainiac.terminal import guard, say
 # The module of each command: only that of the command that is called is imported, which keeps every command fast.
 COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
-    "search": "search", "reindex": "search", "context": "context",
-    "log": "history", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
-    "digest": "changes", "correct": "changes",
-    "diff": "past", "show": "past", "backup": "backup", "restore": "backup",
-    "takeover": "devices", "status": "status", "doctor": "health", "plugins": "plugins", "costs": "costs",
-    "token": "server", "open": "server", "mcp": "mcp", "service": "service",
-    "sources": "sources", "import": "importing",
-    "git": "git", "merge-driver": "git",
+    "search": "search", "reindex": "search", "context": "search",
+    "log": "log", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
+    "digest": "past", "correct": "explain",
+    "diff": "past", "show": "past", "backup": "brains", "restore": "brains",
+    "takeover": "devices", "status": "status", "doctor": "status", "plugins": "plugins", "costs": "status",
+    "token": "server", "open": "server", "mcp": "server", "service": "run",
+    "sources": "sources", "import": "sources",
+    "git": "devices", "merge-driver": "devices",
 }  # fmt: skip
 
 

@@ -1,17 +1,23 @@
-"""`brainiac init`: a new brain."""
+"""`brainiac init`, `backup` and `restore`: a new brain, a whole copy of one, and the way back."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from brainiac.brain import Brain
+from brainiac.cli.devices import set_up
+from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, local_time, opened_brain, print_json, print_list
 from brainiac.errors import UserError
+from brainiac.history.backup import Backup, Made, back_up, backups_in, damages, find_backup
+from brainiac.history.backup import restore as restore_backup
 from brainiac.skeleton import DOTFILES, create_brain, look_around
-from brainiac.storage.git import git_folder
+from brainiac.storage.store import git_folder
 from brainiac.terminal import say
 from brainiac.tree import default_brain, is_brain, set_default_brain
 
@@ -19,6 +25,8 @@ from brainiac.tree import default_brain, is_brain, set_default_brain
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(init)
+    app.command()(backup)
+    app.command()(restore)
 
 
 def init(
@@ -46,8 +54,6 @@ def init(
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
     if made:
-        from brainiac.brain import Brain  # a mistyped command need not wait for it
-
         brain = Brain(where)
         brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
         brain.close()
@@ -59,8 +65,6 @@ def init(
         return
     say(f"Made {len(made)} files in {where}.")
     if git_folder(where) is not None:
-        from brainiac.cli.git import set_up  # most new brains are in no repository
-
         set_up(where)
         say("Git merges them by what they hold; each other clone needs `brainiac git setup` once.")
     say("What next:")
@@ -93,3 +97,111 @@ def _agree(folder: Path, *, is_agreed: bool) -> None:
 
 def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where backups lie; made when missing.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Add a whole copy of this brain to a folder; what did not change takes no space twice."""
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    with opened_brain(is_reading=True) as brain:
+        with bar("Copying") as progress:
+            made = back_up(brain, folder, progress=progress)
+        root, shown = brain.root, local_time(made.backup.made_at)
+    if as_json:
+        print_json(asdict(made))
+    else:
+        say(f"Backed up {root} as of {shown}: {_size(made.backup)}, {made.shared} of these files shared with the last.")
+        _say_contents(made)
+    if made.unreadable:
+        raise typer.Exit(1)
+
+
+def _say_contents(made: Made) -> None:
+    """Print what a backup holds and what not, and the way back."""
+    where = shlex.quote(str(made.backup.folder))
+    say("It holds inbox, memory, system, plugins, logs and the whole history as plain files, private pages too.")
+    print_list("Left out, since they are off the record", made.off_record)
+    print_list("Left out, since they are no files of their own but links, pipes or devices", made.links)
+    print_list("NOT in it, since there is no permission to read them", made.unreadable)
+    if made.beside:
+        say(f"Not in it, since they are no part of the brain: {_few(made.beside)}.")
+    say("Not in it: this machine's own settings, keys and trust in plugins.")
+    if made.outdated:
+        folders = " ".join(shlex.quote(str(folder)) for folder in made.outdated)
+        say(f"Earlier backups have texts that were purged since. To be rid of those, delete them: rm -r {folders}")
+    say(f"The way back: brainiac restore {where} --into DIR")
+
+
+def restore(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A backup, or a folder of backups: then the latest of them.")
+    ],
+    into: Annotated[
+        Path | None, typer.Option(help="A new or empty folder; without it the backups are listed and checked.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put the brain of a backup into a new folder, every file checked; without --into only check the backups."""
+    chosen = find_backup(folder)
+    checked = [chosen] if into else backups_in(folder)
+    problems = {each.folder.name: _checked(each) for each in checked}
+    if into is None:
+        _print_checked(checked, problems, as_json=as_json)
+        if any(problems.values()):
+            raise typer.Exit(1)
+        return
+    if damaged := problems[chosen.folder.name]:
+        few = [f"{chosen.folder.name}/brain/{problem}" for problem in damaged[:SHOWN_AT_MOST]]
+        advice = "take another backup, or copy by hand what is whole"
+        more = f"{len(damaged)} files are damaged, nothing was restored; {advice}"
+        raise UserError(*few, more)
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    with bar("Restoring") as progress:
+        restored = restore_backup(chosen, into, progress=progress)
+    if as_json:
+        print_json(asdict(restored))
+        return
+    where = shlex.quote(str(restored.folder))
+    say(f"Restored {_size(chosen)}, each as it was on {chosen.made_at}, into {where}.")
+    if restored.state:
+        say(f"What this machine knew of the brain that lay there before was set aside: {restored.state}")
+    say(f"Look at it: brainiac --brain {where} status    and let it go on: brainiac --brain {where} run")
+    say("Plugins of your own ask for trust again; on another machine `brainiac takeover` has it run the processes.")
+    say("Should the brain that was backed up live on: give one of them another `brain_id` in system/config.yaml.")
+
+
+def _checked(backup: Backup) -> list[str]:
+    """Return what is damaged in a backup."""
+    from brainiac.cli.styling import bar  # rich is heavy
+
+    with bar(f"Checking {backup.folder.name}") as progress:
+        try:
+            return damages(backup, progress)
+        except UserError as error:
+            return list(error.problems)
+
+
+def _print_checked(backups: list[Backup], problems: dict[str, list[str]], *, as_json: bool) -> None:
+    """Print the backups and what is damaged in each."""
+    if as_json:
+        listed: list[dict[str, Any]] = [asdict(each) | {"damages": problems[each.folder.name]} for each in backups]
+        print_json(listed)
+        return
+    for each in backups:
+        damaged = problems[each.folder.name]
+        state = f"{len(damaged)} damaged" if damaged else "whole"
+        say(f"{each.folder.name}  {_size(each)}, made on {each.device}, {state}")
+        print_list("  damaged", damaged)
+
+
+def _size(backup: Backup) -> str:
+    return f"{backup.files} files, {max(backup.size / 1e6, 0.1):.1f} MB"
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
+    return ", ".join(names[:SHOWN_AT_MOST]) + more

@@ -1,29 +1,33 @@
-"""`brainiac why`, `undo`, `forget` and `adopt`: explain statements, and take back what was done."""
+"""`brainiac why`, `undo`, `forget`, `adopt` and `correct`: explain, take back and put right."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
+from brainiac.cli.log import sentence
 from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
-from brainiac.cli.wording import sentence
+from brainiac.errors import UserError
 from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
-from brainiac.history.correct import take_back
+from brainiac.history.correct import PossibleTarget, possible_targets, take_back
+from brainiac.history.correct import correct as correct_statement
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, purge
-from brainiac.storage.record import commits_of, find_event, last_caused
+from brainiac.history.why import Chain, Said, Step, Why
+from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
-from brainiac.terminal import is_terminal, say
+from brainiac.terminal import clean, is_terminal, say
 
 WIDE = 100_000
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
@@ -36,6 +40,7 @@ def register(app: typer.Typer) -> None:
     app.command()(undo)
     app.command()(forget)
     app.command()(adopt)
+    app.command()(correct)
 
 
 def why(
@@ -48,13 +53,80 @@ def why(
     if as_json:
         print_json(reason.to_json())
         return
-    explanation = reason.why
-    from brainiac.cli.why_tree import tree_of  # rich is heavy
-
-    if not explanation.is_exact:
+    if not reason.why.is_exact:
         say("No statement has just these words; the nearest:")
-    # nobody's window is cut or wrapped: a script gets whole lines
-    print_styled(tree_of(explanation), width=None if is_terminal(sys.stdout) else WIDE)
+    _print_tree(_explanation_branch(reason.why))
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A line of the tree that `why` prints, with the branches below it."""
+
+    text: str
+    branches: Sequence[_Branch] = ()
+
+
+def _print_tree(top: _Branch) -> None:
+    """Print a tree, its first line bold."""
+    from rich.text import Text  # rich is heavy
+    from rich.tree import Tree
+
+    def tree_of(branch: _Branch, style: str = "") -> Tree:
+        tree = Tree(Text(clean(branch.text), style), guide_style="dim")
+        tree.children += map(tree_of, branch.branches)
+        return tree
+
+    # a script gets whole lines: no window cuts or wraps them
+    print_styled(tree_of(top, style="bold"), width=None if is_terminal(sys.stdout) else WIDE)
+
+
+def _explanation_branch(explanation: Why) -> _Branch:
+    """Return an explanation as a tree: a page, its statements, their changes, and what was typed for each."""
+    branches = [_statement_branch(chain) for chain in explanation.chains]
+    branches += [_exchange_branch(said, said.user) for said in explanation.said]
+    return _Branch(f"{explanation.title}  ({explanation.path})", branches)
+
+
+def _statement_branch(chain: Chain) -> _Branch:
+    """Return a statement with its changes; it is struck through where it no longer holds."""
+    text = f"~~{chain.text}~~" if chain.is_history else chain.text
+    unknown = _Branch("stood there when this device first saw the brain, or its history is not readable here")
+    return _Branch(
+        f"{text} ^{chain.block}" if chain.block else text, [_step_branch(step) for step in chain.steps] or [unknown]
+    )
+
+
+def _step_branch(step: Step) -> _Branch:
+    """Return one change of a statement with its wordings, its reason and the exchanges that it rests on."""
+    texts = [f"from: {step.before}"] if step.before else []
+    if step.after:
+        texts.append(f"to:   {step.after}" if step.before else step.after)
+    if step.reasoning:
+        texts.append(f"because: {step.reasoning}")
+    words = step.after or step.before
+    sources = [_exchange_branch(said, said.sentence_for(words)) for said in step.sources]
+    return _Branch(_step_line(step), [*map(_Branch, texts), *sources])
+
+
+def _step_line(step: Step) -> str:
+    """Return the line of one change: when, what, by whom and which model."""
+    who = f"{step.by} on {step.device}" if step.device else step.by
+    models = [f"decided by {step.model}" if step.model else "", f"found by {step.found_by}" if step.found_by else ""]
+    if step.model and step.run_cost_usd:
+        models.append(f"its run cost ${step.run_cost_usd:.4f}")
+    details = ", ".join(filter(None, models))
+    return f"{local_time(step.at)}  {step.operation} by {who}{f' ({details})' if details else ''}, event {step.event}"
+
+
+def _exchange_branch(said: Said, words: str) -> _Branch:
+    """Return an exchange with the typed words that a change rests on, its id, and who answered it."""
+    where = f" in {said.prompt}" if said.prompt else ""
+    quoted = f": “{words}”" if words else "; its words are not kept any more"
+    branches = [_Branch(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}")]
+    if said.model:
+        place = f" on {said.device}" if said.device else ""
+        branches.append(_Branch(f"answered by {said.model} (${said.cost_usd:.4f}){place}"))
+    return _Branch(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}", branches)
 
 
 def undo(
@@ -181,6 +253,57 @@ def _target(brain: Brain, named: str) -> Target:
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
         return find_target(brain, named)
     return find_words(brain, named) or find_target(brain, named)
+
+
+def correct(
+    words: Annotated[str, typer.Argument(help="What stands there and is wrong: its words, or PATH#^id.")],
+    to: Annotated[str, typer.Option("--to", help="What is so; asked for on a terminal.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Put a statement right: the new wording stands in its place, the former one under History."""
+    with opened_brain() as brain:
+        targets = possible_targets(brain, words)
+        if not targets:
+            raise UserError(f"no statement in memory has these words: {words!r}; `brainiac search` shows what was said")
+        chosen = _chosen(targets, words)
+        text = to or _asked(f"What is so instead of “{chosen.statement.text}”?")
+        event = correct_statement(brain, chosen, text)
+    if as_json:
+        before = chosen.statement.text
+        print_json({"event": event.id, "path": chosen.memory.path, "before": before, "after": text})
+        return
+    say(f"“{chosen.statement.text}” → “{text}” ({chosen.memory.path})")
+    say(f"The former wording stands under History. `brainiac undo {event.id}` takes it back.")
+
+
+def _chosen(targets: list[PossibleTarget], words: str) -> PossibleTarget:
+    """Return the statement that is meant; a person at a terminal chooses among several.
+
+    Raises:
+        UserError: Several may be meant, and nobody can be asked.
+    """
+    if len(targets) == 1:
+        return targets[0]
+    lines = [f"{number}. {target.statement.text}  ({target.name})" for number, target in enumerate(targets, 1)]
+    if not sys.stdin.isatty():
+        raise UserError(f"{len(targets)} statements may be meant by {words!r}; name one by its id:", *lines)
+    for line in lines:
+        say(line)
+    number = _asked("Which one?")
+    if not number.isdigit() or not 0 < int(number) <= len(targets):
+        raise UserError("that is none of them; nothing was changed")
+    return targets[int(number) - 1]
+
+
+def _asked(question: str) -> str:
+    """Return the person's answer to a question on the terminal.
+
+    Raises:
+        BadParameter: There is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked here; say what is so with --to")
+    return str(typer.prompt(question))
 
 
 def adopt(

@@ -1,4 +1,4 @@
-"""`brainiac diff` and `show`: what two brains, or one at two times, hold differently; a page as it stood."""
+"""`brainiac diff`, `show` and `digest`: what memory held at another time, and what changed since."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import typer
 from brainiac.cli.session import JsonOption, local_time, moment_named, opened_brain, print_json
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.history.diff import Comparison, Difference, compare
-from brainiac.history.show import at_moment, present
+from brainiac.history.digest import digest_since
+from brainiac.history.past import Comparison, Difference, at_moment, compare, present
 from brainiac.storage.past import PagesAt, first_moment, pages_at, present_pages
 from brainiac.storage.store import Store
 from brainiac.terminal import say
@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command()(diff)
     app.command()(show)
+    app.command()(digest)
 
 
 def diff(
@@ -158,3 +159,35 @@ def _sides(difference: Difference) -> list[str]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def digest(
+    since: Annotated[
+        str, typer.Option(help="A day (2026-03-01), or how many days back; the last seven without it.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what memory learned, changed, ended, moved, refused and asked, each with the command that takes it back."""
+    with opened_brain(is_reading=True) as brain:
+        changes = digest_since(brain, moment_named(brain, since or str(DAYS)))
+        if as_json:
+            print_json(
+                {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
+            )
+            return
+        day = ""
+        for lines, undo_all in changes.runs():
+            if (on := brain.day_of(lines[0].at)) != day:
+                day = on
+                say(day)
+            for line in lines:
+                say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
+                if line.undo:
+                    say(f"      {line.undo}")
+            if undo_all:
+                say("  all of this run:")
+                say(f"      {undo_all}")
+    if changes.withheld:
+        say(f"{changes.withheld} private changes are not listed.")
+    if not changes.lines:
+        say("Nothing became of memory since then.")

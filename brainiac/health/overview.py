@@ -25,10 +25,10 @@ from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
+from brainiac.storage.causes import undone_events
 from brainiac.storage.filed import Filed
 from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import possible_other_daemon, serving_message
-from brainiac.storage.record import undone_events
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.storage.sources import find_sources
 from brainiac.tree import OUR_TEMPORARY_PREFIX

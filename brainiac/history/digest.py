@@ -33,9 +33,9 @@ from brainiac.events import (
 )
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
+from brainiac.storage.causes import undone_events
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.pages import PageSet
-from brainiac.storage.record import undone_events
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store

@@ -36,7 +36,7 @@ from brainiac.history.digest import write_digest
 from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
-from brainiac.storage.mentions import MENTIONS, still_named
+from brainiac.storage.links import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces

@@ -22,13 +22,12 @@ MODULES = {
     "Files and their formats": (
         "brainiac.formats.access_log", "brainiac.formats.discretion", "brainiac.formats.frontmatter",
         "brainiac.formats.index_page", "brainiac.formats.markdown", "brainiac.formats.page", "brainiac.formats.prompt",
-        "brainiac.formats.short_term", "brainiac.text.dates", "brainiac.text.numbers", "brainiac.text.tokens",
+        "brainiac.formats.short_term", "brainiac.text.dates", "brainiac.text.tokens",
     ),
     "What is stored": (
         "brainiac.storage.answered", "brainiac.storage.filed", "brainiac.storage.files", "brainiac.storage.folders",
-        "brainiac.storage.mentions",
-        "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.relinking",
-        "brainiac.storage.review", "brainiac.storage.statements",
+        "brainiac.storage.links", "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.review",
+        "brainiac.storage.statements",
     ),
     "Search": (
         "brainiac.search.documents", "brainiac.search.query", "brainiac.search.index", "brainiac.search.conformance",

@@ -38,8 +38,8 @@ from brainiac.imports.reading import opened_exports
 from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import IMPORTED
+from brainiac.storage.causes import undone_events
 from brainiac.storage.folders import title_of_folder
-from brainiac.storage.record import undone_events
 from brainiac.tree import is_printable, slugify
 
 SERVICES = {

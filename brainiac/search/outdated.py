@@ -15,7 +15,7 @@ from brainiac.events import StatementRecord
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, parse_memory
 from brainiac.search.documents import Former, Hit
-from brainiac.storage.record import undone_events
+from brainiac.storage.causes import undone_events
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
 

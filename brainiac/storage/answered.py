@@ -1,6 +1,7 @@
-"""Which prompts have been answered, by which file: queries on the projection and the files of the inbox.
+"""Which prompts have been answered, by which file, and what was said before in their conversations.
 
-Shared by the bus (what to answer), the Core Loop (where an answer goes) and `status`.
+These are queries on the projection and the files of the inbox. The bus asks what to answer, the Core Loop where an
+answer goes.
 """
 
 from __future__ import annotations
@@ -8,13 +9,24 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from operator import itemgetter
 
-from brainiac.clock import parse_iso
-from brainiac.errors import FormatError
+from brainiac.clock import iso, parse_iso
+from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
-from brainiac.formats.prompt import Prompt, error_path, parse_prompt, parse_response, prompt_path_of, response_path
+from brainiac.formats.prompt import (
+    Exchange,
+    Prompt,
+    conversation_of,
+    error_path,
+    parse_prompt,
+    parse_response,
+    prompt_path_of,
+    response_path,
+)
 from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
@@ -24,15 +36,18 @@ MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this t
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of an answered prompt.
+    """One answer to a prompt, as a journal has it.
 
     Attributes:
-        prompt: Its path.
+        prompt: The prompt's path.
+        prompt_id: Its identity, which it keeps when it moves.
+        prompt_sha256: Of its normalized text.
         prompt_hash: Content hash of the prompt file as it was answered; None when unknown.
         response: The response's path; None for a captured note.
         response_hash: Content hash of the response as it was left then; None when unknown.
         is_ours: Whether a process wrote the response.
-        exchange: Id of the exchange, which is the id of the event that made it known.
+        exchange: Id of the exchange, which is the id of the event that recorded it.
+        at: When it was recorded, ISO 8601.
     """
 
     prompt: str
@@ -48,7 +63,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an answer goes, and what stands there now."""
+    """The path that an answer is written to, and the present bytes of the file there; None where there is none."""
 
     path: str
     before: bytes | None
@@ -72,10 +87,10 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _PathHistory:
-    """The answers to the prompt at a path, as of some moment.
+    """The answers to the prompt at a path, as they were at some moment.
 
     Attributes:
-        answers: To the prompt that is there, oldest first: to each revision, also those at paths it had before.
+        answers: To the prompt that is there, oldest first: one for each revision, also those at its former paths.
         removed: To the prompt that was there last, where its file was removed.
         removed_at: When it was removed, ISO 8601; "" where it was not.
     """
@@ -85,8 +100,8 @@ class _PathHistory:
     removed_at: str = ""
 
 
-_Moment = tuple[str, int]  # event and position in it: ids ascend in time, across devices too
-_NOW: _Moment = ("~", 0)
+_Moment = tuple[str, int]  # event id and position in the event: ids ascend in time, across devices too
+_NOW: _Moment = ("~", 0)  # `~` sorts behind every id
 _ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at"
 
 
@@ -114,12 +129,15 @@ class Answered:
         return rows[0][0] if rows else None
 
     def of(self, path: str) -> Answer | None:
-        """Return the last answer to the prompt at a path, also where its text was changed since; None for none."""
+        """Return the last answer to the prompt at a path, to its present text or an earlier one; None for none."""
         answers = self._history(path).answers
         return answers[-1] if answers else None
 
     def path_of(self, exchange: str) -> str | None:
-        """Return the last path of an exchange's prompt, moves included; None for an unknown exchange."""
+        """Return the present path of an exchange's prompt, which may have moved.
+
+        None for an exchange that is unknown or off the record.
+        """
         rows = self._projection.query(
             "SELECT prompt, prompt_id, event FROM exchanges WHERE prompt_id ="
             " (SELECT prompt_id FROM exchanges WHERE event = ? AND is_kept) ORDER BY event DESC LIMIT 1",
@@ -128,7 +146,10 @@ class Answered:
         return self._present_path(*rows[0]) if rows else None
 
     def exchanges_at(self, path: str) -> list[str]:
-        """Return the exchanges of the prompt at a path, revisions too, that were not made private since."""
+        """Return the ids of the exchanges of the prompt at a path, one for each revision.
+
+        Those off the record, and those that were made private since, are left out.
+        """
         answer = self.of(path)
         rows = self._projection.query(
             "SELECT event FROM exchanges WHERE prompt_id = ? AND is_kept"
@@ -138,12 +159,12 @@ class Answered:
         return [exchange for (exchange,) in rows]
 
     def is_answered(self, prompt: Prompt) -> bool:
-        """Return whether a prompt's text was answered: by a journal, or by a response file beside it."""
+        """Return whether a prompt's text was answered: a journal says so, or a response file beside it does."""
         answers = self._history(prompt.path).answers
-        return any(answer.prompt_sha256 == prompt.sha256 for answer in answers) or self._is_standing(prompt)
+        return any(answer.prompt_sha256 == prompt.sha256 for answer in answers) or self._has_response_file(prompt)
 
     def has_answered_beside(self, path: str) -> bool:
-        """Return whether any other prompt in the same folder (which may be the inbox itself) was answered."""
+        """Return whether another prompt in the same folder (which may be the inbox itself) was answered."""
         folder = posixpath.dirname(path)
         # `0` is the character after `/`: this range of an index has exactly the paths below the folder
         rows = self._projection.query(
@@ -151,40 +172,46 @@ class Answered:
             " UNION SELECT path FROM changes WHERE source IS NOT NULL AND path > ?1 || '/' AND path < ?1 || '0'",
             folder,
         )
-        beside = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
-        return any(self._history(other).answers for other in beside)
+        others = (other for (other,) in rows if posixpath.dirname(other) == folder and other != path)
+        return any(self._history(other).answers for other in others)
 
     def is_settled(self, path: str, file_hash: str | None) -> bool:
-        """Return whether a prompt file has the content hash with which it was last answered, and its response by it."""
+        """Return whether a prompt needs nothing: unchanged since its last answer, with the response beside it.
+
+        Args:
+            path: Of the prompt.
+            file_hash: Content hash of the prompt's file; None where it is not known.
+        """
         answer = self.of(path)
         is_unchanged = answer is not None and file_hash is not None and answer.prompt_hash == file_hash
-        return is_unchanged and not _is_elsewhere(answer, path)
+        return is_unchanged and not _is_response_elsewhere(answer, path)
 
     def knows_response(self, prompt_path: str, response_hash: str) -> bool:
-        """Return whether this response to this prompt was seen before."""
+        """Return whether a journal has this response to this prompt; also where the prompt was removed since."""
         history = self._history(prompt_path)
         return any(answer.response_hash == response_hash for answer in (*history.removed, *history.answers))
 
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that was moved to its present path and whose response was not.
 
-        Its text was answered at a path where no file is now; or the journal has the move already, without the
-        response. None for a prompt that was not moved.
+        The journal has the move already, without the response; or the same text was answered at a path where no file
+        is any more. None for a prompt that was not moved.
         """
-        if (standing := self.of(prompt.path)) is not None:
-            return standing if _is_elsewhere(standing, prompt.path) else None
+        if (answer := self.of(prompt.path)) is not None:
+            return answer if _is_response_elsewhere(answer, prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
         paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
         candidates: list[Answer] = []
         for history in map(self._history, paths):
             removed = history.removed if self._is_recent(history.removed_at) else ()
-            candidates += [a for a in (history.answers or removed)[-1:] if a.prompt_sha256 == prompt.sha256]
-        # a file is looked for at each path where this very text was answered
-        absent = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
-        return max(absent, key=lambda answer: answer.exchange, default=None)
+            last = (history.answers or removed)[-1:]
+            candidates += [answer for answer in last if answer.prompt_sha256 == prompt.sha256]
+        # where the file is still there, the prompt was copied and not moved
+        moved = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
+        return max(moved, key=lambda answer: answer.exchange, default=None)
 
     def previous_version(self, exchange: str) -> str | None:
-        """Return the exchange that this one revises; None where it is the first."""
+        """Return the id of the exchange that an exchange revises; None where it is the first of its prompt."""
         # ids sort by time: of the same prompt's exchanges the greatest id below this one is the version before
         rows = self._projection.query(
             "SELECT max(event) FROM exchanges WHERE event < ?1"
@@ -194,7 +221,7 @@ class Answered:
         return rows[0][0] if rows else None
 
     def is_undelivered(self, exchange: str) -> bool:
-        """Return whether an exchange of this device has no outcome yet: no process handled it after the answer."""
+        """Return whether an exchange has no outcome yet (no process handled it) and this device is to handle it."""
         return bool(self._undelivered_lines("event = ?", exchange))
 
     def has_outcome(self, exchange: str) -> bool:
@@ -202,25 +229,30 @@ class Answered:
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self, own_until: str = "~") -> list[Event]:
-        """Return the events of exchanges that have no outcome yet and are this device's to note.
+        """Return the events of exchanges that have no outcome yet and that this device is to handle.
 
-        Where the settings name this device, the others note nothing: it notes theirs as soon as their files are here.
+        Where the settings name this device, the others handle none: it handles theirs as soon as their files are here.
 
         Args:
-            own_until: Those of this machine only if answered until then, ISO 8601: another process may be noting it.
+            own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
+                handling them.
         """
         where = "(exchanges.at <= ? OR exchanges.device NOT IN (SELECT value FROM json_each(?)))"
         lines = self._undelivered_lines(where, own_until, json.dumps(self._devices))
         return [from_line(line.encode()) for line in lines]
 
-    def _noted_devices(self) -> list[str]:
-        """Return the devices whose exchanges this one notes."""
+    def _handled_devices(self) -> list[str]:
+        """Return the devices whose exchanges this one handles: all where the settings name it, else its own."""
         if self._store.settings.active_device != self._store.journal.device:
             return self._devices
         return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
 
-    def _is_here(self, line: str) -> bool:
-        """Return whether the files of an exchange are here: another device's journal may arrive before them."""
+    def _has_files(self, line: str) -> bool:
+        """Return whether the files of an exchange are here; another device's journal may arrive before them.
+
+        Args:
+            line: Journal line of the exchange.
+        """
         exchange = from_line(line.encode()).what
         if not isinstance(exchange, ExchangeEvent):
             return False
@@ -228,44 +260,41 @@ class Answered:
         return all(self._store.tree.absolute(path).is_file() for path in paths)
 
     def _undelivered_lines(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of exchanges without outcome for which a SQL condition holds."""
+        """Return the journal lines of exchanges without outcome for which a SQL condition holds, oldest first."""
         sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
-        lines = self._projection.query(sql, json.dumps(self._noted_devices()), *values)
-        return [line for device, line in lines if device in self._devices or self._is_here(line)]
+        lines = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
+        return [line for device, line in lines if device in self._devices or self._has_files(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
-        """Return the path for a prompt's answer and the file that is there now.
+        """Return the path for a prompt's answer and the content of the file that is there now.
 
         The answer to a revision replaces our last answer if that is unchanged. A response that a person wrote or
         edited is kept, and the answer gets the next number.
         """
-        answer, number = self.of(prompt.path), 1
-        while True:
-            path = response_path(prompt.path, number)
-            before = self._store.read(path)
-            is_last = answer is not None and answer.is_ours and answer.response == path
-            if before is None or (is_last and answer and answer.response_hash == content_hash(before)):
-                return Target(path, before)
-            number += 1
+        answer = self.of(prompt.path)
+        our_response = (answer.response, answer.response_hash) if answer and answer.is_ours else None
+        paths = (response_path(prompt.path, number) for number in count(1))
+        targets = (Target(path, self._store.read(path)) for path in paths)
+        return next(t for t in targets if t.before is None or our_response == (t.path, content_hash(t.before)))
 
     def error_removal(self, prompt: Prompt) -> list[Change]:
-        """Return the change that removes a prompt's error file; an empty list when there is no such file."""
+        """Return the change that removes a prompt's error file; no change where there is no such file."""
         path = error_path(prompt.path)
         before = self._store.read(path)
         return [] if before is None else [remove(path, before)]
 
     def fingerprint(self, path: str, raw: bytes) -> str | None:
-        """Return the normalized hash of a prompt file's bytes; None when it is no prompt any more."""
+        """Return the hash of a prompt's normalized text, given its file's bytes; None where it cannot be parsed."""
         try:
             return parse_prompt(path, raw, at="", inbox=self._store.tree.layout.inbox).sha256
         except FormatError:
             return None
 
-    def _is_standing(self, prompt: Prompt) -> bool:
-        """Return whether a response file beside a prompt answers its text, by the hash it names.
+    def _has_response_file(self, prompt: Prompt) -> bool:
+        """Return whether a response file beside a prompt answers its text, by the hash in the response.
 
-        A response that a person wrote names no hash; it counts for a prompt that no journal knows.
+        A response that a person wrote has no hash; it counts for a prompt that no journal has an answer to.
         """
         is_known, number = self.of(prompt.path) is not None, 1
         while (raw := self._store.read(path := response_path(prompt.path, number))) is not None:
@@ -280,7 +309,7 @@ class Answered:
         return False
 
     def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
-        """Return the answers at a path as they were before some moment, by replaying what happened there."""
+        """Return the answers at a path as they were before some moment, by replaying the answers and moves there."""
         history = _PathHistory()
         for step in self._history_steps(path, until):
             if isinstance(step, Answer):
@@ -292,8 +321,8 @@ class Answered:
             elif step.op == "remove" and history.answers:
                 history = _PathHistory((), history.answers, step.at)
             elif step.op != "remove" and not history.answers:  # its removal was undone: the answers before it count
-                former = self._history(path, (str(step.about), 0)).answers[-1:]
-                history = _PathHistory(former) if former and former[0].prompt_hash == step.after else history
+                last = self._history(path, (str(step.about), 0)).answers[-1:]
+                history = _PathHistory(last) if last and last[0].prompt_hash == step.after else history
         return history
 
     def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
@@ -307,8 +336,8 @@ class Answered:
         last = replace(answers[-1], prompt=move.path)
         if move.kind == PromptMoved.kind:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
-        stayed = () if former is history else history.answers
-        return _PathHistory((*stayed, *answers[:-1], last))
+        earlier = () if former is history else history.answers
+        return _PathHistory((*earlier, *answers[:-1], last))
 
     def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
         """Return the answers and file changes at a path before some moment, oldest first."""
@@ -329,14 +358,20 @@ class Answered:
         )
         return [_Change(*row) for row in rows]
 
-    def _present_path(self, path: str, prompt_id: str, since: str) -> str:
-        """Return the present path of a prompt that was at a path when the event `since` answered it."""
+    def _present_path(self, path: str, prompt_id: str, event: str) -> str:
+        """Return the present path of a prompt, following its moves after an event.
+
+        Args:
+            path: Of the prompt at the event.
+            prompt_id: Of the prompt; another prompt may have been put at its path since.
+            event: Id of the event.
+        """
         is_removed = False
         for change in self._changes(path):
-            if change.event <= since:
+            if change.event <= event:
                 continue
-            is_this = change.about == prompt_id if change.kind == PromptMoved.kind else not is_removed
-            if change.source == path != change.path and is_this:
+            is_this_prompt = change.about == prompt_id if change.kind == PromptMoved.kind else not is_removed
+            if change.source == path != change.path and is_this_prompt:
                 return self._present_path(change.path, prompt_id, change.event)
             is_removed = change.op == "remove" or (is_removed and change.op != "create")
         return path
@@ -346,6 +381,98 @@ class Answered:
         return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS
 
 
-def _is_elsewhere(answer: Answer | None, path: str) -> bool:
-    """Return whether the response to the prompt at a path is not beside it (it is where the prompt was before)."""
+def _is_response_elsewhere(answer: Answer | None, path: str) -> bool:
+    """Return whether the response to the prompt at a path is not beside it: the prompt was moved without it."""
     return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
+
+
+# --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------------
+
+MAX_TURNS = 20
+
+
+def earlier_exchanges(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
+    """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
+
+    A prompt in a subfolder of the inbox is in one conversation with the others there; `reply_to` adds further ones.
+    Exchanges off the record are returned only for a prompt that is off the record too: another answer would be kept,
+    and might repeat them.
+    """
+    folder = conversation_of(prompt.path, inbox=store.tree.relative(store.tree.inbox))
+    exchanges: dict[str, Exchange] = {}  # by the prompt's path
+    for exchange in _exchanges_in(store, answered, folder) if folder != prompt.path else ():
+        exchanges.setdefault(exchange.prompt.path, exchange)
+        if len(exchanges) > MAX_TURNS:  # one of them may be the prompt itself
+            break
+    for exchange in _replied_to(store, prompt):
+        exchanges[exchange.prompt.path] = exchange
+    exchanges.pop(prompt.path, None)
+    # an answer that is kept might repeat what must be kept nowhere
+    allowed = [exchange for exchange in exchanges.values() if exchange.prompt.remember or not prompt.remember]
+    allowed.sort(key=lambda exchange: (exchange.at, exchange.prompt.path))
+    return allowed[-MAX_TURNS:]
+
+
+def _exchanges_in(store: Store, answered: Answered, folder: str) -> Iterator[Exchange]:
+    """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
+    responses: list[tuple[str, bool, str, str]] = []
+    for file in store.tree.absolute(folder).glob("*.response*.md"):
+        path = f"{folder}/{file.name}"
+        for prompt_path in prompt_path_of(path):
+            if answer := answered.of(prompt_path):  # its time is known without reading the files
+                # of two responses to one prompt the recorded one sorts last, and so comes first below
+                responses.append((answer.at, answer.response == path, prompt_path, path))
+                break
+            if exchange := _exchange(store, prompt_path, path):
+                responses.append((exchange.at, True, prompt_path, path))
+                break
+    for *_, prompt_path, path in sorted(responses, reverse=True):
+        if exchange := _exchange(store, prompt_path, path):
+            yield exchange
+
+
+def _replied_to(store: Store, prompt: Prompt) -> Iterator[Exchange]:
+    """Yield the exchange that a prompt's `reply_to` names, then the one that this exchange replies to, and so on."""
+    seen: set[str] = set()
+    name, base = prompt.reply_to, prompt.path
+    while name and len(seen) < MAX_TURNS:
+        exchange = _named_exchange(store, name, base)
+        # two prompts may name each other
+        if exchange is None or exchange.prompt.path in seen:
+            return
+        seen.add(exchange.prompt.path)
+        yield exchange
+        name, base = exchange.prompt.reply_to, exchange.prompt.path
+
+
+def _named_exchange(store: Store, name: str, base: str) -> Exchange | None:
+    """Return the exchange of a prompt or response that a `reply_to` names; None where there is none.
+
+    Args:
+        store: Of the brain.
+        name: Path relative to the folder of `base`, or to the root.
+        base: Path of the prompt that has the `reply_to`.
+    """
+    for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), name)), name):
+        try:
+            path = store.tree.relative(store.tree.confine(candidate, inside=store.tree.inbox))
+        except ConfinementError:
+            continue
+        for prompt_path in (*prompt_path_of(path), path):
+            if exchange := _exchange(store, prompt_path, response_path(prompt_path)):
+                return exchange
+    return None
+
+
+def _exchange(store: Store, prompt_path: str, answer_path: str) -> Exchange | None:
+    """Return the exchange of two files; None where one is missing or cannot be parsed."""
+    raw_prompt, raw_response = store.read(prompt_path), store.read(answer_path)
+    if raw_prompt is None or raw_response is None:
+        return None
+    try:
+        response = parse_response(answer_path, raw_response)
+        at = response.created_at or iso(store.clock.now())
+        prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=store.tree.relative(store.tree.inbox))
+    except FormatError:
+        return None  # the person is told when the file itself is processed
+    return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)

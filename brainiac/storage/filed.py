@@ -11,7 +11,7 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import ORIGINS, origin_in
-from brainiac.storage.record import undone_events
+from brainiac.storage.causes import undone_events
 from brainiac.storage.store import Store
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour

@@ -14,8 +14,8 @@ from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
 from brainiac.formats.markdown import find_events
 from brainiac.formats.page import Memory, parse_memory, shareable_text
+from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.pages import INDEX
-from brainiac.storage.relinking import with_links_from, with_rooted_links
 from brainiac.storage.store import Store
 
 _MAX_SUMMARY = 100

@@ -32,10 +32,10 @@ from brainiac.events import (
 )
 from brainiac.formats.page import MemoryDocument, Statement, block_ids, new_block_id, parse_memory
 from brainiac.formats.short_term import StmEvent
+from brainiac.storage.causes import undone_events
 from brainiac.storage.external_edits import FOUND
+from brainiac.storage.links import with_rooted_links
 from brainiac.storage.projection import Row
-from brainiac.storage.record import undone_events
-from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote

@@ -313,10 +313,10 @@ class Transactions:
 
     def _keep_texts(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
         """Store the texts that the event names as blobs, each as a splice on its earlier version where that helps."""
-        near = {change.after: change.before for change in event.changes}
-        # earlier versions first
-        for digest in sorted(_kept_digests(event) & texts.keys(), key=lambda digest: digest in near):
-            self.journal.blobs.put(texts[digest], near=near.get(digest), is_verified=is_verified)
+        bases = {change.after: change.before for change in event.changes}
+        # earlier versions first, so that the later ones can be splices on them
+        for digest in sorted(_kept_digests(event) & texts.keys(), key=lambda digest: digest in bases):
+            self.journal.blobs.put(texts[digest], base=bases.get(digest), is_verified=is_verified)
 
 
 class _Plan:

@@ -437,8 +437,12 @@ class _Merging:
             count = one + other - former if isinstance(former, int) else max(one, other)
             return [replace(first, text=f"{name}: {count}\n")]
         if isinstance(one, list) and isinstance(other, list):
-            self._meta[name] = _merged_list(former if isinstance(former, list) else [], one, other)
-            return [first]
+            both = _merged_list(former if isinstance(former, list) else [], one, other)
+            if self._kind is not PathKind.CONFIG:
+                self._meta[name] = both
+                return [first]
+            with suppress(FormatError):  # a setting whose list is too intricate is a difference like any other
+                return [replace(first, text=_with_value(first.text, name, both))]
         if isinstance(one, bool) and isinstance(other, bool):  # the more discreet one
             return [first if one is (name == "private") else second]
         if self._kind is PathKind.CONFIG and isinstance(one, dict) and isinstance(other, dict):
@@ -546,6 +550,15 @@ def _loaded(block: str) -> Any:
         return split(f"---\n{block}---\n")[0]
     except FormatError:
         return None
+
+
+def _with_value(entry: str, name: str, value: Sequence[Any]) -> str:
+    """Return an entry of YAML with another value.
+
+    Raises:
+        FormatError: It is written so that the value cannot be set safely.
+    """
+    return edit_meta(f"---\n{entry}---\n", **{name: value}).removeprefix("---\n").removesuffix("---\n")
 
 
 def _merged_list(base: Sequence[Any], first: Sequence[Any], second: Sequence[Any]) -> list[Any]:

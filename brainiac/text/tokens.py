@@ -1,17 +1,19 @@
-"""Words, trigrams and sentences of a text in any language; there are no word lists here."""
+"""Words, trigrams, sentences and numbers of a text in any language; there are no word lists here."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 # Thai, Lao, Burmese, Khmer, Kana and Han
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _PIECE_END = re.compile(r"(?<=[.!?…。！？؟])[\"'”’»)\]]*(?:\s+|(?<=[。！？]))")
-_CLOSING = frozenset(("Pe", "Pf", "Pi"))
+_CLOSING = frozenset(("Pe", "Pf", "Pi"))  # Unicode's categories of closing brackets and of quotes
+_NUMBER = re.compile(r"\d+")
+_CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.h](00|15|30|45)(?!\d)")
 MAX_PIECE = 1_000
 
 
@@ -21,17 +23,19 @@ def words(text: str) -> list[str]:
 
 
 def holds_words(text: str, wanted: str) -> bool:
-    """Return whether a text contains every word of another text.
+    """Return whether a text contains every word of `wanted`.
 
-    A word must be whole; in scripts without spaces it may be a part of a run of characters. Symbols without any word
-    (an emoji) must stand in the text as written. An empty `wanted` is in no text.
+    A word must be whole; in scripts without spaces it may be a part of a run of characters. Where `wanted` has symbols
+    and no word (an emoji), the text must contain it as written. An empty `wanted` is in no text.
     """
-    wanted_words, folded = words(wanted), unicodedata.normalize("NFKC", text).casefold()
+    wanted_words, folded_text = words(wanted), unicodedata.normalize("NFKC", text).casefold()
     if not wanted_words:
-        bare = wanted.strip()
-        return any(unicodedata.category(sign).startswith("S") for sign in bare) and bare in text
-    known = set(words(text))
-    return all(word in known or (_UNSPACED.match(word) is not None and word in folded) for word in wanted_words)
+        symbols = wanted.strip()
+        return any(unicodedata.category(sign).startswith("S") for sign in symbols) and symbols in text
+    text_words = set(words(text))
+    return all(
+        word in text_words or (_UNSPACED.match(word) is not None and word in folded_text) for word in wanted_words
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -42,8 +46,10 @@ def trigrams(text: str) -> frozenset[str]:
 
 def likeness(first: str, second: str) -> float:
     """Return the share of trigrams that two texts have in common (Jaccard), 0 to 1; 0 where one has no words."""
-    ours, theirs = trigrams(first), trigrams(second)
-    return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
+    first_trigrams, second_trigrams = trigrams(first), trigrams(second)
+    if not first_trigrams or not second_trigrams:
+        return 0.0
+    return len(first_trigrams & second_trigrams) / len(first_trigrams | second_trigrams)
 
 
 def coverage(wanted: str, text: str) -> float:
@@ -60,8 +66,8 @@ def pieces(text: str) -> Iterator[str]:
     for line in text.splitlines():
         for piece in _PIECE_END.split(line):
             for start in range(0, len(piece), MAX_PIECE):
-                if bare := piece[start : start + MAX_PIECE].strip():
-                    yield bare
+                if sentence := piece[start : start + MAX_PIECE].strip():
+                    yield sentence
 
 
 def ends_as_question(text: str) -> bool:
@@ -72,3 +78,21 @@ def ends_as_question(text: str) -> bool:
         if not (sign.isspace() or unicodedata.category(sign) in _CLOSING or sign in "\"'*_"):
             return False
     return False
+
+
+def numbers(texts: Iterable[str]) -> set[int]:
+    """Return the numbers in texts, one for each group of digits: a date has three; 0 is left out."""
+    # a group of thousands of digits would be slow to convert
+    return {int(digits[:18]) for text in texts for digits in _NUMBER.findall(text)} - {0}
+
+
+def clock_hours(text: str) -> dict[str, set[int]]:
+    """Return the times at a full, half or quarter hour in a text, each with the hours that may be said for it.
+
+    For "7:30" these are 7 ("half past seven") and 8 ("halb acht"), and 19 and 20 for the evening.
+    """
+    hours: dict[str, set[int]] = {}
+    for match in _CLOCK.finditer(text):
+        hour = int(match[1])
+        hours[match[0]] = {spoken for named in (hour, hour + 1) for spoken in (named, named % 12, named % 12 + 12)}
+    return hours

@@ -19,10 +19,9 @@ from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import Operation, Page
-from brainiac.storage.relinking import with_links_from
+from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
-from brainiac.text.numbers import numbers
-from brainiac.text.tokens import words
+from brainiac.text.tokens import numbers, words
 
 from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
 

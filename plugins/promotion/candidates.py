@@ -22,7 +22,7 @@ from brainiac.history.why import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
-from brainiac.storage.relinking import LinkOrigins
+from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import ends_as_question, likeness, words
 

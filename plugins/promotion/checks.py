@@ -20,8 +20,7 @@ from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.dates import dates_in
-from brainiac.text.numbers import clock_hours, numbers
-from brainiac.text.tokens import likeness, words
+from brainiac.text.tokens import clock_hours, likeness, numbers, words
 
 MIN_PAGES, COMMON_SHARE = 6, 0.25  # pages, and the share of those shown, on which a common word stands
 MIN_LETTERS = 3  # a shorter word is in most sentences

@@ -20,9 +20,8 @@ from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.history.forget import is_bare
 from brainiac.llm.schemas import Page
-from brainiac.storage.mentions import MENTIONS, Mentions
+from brainiac.storage.links import MENTIONS, Mentions, with_rooted_links
 from brainiac.storage.pages import PageSet
-from brainiac.storage.relinking import with_rooted_links
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.dates import format_date
 from brainiac.text.tokens import likeness
@@ -44,7 +43,7 @@ class CurrentStatement:
         statement: The list item on the page.
         is_ours: Whether a process wrote it in these words; otherwise it is the person's.
         is_private: Whether it must not leave this machine.
-        text: Its words, with links as paths from the root (`storage/relinking.py`).
+        text: Its words, with links as paths from the root (`storage/links.py`).
         since: The date it was said on; "" where no journal has it.
     """
 

@@ -37,7 +37,7 @@ from brainiac.llm.catalog import count
 from brainiac.storage.answered import Answer
 from brainiac.storage.filed import Filed
 from brainiac.storage.folders import Folders
-from brainiac.storage.relinking import LinkOrigins
+from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import read_statements, text_hash
 
 from .draft import Draft, check_folder, day_page, is_free

@@ -29,7 +29,7 @@ from brainiac.events import (
 )
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.storage.folders import Folders
-from brainiac.storage.relinking import LinkOrigins, with_links_from
+from brainiac.storage.links import LinkOrigins, with_links_from
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 

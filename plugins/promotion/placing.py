@@ -17,8 +17,7 @@ from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
-from brainiac.text.numbers import numbers
-from brainiac.text.tokens import coverage
+from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step

@@ -37,7 +37,7 @@ from brainiac.llm.schemas import (
 )
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.filed import Filed, origin_on_page, said_at
-from brainiac.storage.relinking import LinkOrigins
+from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
 

@@ -38,7 +38,7 @@ from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import Filed, waiting_events
 from brainiac.storage.files import locked
-from brainiac.storage.relinking import LinkOrigins, with_rooted_links
+from brainiac.storage.links import LinkOrigins, with_rooted_links
 from brainiac.storage.statements import StatementLog, line_id, read_statements
 from brainiac.text.tokens import coverage, likeness
 

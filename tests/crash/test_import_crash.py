@@ -19,9 +19,9 @@ from brainiac.formats.markdown import parse_exchanges
 from brainiac.history.undo import undo_all
 from brainiac.imports import intake
 from brainiac.imports.intake import import_path
+from brainiac.storage.causes import last_caused
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
-from brainiac.storage.record import last_caused
 from brainiac.testing import make_brain
 from brainiac.tree import LocalPlaces
 from tests.support.exports import chatgpt, write_json

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -27,6 +26,7 @@ from brainiac.errors import ConflictError
 from brainiac.events import Change, append, create, move, observe, remove, update
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.storage.files import Disk
+from tests.support.examples import examples
 from tests.support.kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, make_root, open_kernel
 
 FOLDER = "memory/long_term/concrete/"
@@ -481,9 +481,4 @@ def _lines(text: bytes) -> set[bytes]:
 
 assert set(OPERATIONS) <= set(dir(Disk))
 TestKernelMachine = KernelMachine.TestCase
-TestKernelMachine.settings = settings(
-    max_examples=int(os.environ.get("KERNEL_EXAMPLES", "20")),
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestKernelMachine.settings = examples(20, stateful_step_count=20)

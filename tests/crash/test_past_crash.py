@@ -18,8 +18,8 @@ from brainiac.clock import ManualClock, iso, parse_iso
 from brainiac.formats.page import parse_exchanges
 from brainiac.history.undo import undo
 from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request, Result, SynthesizeRequest
+from brainiac.storage.causes import commits_of
 from brainiac.storage.filed import Filed
-from brainiac.storage.record import commits_of
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages, set_model, statements
 from tests.unit.test_month import MONTH, Recording, live
 from tests.unit.test_past import NIGHTLY, files_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 FRAGMENTS = [
@@ -59,5 +58,4 @@ words = texts.map(lambda text: " ".join(text.split())).filter(
 block_ids = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size=6)
 times = st.datetimes().map(lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0"))
 ids = st.uuids().map(str)
-fuzz = settings(deadline=None, max_examples=50)
 BIG = ("## Event Log\n**AI:** no\n```\n" + "x" * 972) * 10_000  # 10 MB

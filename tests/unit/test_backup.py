@@ -19,8 +19,8 @@ from brainiac.history.continuity import faults
 from brainiac.history.forget import find_words
 from brainiac.history.purge import purge
 from brainiac.history.undo import undo
+from brainiac.storage.causes import last_caused
 from brainiac.storage.files import locked
-from brainiac.storage.record import last_caused
 from brainiac.storage.runstate import LOCK
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell

@@ -13,7 +13,7 @@ from brainiac_plugins.promotion.filing import tidy_inbox
 from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.cli.ask import ShownLinks
-from brainiac.cli.wording import sentence
+from brainiac.cli.log import sentence
 from brainiac.errors import NotABrainError
 from brainiac.formats.markdown import find_links
 from brainiac.llm.gate import is_hidden

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.cli.wording import moment
+from brainiac.cli.log import moment
 from brainiac.events import create, move
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.errors import ModelError
@@ -14,6 +14,7 @@ from brainiac.llm.catalog import count
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block, Stability, budget_tokens, fit, shortened, tokens_of
 from brainiac.settings import ContextSettings, Settings
+from tests.support.examples import examples
 from tests.support.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
 
 
@@ -62,7 +63,7 @@ def test_what_is_never_cut_and_does_not_fit_is_an_error() -> None:
     assert "Shorten" in caught.value.advice
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=80), st.integers(40, 300))
 def test_trimming_by_quarters_keeps_the_front_still(sizes: list[int], room: int) -> None:
     """As a log grows, its front moves only in steps of a quarter, never back, and what is kept always fits."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.cli import context as command
+from brainiac.cli import search as command
 from brainiac.cli.session import name_brain
 from tests.support.commands import Shell
 from tests.support.models import make_brain

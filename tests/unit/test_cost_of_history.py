@@ -20,7 +20,7 @@ from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.features import _known_unit, encode
 from brainiac.search.text import Analyzer
-from brainiac.storage.conversations import MAX_TURNS
+from brainiac.storage.answered import MAX_TURNS
 from brainiac.storage.journal import lines_back
 from tests.support.kernel import make_root, open_kernel
 from tests.support.models import model_brain

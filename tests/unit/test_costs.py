@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.cli import costs as command
+from brainiac.cli import status as command
 from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError

@@ -281,7 +281,7 @@ def test_what_another_device_did_is_undone_there(devices: tuple[Device, Device])
     with desk.opened() as brain:
         event = next(brain.journal.events(kinds={"prompt-answered"}))
     synced(desk, laptop)
-    from brainiac.storage.record import find_event
+    from brainiac.storage.causes import find_event
 
     with laptop.opened() as brain, pytest.raises(UserError, match="undo it there"):
         find_event(brain, event.id)

@@ -12,7 +12,7 @@ import pytest
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
-from brainiac.cli import context as command
+from brainiac.cli import search as command
 from brainiac.cli.session import name_brain
 from brainiac.errors import ModelError
 from brainiac.events import PathKind

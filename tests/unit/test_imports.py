@@ -19,7 +19,7 @@ from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo_all
 from brainiac.imports import intake
 from brainiac.imports.intake import Outcome, Report, import_path
-from brainiac.storage.record import commits_of, find_event, last_caused
+from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.exports import (

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.pipeline.dispatch import Job, KeyedExecutor
+from tests.support.examples import examples
 from tests.support.pipeline import eventually
 
 
@@ -17,7 +18,7 @@ def lanes(workers: int, bugs: list[BaseException] | None = None) -> KeyedExecuto
     return KeyedExecutor("test", workers, lambda: None, (bugs if bugs is not None else []).append)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.lists(st.sampled_from("abc"), max_size=60))
 def test_jobs_of_one_key_run_in_order_and_each_once(keys: list[str]) -> None:
     done: list[tuple[str, int]] = []

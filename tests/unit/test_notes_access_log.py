@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.formats.access_log import AccessEntry, AccessLog, format_entry, identity_of, parse_access_log
-from tests.support.notes_texts import BIG, file_names, fuzz, texts, times
+from tests.support.notes_texts import BIG, file_names, texts, times
 
 paths = file_names.map(lambda name: "/" + name)
 entries = st.builds(AccessEntry, at=times, action=st.sampled_from(["READ", "CITE"]), path=paths)
@@ -19,7 +19,6 @@ def test_a_line_stands_as_the_specification_shows() -> None:
     assert AccessLog((entry,), ()) == parse_access_log(line)
 
 
-@fuzz
 @given(st.lists(entries, max_size=5))
 def test_a_log_reads_back(log: list[AccessEntry]) -> None:
     """F-LOG-2: any path is one line and reads back, ` | ` and newlines in it too. Seeds: S14, P1."""
@@ -52,7 +51,6 @@ def test_identity_is_what_follows_memory(path: str, identity: str) -> None:
     assert identity == identity_of(path)
 
 
-@fuzz
 @given(texts)
 def test_any_text_is_read(text: str) -> None:
     """F-ALL-3: no text raises."""

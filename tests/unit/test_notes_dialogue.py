@@ -12,7 +12,7 @@ from brainiac.formats.markdown import (
     render_exchange,
     text_outside_events,
 )
-from tests.support.notes_texts import BIG, fuzz, ids, texts, times
+from tests.support.notes_texts import BIG, ids, texts, times
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"
@@ -38,7 +38,6 @@ def test_several_lines_stand_as_a_block_quote() -> None:
     assert (event,) == parse_exchanges(expected)
 
 
-@fuzz
 @given(st.lists(events, max_size=3), st.sampled_from(["\n", "\r\n"]))
 def test_exchanges_read_back_word_for_word(said: list[StmEvent], newline: str) -> None:
     """F-MEM-7, F-TXT-2, F-STM-8: any texts, one below the other, in a file of either line end. Seeds: S4, S6."""
@@ -46,7 +45,6 @@ def test_exchanges_read_back_word_for_word(said: list[StmEvent], newline: str) -
     assert tuple(said) == parse_exchanges(page.replace("\n", newline))
 
 
-@fuzz
 @given(events)
 def test_an_event_takes_no_line_for_structure(event: StmEvent) -> None:
     """F-TXT-2: nothing that was said begins a section, so what stands below is never swallowed."""
@@ -93,7 +91,6 @@ def test_remarks_of_a_private_event_are_marked() -> None:
     assert placed.event.is_private
 
 
-@fuzz
 @given(
     st.lists(events, min_size=1, max_size=3), st.lists(texts, min_size=4, max_size=4), st.sampled_from(["\n", "\r\n"])
 )
@@ -112,7 +109,6 @@ def test_what_is_outside_events_and_within_them_is_all_there_is(
     assert [] == [mark for mark in marks[: len(said) + 1] if f"zq{marks.index(mark)}" not in rest + words]
 
 
-@fuzz
 @given(texts)
 def test_any_text_is_read(text: str) -> None:
     """F-ALL-3: no text raises."""

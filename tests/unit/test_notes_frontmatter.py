@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
-from tests.support.notes_texts import FRAGMENTS, fuzz, texts
+from tests.support.notes_texts import FRAGMENTS, texts
 
 PAGE = "---\nuuid: 01991234-89ab-7cde-8f01-23456789abcd\ntags: [a, b c]\nn: 3\n---\nbody\n"
 
@@ -114,7 +114,6 @@ def test_a_yaml_bomb_is_refused() -> None:
             split(f"---\n{bomb}---\n")
 
 
-@fuzz
 @given(metas)
 def test_rendered_front_matter_reads_back(meta: dict[str, object]) -> None:
     """What is written is read back with values and types. Seeds: S7, P1."""
@@ -122,7 +121,6 @@ def test_rendered_front_matter_reads_back(meta: dict[str, object]) -> None:
     assert (meta, len(text)) == split(text)
 
 
-@fuzz
 @given(near_plain)
 def test_values_are_those_of_yaml(block: str) -> None:
     """F-FM-2: a mapping is read with the values and types of YAML 1.1, days and times aside, which stay texts."""
@@ -139,7 +137,6 @@ def test_values_are_those_of_yaml(block: str) -> None:
     }
 
 
-@fuzz
 @given(texts)
 def test_any_text_is_read_or_refused(text: str) -> None:
     """F-ALL-3: no text raises anything but FormatError."""
@@ -187,7 +184,6 @@ def test_unusual_yaml_is_edited_as_a_whole(block: str) -> None:
     assert "body" == after[offset:]
 
 
-@fuzz
 @given(metas, metas, st.sampled_from(["\n", "\r\n"]), texts)
 def test_edited_values_read_back_and_other_bytes_stay(
     meta: dict[str, object], keys: dict[str, object], newline: str, body: str

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
 from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index, parse_index
-from tests.support.notes_texts import BIG, file_names, fuzz, ids, texts, words
+from tests.support.notes_texts import BIG, file_names, ids, texts, words
 
 UUID = "01995b2e-7c00-7000-8000-000000000004"
 NOW = "2025-09-16T15:30:00Z"
@@ -44,7 +44,6 @@ def test_a_new_index_has_summary_manifest_and_relations() -> None:
     assert "\n## Manifest\n\n## Related Memories\n" in text
 
 
-@fuzz
 @given(words, texts, st.lists(entries, max_size=4), st.lists(st.tuples(words, file_names, ids), max_size=2))
 def test_an_index_reads_back(
     title: str, summary: str, manifest: list[IndexEntry], related: list[tuple[str, str, str]]
@@ -59,7 +58,6 @@ def test_an_index_reads_back(
     assert [*dict.fromkeys(link[2] for link in related)] == [link.uuid for link in found.related]
 
 
-@fuzz
 @given(st.lists(entries, max_size=4), st.randoms(use_true_random=False))
 def test_equal_entries_give_equal_bytes(manifest: list[IndexEntry], random: Random) -> None:
     """F-IDX-2: whatever their order, and however often it is derived."""
@@ -101,7 +99,6 @@ def test_a_section_that_is_missing_is_made() -> None:
     assert '# T\n\nS\n\n## Manifest\n\n## Related Memories\n- [Z](z.md "uuid:u")\n' == str(document)
 
 
-@fuzz
 @given(texts, st.integers(0, len(BY_HAND)))
 def test_any_page_is_read_or_refused(text: str, at: int) -> None:
     """F-ALL-3: no text raises anything but FormatError."""

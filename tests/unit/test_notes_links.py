@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from brainiac.formats.markdown import Link, find_links, format_link, rewrite_link
-from tests.support.notes_texts import file_names, fuzz, ids, texts, words
+from tests.support.notes_texts import file_names, ids, texts, words
 
 UUID = "01995b2e-7c00-7000-8000-000000000002"
 
@@ -23,7 +23,6 @@ def test_a_link_carries_path_and_identity() -> None:
     )
 
 
-@fuzz
 @given(words, file_names, ids)
 def test_any_title_and_path_read_back(title: str, path: str, uuid: str) -> None:
     """F-LNK-2: brackets, quotes, backslashes, newlines, percent signs. Seeds: S8."""
@@ -85,7 +84,6 @@ def test_healing_changes_the_target_alone(before: str, target: str, after: str) 
     assert f"a\r\n{after} z" == rewrite_link(text, find_links(text)[0], target)
 
 
-@fuzz
 @given(texts, texts)
 def test_any_text_is_searched(before: str, after: str) -> None:
     """F-ALL-3: no text raises; a link found lies where it says."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from brainiac.errors import FormatError
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_exchanges, parse_memory, render_exchange
 from brainiac.formats.short_term import StmEvent
-from tests.support.notes_texts import BIG, block_ids, fuzz, texts, words
+from tests.support.notes_texts import BIG, block_ids, texts, words
 
 NOW = "2025-09-16T15:30:00Z"
 UUID = "01995b2e-7c00-7000-8000-000000000002"
@@ -113,7 +113,6 @@ def test_where_a_title_comes_from(text: str, title: str) -> None:
     assert title == parse_memory("a/my-page.md", text).title
 
 
-@fuzz
 @given(words, st.lists(words, max_size=4), st.lists(words, max_size=3), st.lists(words, max_size=3))
 def test_a_new_page_reads_back(title: str, statements: list[str], steps: list[str], tags: list[str]) -> None:
     """F-MEM-3, F-MEM-6, F-TXT-6: any text of one line is a title, statement or step. Seeds: S6, S7."""
@@ -170,7 +169,6 @@ def test_a_retired_statement_stands_in_history_with_dates_and_successor() -> Non
     assert f"# T\n\n\n## History\n{line}- ~~x~~ (until 2027-01-01) ^ab12\n" == again
 
 
-@fuzz
 @given(words, words, block_ids, st.sampled_from(["\n", "\r\n"]))
 def test_any_statement_can_be_replaced_and_retired(text: str, other: str, block_id: str, newline: str) -> None:
     """F-MEM-3, F-MEM-4: whatever it says, it reads back from the list and from History; the rest stays."""
@@ -238,7 +236,6 @@ def test_set_meta_touches_front_matter_alone() -> None:
     )
 
 
-@fuzz
 @given(texts, st.integers(0, len(BY_HAND)))
 def test_any_page_is_read_or_refused(text: str, at: int) -> None:
     """F-ALL-3: no text raises anything but FormatError, and a statement can be added to all that is read."""

@@ -21,7 +21,7 @@ from brainiac.formats.prompt import (
     render_response,
     response_path,
 )
-from tests.support.notes_texts import BIG, fuzz, ids, times
+from tests.support.notes_texts import BIG, ids, times
 
 AT = "2025-09-16T15:30:00Z"
 plain = st.text(max_size=40)
@@ -144,7 +144,6 @@ responses = st.builds(
 )
 
 
-@fuzz
 @given(responses)
 def test_a_response_reads_back(response: Response) -> None:
     """F-RSP-2, F-RSP-4: parse(render(x)) == x for any texts and marks."""
@@ -169,7 +168,6 @@ def test_an_error_file_says_what_why_and_what_to_do() -> None:
     assert "inbox/q.md" == parse_response("inbox/q.error.md", text.encode()).in_reply_to
 
 
-@fuzz
 @given(st.binary(max_size=80), st.sampled_from([b"", b"---\n"]))
 def test_any_bytes_are_read_or_refused(raw: bytes, before: bytes) -> None:
     """F-ALL-3: no bytes raise anything but FormatError."""

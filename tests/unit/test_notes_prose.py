@@ -13,10 +13,9 @@ from brainiac.formats.markdown import (
     splice,
     unescape,
 )
-from tests.support.notes_texts import BIG, FRAGMENTS, fuzz, texts
+from tests.support.notes_texts import BIG, FRAGMENTS, texts
 
 
-@fuzz
 @given(texts)
 def test_escaping_is_undone_exactly(text: str) -> None:
     """F-TXT-1: whatever the text, unescape(escape(x)) == x, and what is written is UTF-8 without control characters."""
@@ -32,7 +31,6 @@ def test_references_that_are_not_ours_read_as_they_stand(text: str) -> None:
     assert text.replace("&amp;#", "&#") == unescape(text)
 
 
-@fuzz
 @given(texts)
 def test_prose_reads_back_and_forges_nothing(text: str) -> None:
     """F-TXT-5: parse(render(x)) is x without outer white space; no line begins a section, a rule or a fence."""
@@ -41,7 +39,6 @@ def test_prose_reads_back_and_forges_nothing(text: str) -> None:
     assert not [line for line in written.split("\n") if line.startswith(("#", "---", "<!--", "```", "~~~"))]
 
 
-@fuzz
 @given(texts)
 def test_one_line_is_one_line_and_settles(text: str) -> None:
     """F-TXT-6: folding gives one line that reads back as the folded text."""

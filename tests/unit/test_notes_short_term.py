@@ -16,7 +16,7 @@ from brainiac.formats.short_term import (
     StmEvent,
     parse_short_term,
 )
-from tests.support.notes_texts import BIG, fuzz, ids, texts, times, words
+from tests.support.notes_texts import BIG, ids, texts, times, words
 
 events = st.builds(StmEvent, id=ids, at=times, user=texts, ai=texts, thoughts=texts, is_private=st.booleans())
 AT = "2025-09-16T15:30:00Z"
@@ -89,7 +89,6 @@ def test_hand_edits_are_read() -> None:
     assert ["by hand"] == [event.user for event in memory.events]
 
 
-@fuzz
 @given(st.lists(events, max_size=4, unique_by=lambda event: event.id), st.sampled_from(["\n", "\r\n"]))
 def test_events_read_back_newest_first(said: list[StmEvent], newline: str) -> None:
     """F-STM-2, F-TXT-2: any texts survive; whatever the order of arrival, the newest stands first. Seeds: S4, S5."""
@@ -102,7 +101,6 @@ def test_events_read_back_newest_first(said: list[StmEvent], newline: str) -> No
     assert newline == "\n" or "\n" not in str(document).replace("\r\n", "")
 
 
-@fuzz
 @given(events, st.sampled_from([EMPTY, BY_HAND]), st.sampled_from(["\n", "\r\n"]))
 def test_adding_an_event_inserts_and_removing_it_gives_the_text_back(event: StmEvent, page: str, newline: str) -> None:
     """F-STM-3, F-ALL-2: every byte outside the new lines is the same; a second time changes nothing. Seeds: S5."""
@@ -143,7 +141,6 @@ def test_a_hand_made_event_is_removed_by_its_derived_id() -> None:
     assert BY_HAND.replace(f"### {AT}\n**User:** by hand\n\n", "") == str(after)
 
 
-@fuzz
 @given(st.lists(words, max_size=3), st.lists(words, max_size=3), st.lists(words, max_size=3))
 def test_items_read_back_once(goals: list[str], facts: list[str], tasks: list[str]) -> None:
     """F-STM-5, F-TXT-6: any text of one line is an item; the same again changes nothing. Seeds: S4."""
@@ -179,7 +176,6 @@ def test_done_items_are_ticked_in_place() -> None:
     assert expected == str(ShortTermDocument(BY_HAND).with_done(["Buy  milk", "sing - in a choir", "unknown"]))
 
 
-@fuzz
 @given(texts, st.sampled_from([EMPTY, BY_HAND]))
 def test_a_summary_reads_back_and_touches_nothing_else(summary: str, page: str) -> None:
     """F-STM-6, F-TXT-5: any paragraphs; all below is the same. Seeds: S11."""
@@ -229,7 +225,6 @@ def test_a_copy_of_an_event_has_an_id_of_its_own() -> None:
     assert (FIRST, "other", True) == (first, second.user, second.id.startswith("hand-"))
 
 
-@fuzz
 @given(texts, st.integers(0, len(BY_HAND)))
 def test_any_text_is_read_or_refused(text: str, at: int) -> None:
     """F-ALL-3: no text raises anything but FormatError, wherever a person puts it."""

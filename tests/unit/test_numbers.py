@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from brainiac.text.dates import dates_in
-from brainiac.text.numbers import clock_hours
+from brainiac.text.tokens import clock_hours
 
 
 @pytest.mark.parametrize(

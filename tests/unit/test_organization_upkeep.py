@@ -16,7 +16,7 @@ from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import parse_memory
 from brainiac.pipeline.daemon import Daemon
-from brainiac.storage.relinking import with_repaired_links
+from brainiac.storage.links import with_repaired_links
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, construct, expected_places, make_scene
 from tests.support.pipeline import eventually
 

@@ -21,8 +21,8 @@ from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose
+from brainiac.storage.causes import commits_of, last_caused
 from brainiac.storage.filed import Filed
-from brainiac.storage.record import commits_of, last_caused
 from tests.support.exports import chatgpt, write_json
 from tests.support.promotions import (
     ScriptedEngine,

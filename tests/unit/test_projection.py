@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -28,10 +27,11 @@ from brainiac.events import (
     remove,
     update,
 )
+from brainiac.storage.causes import undone_events
 from brainiac.storage.journal import to_line
 from brainiac.storage.projection import FILE, TABLES, Projection
-from brainiac.storage.record import undone_events
 from brainiac.storage.statements import read_statements
+from tests.support.examples import examples
 from tests.support.kernel import make_root
 
 AT = "2025-09-16T15:30:00Z"
@@ -307,7 +307,5 @@ def rows_of(event: Event) -> list[StatementRecord | StatementRef]:
 
 
 TestProjection = ProjectionMachine.TestCase
-TestProjection.settings = settings(
-    max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestProjection.settings = examples(15, stateful_step_count=25)
 TestProjection.pytestmark = [pytest.mark.slow]  # type: ignore[attr-defined]

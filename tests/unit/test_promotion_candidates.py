@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from brainiac_plugins.promotion.run import Outcome, promote
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.brain import Brain
@@ -31,6 +30,7 @@ from brainiac.llm.schemas import (
 )
 from brainiac.storage.statements import text_hash
 from tests.support.commands import Shell
+from tests.support.examples import examples
 from tests.support.promotions import Answered, ScriptedEngine, make_brain, operations, page_with, statements, tell
 
 ENDS = {"written", "proposed", "refused"}
@@ -262,10 +262,7 @@ def is_abandoned(calls: list[bool]) -> bool:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "12")), deadline=None,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+@examples(12)
 @given(seed=st.integers(0, 2**32))
 def test_every_candidate_of_every_run_ends_in_one_way(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     """Models that harm, flood and fail, a person who edits pages and events, comes back, and writes pages of their own:

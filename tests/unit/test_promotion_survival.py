@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.promotion.run import Outcome, promote
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.brain import Brain
@@ -21,6 +20,7 @@ from brainiac.formats.markdown import unescape
 from brainiac.formats.page import parse_exchanges, shareable_text
 from brainiac.llm.schemas import Purpose, Reflection
 from tests.support.commands import Shell
+from tests.support.examples import examples
 from tests.support.living import places_of
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
 
@@ -295,11 +295,7 @@ FRAMES = ["{}", "- {}", "* [ ] {}", "- [x] {}", "  - {}", "    {}", "\t{}", "> {
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=int(os.environ.get("PROMOTION_EXAMPLES", "25")),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@examples(25)
 @given(words=st.tuples(WORDS, WORDS), frame=st.sampled_from(FRAMES), place=st.floats(0, 1), is_within=st.booleans(),
        newline=st.sampled_from(["\n", "\n\n", "\r\n"]))  # fmt: skip
 def test_a_persons_line_stands_somewhere_after_promotion(

@@ -13,8 +13,8 @@ from brainiac.clock import ManualClock
 from brainiac.errors import UserError
 from brainiac.health.doctor import examine
 from brainiac.history.correct import correct, possible_targets
-from brainiac.history.diff import Comparison, compare
 from brainiac.history.forget import find_words, forget
+from brainiac.history.past import Comparison, compare
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.history.why import Exchanges

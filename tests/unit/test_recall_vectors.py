@@ -40,6 +40,8 @@ from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
 from tests.support.remote import elsewhere
 
+LANGUAGES = Path(__file__).parents[2] / "benchmarks" / "data" / "languages"
+
 
 class HashEmbedder:
     """A real embedder of little sense: one direction a word."""
@@ -148,6 +150,21 @@ def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> No
     recall.reindex()
     for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
         assert "memory/long_term/b.md" == recall.search(asked)[0].path
+    recall.close()
+
+
+def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Path) -> None:
+    """A sentence that shares no word with its answer still finds it; a word that nothing is about finds nothing."""
+    told = json.loads((LANGUAGES / "de.json").read_text("utf-8"))["told"]
+    page = tmp_path / "brain" / "memory" / "long_term" / "told.md"
+    page.parent.mkdir(parents=True)
+    lines = [f"- {fact['text']} ^{fact['id']}" for fact in told]
+    page.write_text("# Notes\n\n" + "\n".join(lines) + "\n", "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="local", language="german"))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    recall.reindex()
+    assert "Fahrradschloss" in recall.search("Mit welchem Code öffne ich das Rad?")[0].text
+    assert [] == recall.search("Vesuv")
     recall.close()
 
 
@@ -340,3 +357,15 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     by_words, _ = rank(units, none | words)
     mixed, _ = rank(units, none | words | meaning)
     assert [0, 1, 2] == np.argsort(-by_words).tolist() == np.argsort(-mixed).tolist()
+
+
+def test_beside_a_turn_stands_what_the_other_said() -> None:
+    """Several messages in a row are one: beside each stands the best of what the other said before and after."""
+    said = [("Ann", "Where were you?"), ("Ann", "Hello?"), ("Tom", "In Turin."), ("Tom", "By train."), ("Ann", "Nice!")]
+    at = "2025-09-01T10:00:00Z"
+    turns = tuple(Unit(text, UnitKind.TURN, f"x{n}", at, who, "user") for n, (who, text) in enumerate(said))
+    units = Units(PageArrays([encode(Page("a.md", "A", turns), Analyzer("english"))]))
+    values = np.array([1.0, 5.0, 2.0, 3.0, 4.0])
+    assert [0, 0, 5, 5, 3] == units.beside(values, -1).tolist()
+    assert [3, 3, 4, 4, 0] == units.beside(values, 1).tolist()
+    assert [0, 1, 5, 2, 3] == units.shift(values, -1).tolist()

@@ -14,9 +14,9 @@ from brainiac.errors import ConflictError, UserError
 from brainiac.events import Event, TextsPurged, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
+from brainiac.storage.causes import consequences, find_event, last_undoable
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
-from brainiac.storage.record import consequences, find_event, last_undoable
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.kernel import CountingDisk, Crash

@@ -10,7 +10,7 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.wording import sentence
+from brainiac.cli.log import sentence
 from brainiac.errors import UserError
 from brainiac.events import NoteEdited, PromptAnswered
 from brainiac.formats.prompt import parse_prompt

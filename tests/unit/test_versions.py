@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from hypothesis import given, settings
+import yaml
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.events import PathKind
@@ -11,6 +14,7 @@ from brainiac.formats.markers import has_markers, split_markers
 from brainiac.formats.page import parse_memory
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent, parse_short_term
 from brainiac.storage.versions import merge
+from tests.support.examples import examples
 
 BOB = """---
 uuid: 0199aaaa-0000-7000-8000-000000000001
@@ -115,12 +119,13 @@ def test_a_review_keeps_each_proposal_once() -> None:
 
 
 def test_settings_stay_readable() -> None:
-    """Sections are merged entry by entry; of one entry that both set the other value stays as a comment."""
-    base = "brain_id: b\ninbox:\n  settle_ms: 100\nactive_device: a\n"
-    ours = base.replace("active_device: a", "active_device: desk").replace("100", "100\n  keep_days: 3")
-    theirs = base.replace("active_device: a", "active_device: laptop")
+    """Sections and lists are merged entry by entry; of one entry that both set the other value stays as a comment."""
+    base = "brain_id: b\nsources: [a]\ninbox:\n  settle_ms: 100\nactive_device: a\n"
+    ours = base.replace("device: a", "device: desk").replace("100", "100\n  keep_days: 3").replace("[a]", "[a, b]")
+    theirs = base.replace("device: a", "device: laptop").replace("[a]", "[c]")
     both = merged(base, ours, theirs, PathKind.CONFIG)
     assert "inbox:\n  settle_ms: 100\n  keep_days: 3\n" in both
+    assert ["b", "c"] == sorted(yaml.safe_load(both)["sources"])
     assert {"active_device: laptop\n", "# active_device: desk\n"} <= set(both.splitlines(keepends=True))
 
 
@@ -150,10 +155,10 @@ KINDS = (PathKind.MEMORY, PathKind.SHORT_TERM, PathKind.REVIEW, PathKind.CONFIG,
 
 
 def words(text: str) -> set[str]:
-    return {word for word in text.replace("[", " ").replace("]", " ").split() if word.isalnum()}
+    return {word for word in re.sub(r"[\[\],]", " ", text).split() if word.isalnum()}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(KINDS), TEXTS, TEXTS, st.none() | TEXTS)
 def test_any_two_texts_merge_alike_and_lose_nothing(kind: PathKind, ours: str, theirs: str, base: str | None) -> None:
     """Whatever the texts: exchanging them changes nothing, equal ones stay, and no word that is new is lost."""
@@ -163,7 +168,7 @@ def test_any_two_texts_merge_alike_and_lose_nothing(kind: PathKind, ours: str, t
         assert (words(ours) | words(theirs)) - words(base or "") <= words(text)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(KINDS[:3]), CALM, CALM)
 def test_merging_again_adds_nothing(kind: PathKind, ours: str, theirs: str) -> None:
     """A device that gets what the other has merged, and merges its own version with that, repeats no line."""

@@ -1,27 +1,136 @@
-"""What two brains, or one brain at two moments, hold differently, statement by statement.
+"""Looks back: a page as it stood at a moment, and what two brains, or one at two moments, hold differently.
 
-Compared are the pages of long-term memory and of the archive. A page of the one is the page of the other that has its
+Compared are the pages of long-term memory and of the archive. A page of one side is the page of the other that has its
 uuid, else its path, else its title. Ids, dates and counts are not compared: two brains made of the same exchanges have
-others and hold the same.
+different ones and hold the same.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from brainiac.errors import FormatError
+from brainiac.brain import Brain
+from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.formats.markdown import find_events, one_line
 from brainiac.formats.page import HISTORY, Memory, parse_memory
-from brainiac.storage.past import PagesAt
+from brainiac.history.why import find_memory
+from brainiac.storage.past import PagesAt, Past, Version
 
 # keys of front matter that are ids, dates or counts
 _NOT_COMPARED = frozenset({"uuid", "created_at", "updated_at", "reinforcement_count", "sources"})
 _UUID = re.compile(r' "uuid:[^"\n]*"')
 _COMMENT_ID = re.compile(r"<!-- (?:event|exchange): [^\n]*? -->")
 _BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
+
+
+# --- a page at a moment ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A file as it stands or stood.
+
+    Attributes:
+        path: Where it lies or lay.
+        text: The whole file.
+        version: What made it so; None for the present file.
+        device: The other device whose journal tells it; "" for this one.
+    """
+
+    path: str
+    text: str
+    version: Version | None = None
+    device: str = ""
+
+
+def present(brain: Brain, named: str) -> Shown:
+    """Return a page by path, uuid, title or file name, or another file of the brain by its path, as it stands.
+
+    Raises:
+        UserError: There is none, or several pages have the name.
+    """
+    page = find_memory(brain, named)
+    path = page.path if page else _path_of(brain, named)
+    text = page.text if page else brain.read_text(path) if path else None
+    if text is None:
+        raise UserError(f"no page and no file is called {named!r}; with --at a day it may be an earlier one")
+    return Shown(path, text)
+
+
+def at_moment(brain: Brain, named: str, at: str) -> Shown:
+    """Return a page or file as it stood at a moment, however it was named, moved or removed since.
+
+    Args:
+        brain: The brain.
+        named: The path then or now; of a page also its uuid, title or file name, then or now.
+        at: ISO 8601 UTC.
+
+    Raises:
+        UserError: There was none, its text is not kept, or no journal goes back so far.
+    """
+    past = Past(brain, at)
+    version = _version(brain, past, named)
+    if version is None:
+        raise UserError(f"nothing called {named!r} stood there then; `brainiac diff --since DAY` lists what came later")
+    text = brain.kept_text(version.digest)
+    if text is None:
+        reason = "was purged" if past.is_purged(version.digest) else "is not in the journal's texts (`brainiac doctor`)"
+        raise UserError(f"{version.path} stood there then, but its text {reason}")
+    return Shown(version.path, text, version, past.other_device)
+
+
+def _version(brain: Brain, past: Past, named: str) -> Version | None:
+    """Return the version that a person means; None for none."""
+    path = _path_of(brain, named)
+    below = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
+    if path and (version := past.version(path) or past.version(below)):
+        return version
+    page = find_memory(brain, named)
+    place = page.path if page else path
+    if place and (version := past.version(past.former_path(place))):
+        return version
+    return _by_name(brain, past, {page.uuid, page.title} if page else {named})
+
+
+def _path_of(brain: Brain, named: str) -> str:
+    """Return what a person typed as a path of the brain; "" where it leads outside of it."""
+    try:
+        return brain.tree.relative(brain.tree.confine(named))
+    except ConfinementError:
+        return ""
+
+
+def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None:
+    """Return the page that had one of these uuids, titles or file names at the moment; None for none.
+
+    Raises:
+        UserError: Several pages had it.
+    """
+    wanted = {name.strip().casefold() for name in names} - {""}
+    pages = past.pages()
+    matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in wanted]
+    # the files' names first: for titles and uuids the texts of all pages may have to be read
+    matches = matches or [path for path, digest in pages.items() if wanted & _names_of(brain, path, digest)]
+    if len(matches) > 1:
+        raise UserError(f"{len(matches)} pages were called so: {', '.join(sorted(matches))}; name one by its path")
+    return past.version(matches[0]) if matches else None
+
+
+def _names_of(brain: Brain, path: str, digest: str) -> set[str]:
+    """Return uuid and title of a page as it stood; none where its text is not kept, or was no page."""
+    try:
+        text = brain.kept_text(digest)
+        page = None if text is None else parse_memory(path, text)
+    except FormatError:
+        page = None
+    return {page.uuid.casefold(), page.title.casefold()} if page else set()
+
+
+# --- what differs ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +225,14 @@ def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterato
         lambda page: page.title.casefold(),
     )
     for name in names:
-        before, after = _by_name(left.values(), name), _by_name(right.values(), name)
+        before, after = _unambiguous(left.values(), name), _unambiguous(right.values(), name)
         for key in before.keys() & after.keys():
             yield _Pair(left.pop(before[key].path), right.pop(after[key].path))
     yield from (_Pair(page, None) for page in left.values())
     yield from (_Pair(None, page) for page in right.values())
 
 
-def _by_name(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
+def _unambiguous(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
     """Return pages by a name; a name that several have identifies none of them."""
     named: dict[str, list[Memory]] = defaultdict(list)
     for page in pages:

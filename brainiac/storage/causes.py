@@ -1,4 +1,4 @@
-"""Queries on the journals: an event by a part of its id, which events were undone, which followed from which."""
+"""Which events followed from which, which were undone, and which event a person means by a part of its id."""
 
 from __future__ import annotations
 
@@ -21,40 +21,45 @@ from brainiac.events import (
 )
 from brainiac.storage.store import Store
 
-MIN_PREFIX = 6
-# error files come and go with what they tell of
-_NOT_CAUSED = frozenset({TreeAdopted.kind, EventUndone.kind, PromptRefused.kind, ErrorCleared.kind})
+MIN_ID_PART = 6
+# events that `undo` passes over when it looks for the last commit: an error file comes and goes with its prompt
+_NEVER_LAST = frozenset({TreeAdopted.kind, EventUndone.kind, PromptRefused.kind, ErrorCleared.kind})
 
 
-def find_event(store: Store, named: str) -> Event:
+def find_event(store: Store, id_part: str) -> Event:
     """Return the event of this device whose id is, begins with or ends with what a person typed.
 
     Raises:
         UserError: There is none, or more than one.
     """
-    named = named.strip().lower()
-    if len(named) < MIN_PREFIX:
-        raise UserError(f"{named!r} is too short for an event; give at least {MIN_PREFIX} characters of its id")
-    matches = [event for event in store.journal.events() if event.id.startswith(named) or event.id.endswith(named)]
+    id_part = id_part.strip().lower()
+    if len(id_part) < MIN_ID_PART:
+        raise UserError(f"{id_part!r} is too short for an event; give at least {MIN_ID_PART} characters of its id")
+    matches = [event for event in store.journal.events() if _has_id(event, id_part)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         few = "; ".join(f"{event.id} ({event.kind}, {event.at})" for event in matches[-5:])
-        raise UserError(f"{len(matches)} events have {named!r} in their id, the last of them: {few}; give more of it")
+        raise UserError(f"{len(matches)} events have {id_part!r} in their id, the last of them: {few}; give more of it")
     for device, event in store.journal.foreign_events():
-        if event.id.startswith(named) or event.id.endswith(named):
+        if _has_id(event, id_part):
             raise UserError(f"{event.id} ({event.kind}) was done on {device}; undo it there")
-    raise UserError(f"no event has the id {named!r}; `brainiac log` lists them")
+    raise UserError(f"no event has the id {id_part!r}; `brainiac log` lists them")
+
+
+def _has_id(event: Event, id_part: str) -> bool:
+    """Return whether an event's id begins or ends with a text; `brainiac log` shows the end of each id."""
+    return event.id.startswith(id_part) or event.id.endswith(id_part)
 
 
 def last_caused(store: Store) -> list[Event]:
-    """Return the commits of the last thing that a person caused on this device, newest first.
+    """Return the commits to undo for the last thing that a person caused on this device, newest first.
 
     An exchange comes with all that followed from it, an import and a catch-up with all their commits; anything else,
     such as a promotion, is one commit.
 
     Raises:
-        UserError: Nothing is left that could be taken back.
+        UserError: Nothing is left that could be undone.
     """
     last = last_undoable(store)
     if isinstance(last.what, ExchangesImported):
@@ -70,23 +75,25 @@ def last_caused(store: Store) -> list[Event]:
 
 
 def commits_of(store: Store, event: Event) -> list[Event]:
-    """Return the commits that are undone to take an event back, newest first: of an import or a catch-up all of them.
+    """Return the commits to undo so that an event is undone, newest first.
+
+    The event that begins an import or a catch-up changes no file itself: its commits are the events that followed.
 
     Raises:
-        UserError: It is one of which nothing is left to take back.
+        UserError: All commits of an import or a catch-up are undone already.
     """
     if not isinstance(event.what, ImportStarted | CatchUpStarted):
         return [event]
     undone = undone_events(store)
     steps = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported | MemoryPromoted))
-    standing = [step for step in steps if step.id not in undone and _changes_files(step)]
-    if not standing:
+    commits = [step for step in steps if step.id not in undone and _changes_files(step)]
+    if not commits:
         raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
-    return standing[::-1]
+    return commits[::-1]
 
 
 def catch_up_of(store: Store, event: Event) -> Event | None:
-    """Return the catch-up that a promotion is a part of; None where it is of none."""
+    """Return the start of the catch-up (`promote --past`) that caused a promotion; None for any other event."""
     started = store.journal.find(event.cause or "") if isinstance(event.what, MemoryPromoted) else None
     catch_up = store.journal.find(started.cause) if started and started.cause else None
     return catch_up if catch_up and isinstance(catch_up.what, CatchUpStarted) else None
@@ -104,8 +111,8 @@ def last_undoable(store: Store) -> Event:
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_commit = event.by != "person" and event.kind not in _NOT_CAUSED and event.id not in undone
-        if is_commit and _changes_files(event):
+        is_by_process = event.by != "person" and event.kind not in _NEVER_LAST
+        if is_by_process and event.id not in undone and _changes_files(event):
             return event
     raise UserError("nothing was done on this device that could be taken back")
 
@@ -115,34 +122,34 @@ def undone_events(store: Store) -> dict[str, str]:
     store.projection.follow()
     undone: dict[str, str] = {}
     sql = "SELECT event, undone FROM undoings WHERE device = ? ORDER BY event"
-    for event, former in store.projection.query(sql, store.journal.device):
-        # an undo that is undone itself gives back what it had undone
-        undone = {event_id: undoing for event_id, undoing in undone.items() if undoing != former}
-        undone[former] = event
+    for undoing_id, undone_id in store.projection.query(sql, store.journal.device):
+        # where the undone event is an undo itself, what that had undone counts again
+        undone = {event: undoing for event, undoing in undone.items() if undoing != undone_id}
+        undone[undone_id] = undoing_id
     return undone
 
 
 def consequences(store: Store, event: Event) -> list[Event]:
-    """Return the events that this one led to, directly or through others, oldest first; undo events are left out."""
-    causes, followed = {event.id}, []
+    """Return the events that an event led to, directly or through others, oldest first; undo events are left out."""
+    causes, consequences = {event.id}, []
     for later in store.journal.events(since_seq=event.seq):
         if later.kind != EventUndone.kind and not causes.isdisjoint(causes_of(later)):
             causes.add(later.id)
-            followed.append(later)
-    return followed
+            consequences.append(later)
+    return consequences
 
 
 def causes_of(event: Event) -> set[str]:
-    """Return the ids of the events and exchanges that an event names as what it rests on."""
-    names = {event.cause or ""}
+    """Return the ids of all that led to an event: its cause, its exchange, and the sources of its statements."""
+    ids = {event.cause or ""}
     match event.what:
         case OutcomeEvent(exchange=exchange):
-            names.add(exchange)
+            ids.add(exchange)
         case PluginEvent(data=data):
-            names.add(str(data.get("exchange") or ""))
+            ids.add(str(data.get("exchange") or ""))
         case _ if isinstance(event.what, StatingEvent):
-            names.update(source for row in event.what.statements for source in row.sources)
-    return names - {""}
+            ids.update(source for record in event.what.statements for source in record.sources)
+    return ids - {""}
 
 
 def events_changing(store: Store, path: str, since_seq: int) -> Iterator[Event]:

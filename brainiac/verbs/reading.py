@@ -1,0 +1,578 @@
+"""The verbs that only read: search, fetch, briefing, list and why; and who may see how much of what they return."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import quote, unquote
+
+from brainiac.brain import Brain
+from brainiac.clock import iso
+from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.index_page import parse_index
+from brainiac.formats.page import parse_memory
+from brainiac.formats.prompt import (
+    ORIGINS,
+    parse_prompt,
+)
+from brainiac.history.why import Chain, Exchanges, Said, Why
+from brainiac.history.why import why as explain
+from brainiac.llm.catalog import count
+from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened
+from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
+from brainiac.llm.gate import Gate
+from brainiac.llm.schemas import AnswerRequest
+from brainiac.llm.tools import names_in
+from brainiac.search.documents import Hit
+
+RESULT_TOKENS = 2_000  # a door's answer by default
+MAX_RESULT_TOKENS = 9_000  # hosts warn above 10,000
+SCHEME = "brain://"
+_PART_TOKENS = 25  # of the keys around the words of one part
+
+
+# --- who calls, and what they see ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who uses a verb: a client at a door, or the person.
+
+    Attributes:
+        by: The client's name, such as `mcp:claude-desktop`; files that it brings in name it.
+        origin: Whose words it brings, one of `ORIGINS`.
+        is_person: Whether it is the person at their own terminal, who may see what is private.
+    """
+
+    by: str
+    origin: str = "assistant"
+    is_person: bool = False
+
+    def gate(self, brain: Brain) -> Gate:
+        """Return the gate that filters what the caller is shown."""
+        return Gate(brain, is_remote=not self.is_person, is_kept=not self.is_person)
+
+    def fenced(self, text: str) -> str:
+        """Return a text of memory as the caller gets it: at a door inside quotes, so that a model reads it as data."""
+        return text if self.is_person else quoted(text)
+
+    def head(self) -> dict[str, object]:
+        """Return the front matter of a file that the caller brings in; a file with one has no commands."""
+        if self.is_person:
+            return {}
+        origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]
+        return {"origin": origin, "by": " ".join(self.by.split())[:80] or "unknown"}
+
+
+PERSON = Caller("person", "person", is_person=True)
+
+
+def _token_limit(max_tokens: int | None, caller: Caller) -> int | None:
+    """Return how many tokens a result may have at most; None for a person who set no limit."""
+    if caller.is_person:
+        return max_tokens
+    return max(1, min(max_tokens or RESULT_TOKENS, MAX_RESULT_TOKENS))
+
+
+def _cursor(offset: int, source: str) -> str:
+    """Return the cursor for an offset into a source; a hash of the source makes it useless for any other."""
+    return f"{offset}.{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _cursor_after(end: int, size: int, source: str) -> str:
+    """Return the cursor for what follows an offset; "" where nothing does.
+
+    Args:
+        end: The offset.
+        size: How many characters or entries there are.
+        source: What the cursor belongs to.
+    """
+    return _cursor(end, source) if end < size else ""
+
+
+def _offset(cursor: str, source: str) -> int:
+    """Return the offset that a cursor stands for; 0 without one.
+
+    Raises:
+        UserError: It is another source's, or the source has changed since.
+    """
+    if not cursor:
+        return 0
+    number = cursor.partition(".")[0]
+    if not (number.isascii() and number.isdigit()) or cursor != _cursor(int(number), source):
+        raise UserError(f"the cursor {cursor[:40]!r} does not belong to this; leave it out to begin again")
+    return int(number)
+
+
+def _end_within(texts: Sequence[str], start: int, token_limit: int | None) -> int:
+    """Return the end of the parts that fit into a result, the first of them in any case.
+
+    Args:
+        texts: All parts.
+        start: The first part of this result.
+        token_limit: How many tokens it may have; None for no limit.
+    """
+    for position in range(start, len(texts)):
+        if token_limit is not None:
+            token_limit -= count(texts[position]) + _PART_TOKENS
+            if token_limit < 0 and position > start:
+                return position
+    return max(start, len(texts))
+
+
+def _refresh(brain: Brain) -> None:
+    """Have search read the files that changed a moment ago.
+
+    A daemon in this process names them; without one all files are compared.
+    """
+    if not brain.recall.is_open:  # opening compares all files
+        return
+    paths = brain.unsettled() if brain.unsettled is not None else None
+    if paths is None:
+        brain.recall.rescan()
+    for path in paths or ():
+        brain.recall.note_change(path)
+
+
+# --- search --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One result of a search.
+
+    Attributes:
+        id: What `fetch`, `why` and `suggest` take.
+        title: Of its page.
+        text: Its words.
+        date: The person's day it was said on or last changed; "" if unknown.
+        hit: The hit of the search.
+    """
+
+    id: str
+    title: str
+    text: str
+    date: str
+    hit: Hit
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        url = SCHEME + quote(self.id, safe="/#^")
+        values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
+        values |= {"archived": True} if self.hit.is_archived else {}
+        return values | ({"past": list(map(str, self.hit.former))} if self.hit.former else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a search found, best first.
+
+    Attributes:
+        query: As it was asked.
+        matches: What was found.
+        fresh: Whether the index has read every file of memory.
+        cursor: For the next results; "" at the end.
+    """
+
+    query: str
+    matches: tuple[Match, ...]
+    fresh: bool
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        results = [match.to_json() for match in self.matches]
+        return {"query": self.query, "results": results, "fresh": self.fresh, "cursor": self.cursor or None}
+
+
+def search(
+    brain: Brain,
+    query: str,
+    *,
+    limit: int = 8,
+    max_tokens: int | None = None,
+    cursor: str = "",
+    caller: Caller = PERSON,
+) -> Matches:
+    """Find statements, exchanges and pages.
+
+    Args:
+        brain: The brain.
+        query: Words, narrowed by `tag:` `type:` `after:` `before:` `path:` "exact words" -word.
+        limit: At most so many.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
+        caller: Who asks.
+
+    Raises:
+        UserError: A field of the query has no such value, or the cursor is another query's.
+    """
+    from brainiac.search.query import (
+        query_problems,  # with it comes numpy, and most commands of these verbs do not search
+    )
+
+    gate, start = caller.gate(brain), _offset(cursor, query)
+    types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
+    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types]):
+        raise UserError(*problems)
+    _refresh(brain)
+    hits = _shown_hits(brain, gate, query, start + limit + 1)
+    matches = [_match(brain, hit, caller) for hit in hits[: start + limit]]
+    end = _end_within([match.title + match.text for match in matches], start, _token_limit(max_tokens, caller))
+    is_fresh = brain.recall.status()["freshness"] == "fresh"
+    return Matches(query, tuple(matches[start:end]), is_fresh, _cursor_after(end, len(hits), query))
+
+
+def _shown_hits(brain: Brain, gate: Gate, query: str, n_hits: int) -> list[Hit]:
+    """Return the best hits that may be shown, searching again with a higher limit where too many were hidden."""
+    limit, n_before = n_hits, -1
+    while True:
+        hits = brain.recall.search(query, limit=limit, now=brain.now())
+        shown = gate.hits(hits)
+        # as many hits as with the lower limit: there are no more
+        if len(shown) >= n_hits or len(hits) in (0, n_before):
+            return shown
+        limit, n_before = 2 * limit, len(hits)
+
+
+def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
+    """Return a hit as the caller gets it."""
+    name = hit.path
+    if hit.anchor:
+        name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
+    text, title = hit.said, hit.title
+    if not caller.is_person:
+        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
+    return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
+
+
+# --- fetch ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page or an exchange, or a part of it.
+
+    Attributes:
+        id: Its path, or the exchange's id.
+        title: For a person.
+        text: Its words from the cursor on.
+        fresh: Whether it was read just now.
+        cursor: For the rest of the text; "" at the end.
+    """
+
+    id: str
+    title: str
+    text: str
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"url": SCHEME + quote(self.id, safe="/#^"), "cursor": self.cursor or None}
+
+
+def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Page:
+    """Return a page of memory or an exchange, as it stands.
+
+    Args:
+        brain: The brain.
+        name: An id that `search` gave, a path, uuid, title or link; with `#^block` it begins at that statement.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
+        caller: Who asks.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so, or the text has changed since the cursor was given.
+    """
+    _refresh(brain)
+    gate = caller.gate(brain)
+    path, block = _path_and_block(unquote(name.removeprefix(SCHEME)) if name.startswith(SCHEME) else name)
+    page = named_page(brain, gate, path, caller)
+    text, place = page.text, page.text.find(block) if block else -1
+    start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
+    end = _end_of_part(text, start, _token_limit(max_tokens, caller))
+    title = page.title if caller.is_person else one_line(page.title)
+    return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))
+
+
+def _path_and_block(name: str) -> tuple[str, str]:
+    """Return the page and the block id (`^f3k9`) that an id names, "" for no block; a page's name may hold a `#`."""
+    path, sign, block = name.strip().rpartition("#^")
+    return (path, f"^{block}") if sign and path else (name.strip(), "")
+
+
+def _end_of_part(text: str, start: int, token_limit: int | None) -> int:
+    """Return the end of the longest part of a text that has so many tokens, at the end of a line if there is one."""
+    if token_limit is None or count(text[start:]) <= token_limit:
+        return len(text)
+    low, high = start + 1, len(text)  # at least one character, so that a reader of all parts comes to an end
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(text[start:middle]) <= token_limit else (low, middle - 1)
+    line_end = text.rfind("\n", start, low) + 1
+    return line_end if line_end > start else low
+
+
+def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
+    """Return the page or exchange that a name means, whole and not yet quoted.
+
+    Raises:
+        UserError: There is none that may be shown, or there are several.
+    """
+    pages = ShownPages(brain, gate).find(name)
+    if len(pages) > 1:
+        raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
+    for path in [page.path for page in pages] or (name, f"{name}.md"):
+        if (text := gate.read_note(path)) is not None:
+            title = pages[0].title if pages else posixpath.basename(path)
+            return Page(path, title, text)
+    exchanges = Exchanges(brain)
+    exchange = exchanges.find(name)
+    said = exchanges.shown(exchange, None if caller.is_person else gate) if exchange else None
+    if said is None or not said.user:
+        raise UserError(f"{name!r} is no page and no exchange here; `search` gives ids that are")
+    answer = f"\n\n**AI:** {said.ai}" if said.ai else ""
+    title = f"Exchange of {brain.day_of(said.at)}"
+    return Page(said.exchange, title, f"{said.at}\n\n**User:** {said.user}{answer}")
+
+
+# --- briefing ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """The working memory that a model call would get.
+
+    Attributes:
+        memory: Its blocks with their tokens, and what was cut.
+        fresh: Whether the index has read every file of memory.
+    """
+
+    memory: WorkingMemory
+    fresh: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        memory = self.memory
+        blocks = [
+            {
+                "name": block.name,
+                "owner": block.owner,
+                "tokens": memory.block_tokens[block.name],
+                "is_cached": block.name in memory.cached,
+                "text": block.text,
+            }
+            for block in memory.blocks
+        ]
+        cuts = [
+            {"block": cut.block, "parts": cut.parts, "tokens": cut.tokens, "reason": cut.reason} for cut in memory.cuts
+        ]
+        sizes = {"tokens": memory.tokens, "budget_tokens": memory.budget_tokens}
+        return {**sizes, "fresh": self.fresh, "blocks": blocks, "cuts": cuts}
+
+
+def briefing(
+    brain: Brain,
+    prompt: str = "",
+    *,
+    budget_tokens: int | None = None,
+    is_copied: bool = False,
+    caller: Caller = PERSON,
+) -> Briefing:
+    """Assemble what a model would be shown for a prompt, without asking any model.
+
+    A door gets it without the instructions to a model of ours, within 2,000 tokens where it names no budget.
+
+    Args:
+        brain: The brain.
+        prompt: What would be asked.
+        budget_tokens: At most so much; None for what the settings say.
+        is_copied: Whether it leaves this machine on a clipboard: then it is without what is private.
+        caller: Who asks.
+
+    Raises:
+        ModelError: Identity and prompt alone do not fit, or the prompt is private and it leaves this machine.
+    """
+    _refresh(brain)
+    now, inbox = brain.now(), brain.tree.layout.inbox
+    head = f"{render_meta(caller.head())}\n" if caller.head() else ""
+    parsed = parse_prompt(f"{inbox}/context.md", (head + prompt).encode("utf-8", "replace"), at=iso(now), inbox=inbox)
+    request = AnswerRequest(
+        now=now,
+        prompt=parsed,
+        short_term=brain.short_term().memory,
+        hits=_shown_hits(brain, caller.gate(brain), parsed.said, MEMORY_HITS),
+        conversation=brain.conversation(parsed),
+        zone=brain.zone,
+        is_private=parsed.private,
+    )
+    is_fresh = brain.recall.status()["freshness"] == "fresh"
+    if caller.is_person:
+        gate = Gate(brain, is_remote=True) if is_copied else None
+        return Briefing(brain.models.working_memory(request, gate=gate, budget_tokens=budget_tokens), is_fresh)
+    token_limit = _token_limit(budget_tokens, caller)
+    left_out = {Stability.ROLE}
+    memory = brain.models.working_memory(request, gate=caller.gate(brain), budget_tokens=token_limit, left_out=left_out)
+    return Briefing(memory, is_fresh)
+
+
+# --- list ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page or subfolder of a folder of memory.
+
+    Attributes:
+        id: Its path; a folder's ends with `/`.
+        about: The page's title, or what the folder's `_index.md` says of it.
+    """
+
+    id: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A folder of memory.
+
+    Attributes:
+        path: The folder.
+        about: What its `_index.md` says of it.
+        entries: Its pages and subfolders, by name.
+        fresh: Whether it was read just now.
+        cursor: For the next entries; "" at the end.
+    """
+
+    path: str
+    about: str
+    entries: tuple[Entry, ...]
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"cursor": self.cursor or None}
+
+
+def list_folder(
+    brain: Brain, path: str = "", *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON
+) -> Listing:
+    """List what a folder of memory holds, with titles and summaries.
+
+    Args:
+        brain: The brain.
+        path: The folder; long-term memory without one.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
+        caller: Who asks.
+
+    Raises:
+        UserError: There is no such folder that the caller may see.
+    """
+    tree, gate = brain.tree, caller.gate(brain)
+    try:
+        folder = tree.confine(path.strip().rstrip("/") or tree.long_term, inside=tree.memory)
+    except ConfinementError:
+        folder = tree.root / "…"  # no such folder either, with the same message
+    shown = tree.relative(folder)
+    if not folder.is_dir() or not gate.knows(shown):
+        raise UserError(f"{path!r} is no folder of {tree.relative(tree.memory)}/ here")
+    names = [name for name in names_in(brain, gate, folder) if name.endswith(("/", ".md")) and name != "_index.md"]
+    start = _offset(cursor, shown)
+    entries = [Entry(f"{shown}/{name}", _about(gate, f"{shown}/{name}", caller)) for name in names]
+    end = _end_within([entry.id + entry.about for entry in entries], start, _token_limit(max_tokens, caller))
+    about = _about(gate, f"{shown}/", caller)
+    return Listing(shown, about, tuple(entries[start:end]), cursor=_cursor_after(end, len(entries), shown))
+
+
+def _about(gate: Gate, path: str, caller: Caller) -> str:
+    """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
+    file = f"{path}_index.md" if path.endswith("/") else path
+    text = gate.read_note(file, tops=("memory",))
+    if text is None:
+        return ""
+    try:
+        about = parse_index(file, text).summary if path.endswith("/") else parse_memory(file, text).title
+    except FormatError:
+        about = ""
+    about = " ".join(about.split())
+    return about if caller.is_person else one_line(about, 300)
+
+
+# --- why -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a page or statement is in memory.
+
+    Attributes:
+        why: Its statements, each with the operations and exchanges that made it.
+        fresh: Whether the journals were read just now.
+        cursor: For the next statements; "" at the end.
+    """
+
+    why: Why
+    fresh: bool = True
+    cursor: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self.why) | {"fresh": self.fresh, "cursor": self.cursor or None}
+
+
+def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Reason:
+    """Explain a memory (path, uuid, title) or a statement (block id, text) down to the words that were typed.
+
+    Args:
+        brain: The brain.
+        name: What is to be explained; also an id that `search` gave.
+        max_tokens: The most tokens of the result; 2,000 by default for a door.
+        cursor: Of the previous result, to get the next part.
+        caller: Who asks.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so.
+        FormatError: The page cannot be read.
+    """
+    _refresh(brain)
+    if caller.is_person:
+        return Reason(explain(brain, name))
+    try:
+        reason = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
+    except (FormatError, UserError):
+        # the message for a person quotes similar statements: at a door that would be text of memory outside of quotes
+        raise UserError(f"{name!r} is no memory and no statement here; `search` gives ids that are") from None
+    parts: list[Chain | Said] = [*map(_fenced_chain, reason.chains), *map(_fenced_said, reason.said)]
+    start, token_limit = _offset(cursor, name), _token_limit(max_tokens, caller)
+    end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
+    chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
+    said = tuple(part for part in parts[start:end] if isinstance(part, Said))
+    shown = replace(reason, title=one_line(reason.title), chains=chains, said=said)
+    return Reason(shown, cursor=_cursor_after(end, len(parts), name))
+
+
+def _fenced_chain(chain: Chain) -> Chain:
+    """Return a statement's history with all words of memory in quotes."""
+    steps = tuple(
+        replace(
+            step,
+            before=step.before and quoted(step.before),
+            after=step.after and quoted(step.after),
+            reasoning=step.reasoning and quoted(step.reasoning),
+            sources=tuple(map(_fenced_said, step.sources)),
+        )
+        for step in chain.steps
+    )
+    return replace(chain, title=one_line(chain.title), text=quoted(chain.text), steps=steps)
+
+
+def _fenced_said(said: Said) -> Said:
+    """Return an exchange in quotes, without the assistant's answer: no statement rests on it."""
+    return replace(said, user=said.user and quoted(shortened(said.user, PAGE_TOKENS, count)), ai="")

@@ -1,0 +1,551 @@
+"""The verbs that bring something in: remember and ask save a file in the inbox, suggest proposes a change of memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from brainiac.brain import Brain, Turn
+from brainiac.clock import iso, parse_iso
+from brainiac.errors import ModelError, UserError
+from brainiac.events import (
+    ChangeSuggested,
+    ForgetProposal,
+    NoteEdited,
+    PathKind,
+    ProposalRecord,
+    ReplaceProposal,
+    RetireProposal,
+    content_hash,
+    new_id,
+    update,
+)
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.markdown import PRIVATE
+from brainiac.formats.prompt import (
+    Exchange,
+    Response,
+    error_path,
+    parse_prompt,
+    parse_response,
+    reason_of_error,
+    response_path,
+)
+from brainiac.history.devices import waiting_message
+from brainiac.history.why import StatementMatch, find_statement
+from brainiac.llm.redaction import redact
+from brainiac.llm.schemas import OFFLINE
+from brainiac.pipeline.daemon import answer_again, answer_one, capture_one, is_running
+from brainiac.pipeline.inbox import read_prompt
+from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.statements import text_hash
+from brainiac.tree import slugify
+from brainiac.verbs.reading import PERSON, SCHEME, Caller, named_page
+
+WAIT_SECONDS = 600.0
+CAPTURE_SECONDS = 5.0  # a daemon takes in a finished note in less than one
+LOOK_EVERY_SECONDS = 0.02
+_NAME_WORDS = 8
+
+
+# --- remember ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A note that was put into the inbox.
+
+    Attributes:
+        id: Its path.
+        is_new: False where a note with the same key was there already.
+        fresh: Whether it is in short-term memory, where search finds it.
+        waits: Why it is not there yet; "" where it is.
+    """
+
+    id: str
+    is_new: bool
+    fresh: bool
+    waits: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def remember(
+    brain: Brain, text: str, *, about: str = "", is_private: bool = False, key: str = "", caller: Caller = PERSON
+) -> Remembered:
+    """Put a note into `inbox/notes/` and have it taken into short-term memory, here or by the daemon.
+
+    Args:
+        brain: The brain.
+        text: What is to be remembered, whole.
+        about: A page it is about, by a name that `fetch` takes.
+        is_private: It must not leave this machine.
+        key: The caller's own name for it: the same key again adds nothing.
+        caller: Who brings it.
+
+    Raises:
+        UserError: There is no text, or no page of that name.
+    """
+    if not text.strip():
+        raise UserError("there is nothing to remember: the text is empty")
+    meta = caller.head()
+    if about:
+        page = named_page(brain, caller.gate(brain), about, caller)
+        meta["focus"] = [f"[[{page.id.removesuffix('.md')}]]"]
+    if is_private:
+        meta["private"] = True
+    folder, stem = brain.tree.inbox / "notes", ""
+    if key:
+        stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
+        known = f"{brain.tree.relative(folder)}/{stem}.md"
+        if brain.read(known) is not None or brain.answered.of(known):
+            return _remembered(brain, known, is_new=False)
+    file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
+    return _remembered(brain, brain.tree.relative(file), is_new=True)
+
+
+def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
+    """Return what became of a note; without a daemon it is taken in here, else the daemon gets a few seconds."""
+    if not brain.is_active:
+        return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
+    if not is_running(brain):
+        capture_one(brain, path)
+    deadline = time.monotonic() + CAPTURE_SECONDS
+    while not (is_taken := _is_taken_in(brain, path)) and is_running(brain) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_SECONDS)
+    return Remembered(path, is_new, is_taken, "" if is_taken else "it is taken in later; `status` tells why")
+
+
+def _is_taken_in(brain: Brain, path: str) -> bool:
+    """Return whether a note stands in short-term memory."""
+    brain.answered.refresh()
+    note = brain.answered.of(path)
+    return note is not None and brain.answered.has_outcome(note.exchange)
+
+
+def _stem(brain: Brain, text: str, *, is_named: bool) -> str:
+    """Return the name of a new file without its suffix: the moment, then the first words or, without them, an id.
+
+    A name is read where the text is not: in the journal, by `status`, by whoever syncs the folder.
+    """
+    name = slugify(" ".join(redact(brain, text).split()[:_NAME_WORDS])) if is_named else new_id()[-12:]
+    return f"{brain.now():%Y-%m-%d-%H%M%S}-{name}"[:80].rstrip("-")
+
+
+def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *, is_unique: bool = False) -> Path:
+    """Save a new file as a person would and return its path.
+
+    Args:
+        folder: Made where it is not there.
+        stem: Its name without suffix; a number is added where that is taken.
+        meta: Its front matter.
+        text: Its text.
+        is_unique: The name stands for this text: where the file exists, write nothing and return it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    head = f"{render_meta(meta)}\n" if meta else ""
+    # written under a temporary name and renamed: the daemon must not answer half of a prompt
+    aside = Path(temporary_beside(str(folder / stem)))
+    aside.write_text(f"{head}{text.rstrip()}\n", encoding="utf-8", errors="replace")
+    number, path = 1, folder / f"{stem}.md"
+    while True:
+        try:
+            Disk().rename_new(aside, path)
+            return path
+        # two callers with the same first words in the same second
+        except FileExistsError:
+            if is_unique:
+                aside.unlink()
+                return path
+            number += 1
+            path = folder / f"{stem}-{number}.md"
+
+
+# --- ask -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt and its answer.
+
+    Attributes:
+        prompt: The prompt's path.
+        response: The answer; None where there is none yet.
+        waits: Why there is none; "" where there is one.
+    """
+
+    prompt: str
+    response: Response | None = None
+    waits: str = ""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the answer was made from memory as it stood."""
+        return self.response is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        if self.response is None:
+            return {"prompt": self.prompt, "response": None, "fresh": False, "waits": self.waits}
+        fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
+        values = {name: getattr(self.response, name) for name in fields}
+        answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
+        return answer | {"fresh": True} | values
+
+
+def ask(
+    brain: Brain,
+    text: str,
+    *,
+    conversation: str = "",
+    model: str = "",
+    is_private: bool = False,
+    is_off_record: bool = False,
+    key: str = "",
+    is_again: bool = False,
+    can_revise: bool = False,
+    earlier: Sequence[Exchange] = (),
+    caller: Caller = PERSON,
+    stream: Callable[[str], None] | None = None,
+    on_wait: Callable[[str, str], None] | None = None,
+) -> Asked:
+    """Save a prompt in the inbox and return its answer, made here or by the daemon.
+
+    Args:
+        brain: The brain.
+        text: The prompt.
+        conversation: A subfolder of the inbox.
+        model: Another model for this one; a door may choose among those of the settings.
+        is_private: Never to a model elsewhere.
+        is_off_record: Nothing of it is kept.
+        key: The caller's own name for it: the same key again is the same prompt, and gets the same answer.
+        is_again: One of the same key is answered anew, in place of the answer that it has.
+        can_revise: One of the same key may have another text: then its file gets that text, and is answered anew.
+        earlier: What was said before, where the caller and not a folder keeps the conversation; it is not kept.
+        caller: Who asks.
+        stream: Called with each piece of an answer that is made in this process.
+        on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
+
+    Raises:
+        UserError: There is no text, it cannot be asked there, it was refused, no model could serve, or the key was
+            used for another text.
+    """
+    if not text.strip():
+        raise UserError("there is nothing to ask: the text is empty")
+    _check_model(brain, model, caller)
+    meta = caller.head()
+    if model:
+        meta["model"] = model
+    if is_private:
+        meta["private"] = True
+    if is_off_record:
+        meta["remember"] = False
+    if not brain.is_active and not brain.git_operation:
+        meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
+    folder = _conversation_folder(brain, conversation)
+    stem = _stem(brain, text, is_named=not (is_private or is_off_record))
+    if caller.is_person and not key:
+        path, is_there = brain.tree.relative(_write_new(folder, stem, meta, text)), True
+    else:
+        stem = _turn_name(caller, conversation, key) if key else f"{stem}-{new_id()[-8:]}"
+        path = f"{brain.tree.relative(folder)}/{stem}.md"
+        before = brain.read(path)
+        is_there = before is not None
+        if before is not None and _is_reworded(path, before, text):
+            if not can_revise:
+                raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
+            path, is_there = _revise(brain, path, before, meta, text, caller)
+            is_again = is_there and _is_answered(brain, path)
+    # a daemon in this process may take a file at once, so that its turn is made known before the file is there
+    with brain.turn(path, Turn(stream, tuple(earlier))):
+        if not is_there:
+            _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
+        if brain.git_operation:
+            return Asked(path, waits=waiting_message(brain))
+        return _answer(brain, path, is_again=is_again and is_there, caller=caller, on_wait=on_wait)
+
+
+def _conversation_folder(brain: Brain, conversation: str) -> Path:
+    """Return the folder of a conversation.
+
+    Raises:
+        UserError: It is a folder in which nothing is answered, such as that of the notes.
+    """
+    # named from the root on, so that no message tells a client where the brain stands
+    folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
+    if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
+        raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
+    return folder
+
+
+def _is_reworded(path: str, before: bytes, text: str) -> bool:
+    """Return whether a prompt's file has another text than its client gives now; front matter does not count."""
+    return parse_prompt(path, before, at="").sha256 != parse_prompt(path, text.encode("utf-8", "replace"), at="").sha256
+
+
+def _is_answered(brain: Brain, path: str) -> bool:
+    """Return whether the text that the prompt at a path has now was answered."""
+    prompt = read_prompt(brain, path)
+    brain.answered.refresh()
+    return prompt is not None and brain.answered.is_answered(prompt)
+
+
+def _revise(
+    brain: Brain, path: str, before: bytes, meta: Mapping[str, object], text: str, caller: Caller
+) -> tuple[str, bool]:
+    """Put a client's new wording into the file of its prompt; return the prompt's path and whether it is there.
+
+    Where somebody changed the file since it was answered, the new wording belongs into a file of its own.
+    """
+    brain.answered.refresh()
+    answer = brain.answered.of(path)
+    if answer is None or answer.prompt_hash != content_hash(before):
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+        path = f"{path.removesuffix('.md')}-{digest}.md"
+        return path, brain.read(path) is not None
+    # the last line: a daemon takes the file at once, instead of waiting whether somebody goes on typing
+    after = f"{render_meta(meta)}\n{text.rstrip()}\n\n/send\n"
+    brain.commit(NoteEdited(client=caller.by), by="person", changes=[update(path, before, after)])
+    return path, True
+
+
+def _turn_name(caller: Caller, conversation: str, key: str) -> str:
+    """Return the name of a file that a client names by a key of its own, which may hold anything."""
+    digest = hashlib.sha256(f"{caller.by}\n{conversation}\n{key}".encode("utf-8", "replace")).hexdigest()
+    return f"turn-{digest[:16]}"
+
+
+def _check_model(brain: Brain, model: str, caller: Caller) -> None:
+    """Refuse a model named at a door that the person's settings do not name: it could cost money or show memory."""
+    named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
+    if model and not caller.is_person and model not in named:
+        raise UserError(f"{model!r} is no model of this brain; there are {', '.join(sorted(named))}")
+
+
+def answer(
+    brain: Brain,
+    path: str,
+    *,
+    is_again: bool = False,
+    caller: Caller = PERSON,
+    stream: Callable[[str], None] | None = None,
+    on_wait: Callable[[str, str], None] | None = None,
+) -> Asked:
+    """Have a prompt that stands in the inbox answered, here or by the daemon.
+
+    Args:
+        brain: The brain.
+        path: The prompt, relative.
+        is_again: Answer it although it was answered.
+        caller: Who asks.
+        stream: Called with each piece of an answer that is made in this process.
+        on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
+
+    Raises:
+        UserError: It was refused, no model could serve, or it was not answered in ten minutes.
+    """
+    with brain.turn(path, Turn(stream)):
+        return _answer(brain, path, is_again=is_again, caller=caller, on_wait=on_wait)
+
+
+def _answer(
+    brain: Brain, path: str, *, is_again: bool, caller: Caller, on_wait: Callable[[str, str], None] | None
+) -> Asked:
+    """Have a prompt answered and return the answer; see `answer`."""
+    try:
+        if is_again and brain.is_watched:
+            target = answer_again(brain, path)
+        elif is_running(brain) and not is_again:
+            target = _await_answer(brain, path, on_wait)
+        else:
+            target = answer_one(brain, path, is_again=is_again)
+    except ModelError as error:
+        raise UserError(f"{error.problem} {error.advice}".strip() + f" {_place_of_prompt(path, error)}") from error
+    file = brain.tree.relative(target)
+    response = parse_response(file, target.read_bytes())
+    prompt = brain.read(path)
+    is_own = prompt is not None and parse_prompt(path, prompt, at="").private
+    if response.private and not (caller.is_person or is_own):
+        # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
+        raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
+    return Asked(path, response)
+
+
+def _place_of_prompt(path: str, error: ModelError) -> str:
+    """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
+    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
+    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
+
+
+def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
+    """Return the response file that the daemon writes; `on_wait` is called with each new reason for waiting.
+
+    Raises:
+        UserError: The daemon wrote an error file, or nothing within ten minutes.
+    """
+    target, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
+    deadline = time.monotonic() + WAIT_SECONDS
+    reason = ""
+    while time.monotonic() < deadline:
+        if target.is_file() and _is_answered(brain, path):  # of a revision there stands the former answer
+            answer = brain.answered.of(path)
+            return brain.tree.absolute(answer.response) if answer and answer.response else target
+        if error.is_file():
+            raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
+        if (new_reason := _reason_for_waiting(brain, path)) != reason:
+            reason = new_reason
+            if reason and on_wait:
+                on_wait(path, reason)
+        time.sleep(LOOK_EVERY_SECONDS)
+    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+
+
+def _reason_for_waiting(brain: Brain, path: str) -> str:
+    """Return the daemon's reason for not having answered a prompt yet; "" where it gave none."""
+    for pending in read_run_state(brain.places.state).pending:
+        if pending.get("prompt") == path:
+            retry_at = pending.get("retry_at")
+            moment = f"{parse_iso(str(retry_at)).astimezone(brain.zone):%Y-%m-%d %H:%M:%S}" if retry_at else ""
+            return f"{pending.get('reason')} It is tried again at {moment}." if moment else ""
+    return ""  # a prompt that is not tried again has an error file
+
+
+# --- suggest -------------------------------------------------------------------------------------------------------
+
+Change = Literal["replace", "end", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """A line in `memory/review.md`, which a person accepts with `[x]` or declines with `[-]`.
+
+    Attributes:
+        id: Of the proposal.
+        what: What is proposed, in one sentence.
+        is_new: False where the same proposal is open already.
+    """
+
+    id: str
+    what: str
+    is_new: bool
+
+    @property
+    def fresh(self) -> bool:
+        """Always true: the target was read just now."""
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"fresh": self.fresh}
+
+
+def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: Caller = PERSON) -> Suggested:
+    """Propose a change of memory to the person; nothing is changed until they accept it.
+
+    Args:
+        brain: The brain.
+        name: A statement (`path#^block`, block id, its words), or for `forget` a page or an exchange too.
+        change: `replace` gives it another wording, `end` moves it to History, `forget` removes it from memory.
+        text: The new wording.
+        caller: Who suggests it.
+
+    Raises:
+        UserError: Nothing that the caller may see is called so, or there is no new wording.
+        ConflictError: Somebody keeps writing `review.md`.
+    """
+    if bool(text.strip()) != (change == "replace"):
+        raise UserError("a new wording belongs to `replace`, and to nothing else")
+    gate = None if caller.is_person else caller.gate(brain)
+    name = name.removeprefix(SCHEME)
+    target = find_statement(brain, name, gate)
+    if target is not None and target.is_exact:
+        record, is_private = _about_statement(brain, target, change, text, caller), _is_private(target)
+    elif change == "forget":
+        record, is_private = _about_page(brain, name, caller), False
+    else:
+        raise UserError(f"{name!r} is no statement here; `search` gives ids that are")
+    return brain.retry(lambda: _propose(brain, record, is_private, caller))
+
+
+def _is_private(target: StatementMatch) -> bool:
+    """Return whether a statement or its page is marked private."""
+    return target.memory.is_private or bool(PRIVATE.search(target.statement.text))
+
+
+def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
+    """Return the proposal to change one statement as it stands."""
+    memory, statement = target.memory, target.statement
+    if statement.is_history:
+        raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")
+    words, by, page = _sentence(statement.text), _sentence(caller.by), memory.uuid or memory.path
+    path, block, digest = memory.path, statement.block_id, text_hash(statement.text)
+    proposal, ending = new_id(), f"({path}), as {by} suggests"
+    if change == "forget":
+        what = f"Forget “{words}” {ending}"
+        whole = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
+        return ForgetProposal(id=proposal, what=what, operation="forget", exchanges=(), blocks=((page, whole),))
+    if not block or not memory.uuid:
+        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {path}` gives it one")
+    on = brain.day_of(iso(brain.now()))
+    if change == "replace":
+        new = _sentence(text)
+        what = f"Replace “{words}” by “{new}” {ending}"
+        return ReplaceProposal(
+            id=proposal, what=what, operation="replace", page=page, path=path, block=block, hash=digest, text=new, on=on
+        )
+    return RetireProposal(
+        id=proposal,
+        what=f"Retire “{words}” {ending}",
+        operation="retire",
+        page=page,
+        path=path,
+        block=block,
+        hash=digest,
+        replaced_by="",
+        on=on,
+        sources=(),
+    )
+
+
+def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
+    """Return the proposal to forget a page or an exchange that the caller may see.
+
+    Raises:
+        UserError: There is none.
+    """
+    page = named_page(brain, caller.gate(brain), name, caller)
+    what = f"Forget {_sentence(page.title)} ({page.id}), as {_sentence(caller.by)} suggests"
+    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
+
+    return find_target(brain, page.id).proposal(what)
+
+
+def _sentence(text: str) -> str:
+    """Return words for a line of `review.md`: one line in which no comment can pose as a proposal's id."""
+    return " ".join(text.replace("<!--", "<! --").split())
+
+
+def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
+    """Journal a proposal and add its line to `review.md`; where the same one is open, return that."""
+    brain.projection.follow()
+    rows = brain.projection.query(
+        "SELECT id, data FROM proposals WHERE id NOT IN (SELECT proposal FROM decisions) ORDER BY event"
+    )
+    same = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
+    for name, data in rows:
+        if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == same:
+            return Suggested(name, record.what, is_new=False)
+    changes = review_change(brain, [Proposal(record, is_private)])
+    brain.commit(ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
+    return Suggested(record.id, record.what, is_new=True)
