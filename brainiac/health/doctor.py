@@ -25,12 +25,13 @@ from brainiac.formats.markdown import find_events
 from brainiac.formats.page import MemoryDocument
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.continuity import faults
-from brainiac.history.copies import find_copies, find_marked, is_marked, settle_versions
+from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.pipeline.daemon import is_running
 from brainiac.skeleton import create_brain
 from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
+from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
@@ -164,13 +165,15 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
 
 
 def check_versions(brain: Brain) -> Iterator[Problem]:
-    """Check for conflict copies of sync services, and for conflict markers that git left in a file."""
+    """Check for copies of sync services, for markers that git left in a file, and for moved pages that came back."""
     todo = "--fix merges both versions" if brain.is_active else brain.waits_for
     fix = _merge_versions if brain.is_active else None
     for copy, original in find_copies(brain):
         yield Problem(copy, f"is another device's version of {original}", todo, fix)
     for path in find_marked(brain):
         yield Problem(path, "holds conflict markers of git", todo, fix)
+    for path, new_path in find_moved(brain):
+        yield Problem(path, f"is a version of {new_path}, where the page was moved", todo, fix)
 
 
 def _merge_versions(brain: Brain) -> None:
@@ -208,7 +211,8 @@ def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
         if not _is_uuid(uuid):
             yield from (Problem(path, f"{uuid!r} is not a uuid", "put one there, or remove the line") for path in paths)
             continue
-        first, *others = sorted(paths, key=age)
+        moved = new_paths(brain, uuid, paths) if len(paths) > 1 else {}  # `check_versions` names them
+        first, *others = sorted((path for path in paths if path not in moved), key=age)
         for path in others:
             fix = _edit(path, lambda _, text: str(MemoryDocument(text).set_meta(uuid=new_id())))
             yield Problem(path, f"has the uuid of {first}", "--fix gives it one of its own", fix)

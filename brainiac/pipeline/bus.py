@@ -82,6 +82,7 @@ FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
 MAX_NOTICE_SECONDS = 60.0
 GIT_SECONDS = 2.0  # how often is looked whether git has finished
+_PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 VERSIONS_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
 _UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
 
@@ -345,7 +346,7 @@ class Bus:
         self.notice.submit("versions", self.merge_versions)
 
     def merge_versions(self) -> None:
-        """Merge conflict copies and the files with conflict markers; those that have to wait are tried again later."""
+        """Merge conflict copies, moved pages and conflict markers; what has to wait is tried again later."""
         settle_versions(self._brain, sorted(self.marked))
         self.marked = set(find_marked(self._brain, self.marked))
 
@@ -388,7 +389,9 @@ class Bus:
         if noted is not None:
             if is_marked(self._brain, change.path):
                 self.marked.add(change.path)
-            if change.path in self.marked or twin_of(self._brain.tree, change.path):
+            # a new page may be one that another device moved, or that stands again where it was moved from
+            is_new_page = noted.action == "created" and change.kind in _PAGES
+            if is_new_page or change.path in self.marked or twin_of(self._brain.tree, change.path):
                 self._versions_came()
             self.pass_on(noted)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
