@@ -276,9 +276,9 @@ def check_short_term(brain: Brain) -> Iterator[Problem]:
 
 def check_access_log(brain: Brain) -> Iterator[Problem]:
     """Check that every line of the access log is an entry."""
-    garbage = parse_access_log(brain.read_text(brain.tree.access_log) or "").garbage
-    if garbage:
-        lines = ", ".join(map(str, garbage[:10])) + (" …" if len(garbage) > 10 else "")
+    unreadable = parse_access_log(brain.read_text(brain.tree.access_log) or "").unreadable
+    if unreadable:
+        lines = ", ".join(map(str, unreadable[:10])) + (" …" if len(unreadable) > 10 else "")
         todo = "remove them; they are passed over"
         yield Problem(brain.tree.relative(brain.tree.access_log), f"lines {lines} are no entries", todo)
 

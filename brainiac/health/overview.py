@@ -26,7 +26,7 @@ from brainiac.host.sources import bundled
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.causes import undone_events
-from brainiac.storage.filed import Filed
+from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import possible_other_daemon, serving_message
 from brainiac.storage.runstate import LOCK, read_run_state
@@ -193,7 +193,7 @@ def _unread(brain: Brain) -> Iterator[str]:
     llm = brain.settings.llm
     if llm.models.get("consolidate", llm.model) == "offline":
         return
-    filed = Filed(brain)
+    filed = FiledExchanges(brain)
     if waiting := set(filed.unread) - filed.withheld:
         count = f"{len(waiting):,} exchange{' was' if len(waiting) == 1 else 's were'}"
         yield f"{count} kept without a model; `brainiac promote --past` says what it costs to have one read them"

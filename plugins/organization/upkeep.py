@@ -20,7 +20,7 @@ from brainiac.history.copies import changes_for_copy, find_moved
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
-from brainiac.storage.statements import read_statements, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, Outcome, organize, text_digest
@@ -411,7 +411,7 @@ def _rewording(
     block = document.block_id_for(proposal.text)
     document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
     changes = [pages.change(path, str(document))]
-    if not read_statements(brain).is_ours(proposal.page, statement):
+    if not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(
         operation="UPDATE",
