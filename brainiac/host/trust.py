@@ -86,7 +86,11 @@ class TrustStore:
         return was_trusted
 
     def _sources(self, name: str) -> Iterator[tuple[Path, bytes]]:
-        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes."""
+        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes.
+
+        Raises:
+            UserError: There is no such plugin, or a file cannot be read.
+        """
         if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
             raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
         to_read, seen = [name], {name}

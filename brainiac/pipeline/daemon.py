@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -273,7 +273,7 @@ class Daemon:
             self._start_timers()
         self._report()
         self.bus.start()
-        brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
+        brain.log.info("watching", root=str(brain.root), **asdict(self.watcher.health()))
 
     def _unsettled(self) -> list[str] | None:
         """Return the files that may still be being saved; None where that is not known, since the watcher polls."""
@@ -369,8 +369,8 @@ class Daemon:
         state = replace(
             self._state,
             pid=os.getpid() if pid is None else pid,
-            watch=self.watcher.health().as_json(),
-            pending=[pending.as_json() for pending in self.bus.inbox.pending],
+            watch=asdict(self.watcher.health()),
+            pending=[asdict(pending) for pending in self.bus.inbox.pending],
             access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,

@@ -7,9 +7,8 @@ import posixpath
 import random
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
@@ -146,10 +145,6 @@ class Pending:
     retry_at: str | None = None
     is_held: bool = False
     is_for_device: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 class Inbox:

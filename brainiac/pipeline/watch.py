@@ -12,9 +12,8 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -110,10 +109,6 @@ class WatchHealth:
     reason: str = ""
     missing: tuple[str, ...] = ()
     overflows: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 class Watcher(FileSystemEventHandler):
