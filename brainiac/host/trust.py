@@ -139,4 +139,4 @@ def _imported(source: bytes) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module or "")
             names.update(alias.name for alias in node.names)  # `from . import helper`
-    return {part for name in names for part in name.replace("brainiac_plugins.", "").split(".")[:1]}
+    return {name.removeprefix("brainiac_plugins.").split(".")[0] for name in names}

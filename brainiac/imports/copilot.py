@@ -30,13 +30,13 @@ def recognizes(head: str) -> bool:
     return tuple(next(csv.reader([head.split("\n", 1)[0]]), ())) == COLUMNS
 
 
-def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item]:
+def conversations(opened: BinaryIO, zone: tzinfo, file_at: str) -> Iterator[Item]:
     """Yield the conversations of a table.
 
     Args:
         opened: The file.
         zone: The person's time zone, in which its times are.
-        written: ISO 8601 moment of the file, for messages without a time.
+        file_at: ISO 8601 moment of the file, for messages without a time.
     """
     csv.field_size_limit(100_000_000)
     rows = [
@@ -57,7 +57,7 @@ def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item
             counts[digest] += 1
             key = f"{digest}-{counts[digest]}"
             dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
-        yield dialogue.conversation(title, title, "", written)
+        yield dialogue.conversation(title, title, "", file_at)
 
 
 def _person(conversations: Collection[list[_Row]]) -> str:

@@ -196,6 +196,7 @@ class _Page(HTMLParser):
         return records
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a record at an outer cell, and collect the text of its header and of its first content cell."""
         classes = (dict(attrs).get("class") or "").split()
         if "outer-cell" in classes:
             self._depth, self._n_cells = 0, 0
@@ -211,6 +212,7 @@ class _Page(HTMLParser):
             self._target.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
+        """End a cell, or a record, which is kept where its header names Gemini."""
         if self._target is not None:
             self._target.handle_endtag(tag)
         if tag != "div":
@@ -224,6 +226,7 @@ class _Page(HTMLParser):
                 self._records.append(self._content.text.split("\n"))
 
     def handle_data(self, data: str) -> None:
+        """Add text to the cell that is collected."""
         if self._target is not None:
             self._target.handle_data(data)
 
@@ -242,17 +245,19 @@ class _Text(HTMLParser):
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a line where a block or a list item begins."""
         if tag == "br":
             self._parts.append("\n")
         elif tag in _BLOCKS:
             self._parts.append("\n- " if tag == "li" else "\n")
 
     def handle_endtag(self, tag: str) -> None:
+        """Begin a line where a block ends."""
         if tag in _BLOCKS and tag != "li":
             self._parts.append("\n")
 
     def handle_data(self, data: str) -> None:
-        # line breaks in HTML mean no more than spaces
+        """Add text; a line break in HTML is no more than a space."""
         self._parts.append(re.sub(r"[ \t\r\n]+", " ", data))
 
 

@@ -63,7 +63,7 @@ class _File:
         open: Opens it.
         path: Relative to the folder or archive that the person named.
         zone: The person's time zone, for moments without one.
-        written: ISO 8601 moment of the file, for texts without a date.
+        file_at: ISO 8601 moment of the file, for texts without a date.
     """
 
     name: str
@@ -71,7 +71,7 @@ class _File:
     open: Callable[[], BinaryIO]
     path: str
     zone: tzinfo
-    written: str
+    file_at: str
 
 
 _Reader = Callable[[BinaryIO, _File], Iterator[Item]]
@@ -95,8 +95,8 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
         exports: list[Export] = []
         others: list[_File] = []
         for file in _files(path, zone, Path(scratch)):
-            if known := _reader_of(file):
-                service, reader = known
+            if service_and_reader := _reader_of(file):
+                service, reader = service_and_reader
                 exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
             else:
                 others.append(file)
@@ -119,13 +119,13 @@ def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -
     """
     for file in files:
         with file.open() as opened:
-            note = notes.note(opened, file.path, file.written)
+            note = notes.note(opened, file.path, file.file_at)
         count(file.size)
         yield note if note.problem else replace(note, path=f"{folder}/{note.path}")
 
 
 def _read_with(reader: _Reader, file: _File) -> Callable[[Callable[[int], None]], Iterator[Item]]:
-    """Return the function that reads a file with a reader, counting bytes."""
+    """Return the function for `Export.read`: it reads a file with a reader and counts the bytes."""
 
     def read(count: Callable[[int], None]) -> Iterator[Item]:
         with file.open() as raw, _Counted(raw, count) as counted:
@@ -149,6 +149,7 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into the buffer and report the number of bytes."""
         content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         self._count(len(content))
@@ -180,15 +181,15 @@ def _files(path: Path, zone: tzinfo, scratch: Path) -> Iterator[_File]:
 def _files_at(path: Path, inner_path: str, zone: tzinfo, scratch: Path) -> Iterator[_File]:
     """Yield a file of the disk, or the files in it where it is an archive."""
     status = path.stat()
-    written = iso(datetime.fromtimestamp(status.st_mtime, UTC))
+    file_at = iso(datetime.fromtimestamp(status.st_mtime, UTC))
     if zipfile.is_zipfile(path):
-        yield from _packed(path, path.name, zone, written, scratch)
+        yield from _packed(path, path.name, zone, file_at, scratch)
     else:
-        yield _File(inner_path, status.st_size, lambda: path.open("rb"), inner_path, zone, written)
+        yield _File(inner_path, status.st_size, lambda: path.open("rb"), inner_path, zone, file_at)
 
 
 def _packed(
-    path: Path, name: str, zone: tzinfo, written: str, scratch: Path, *, is_inner: bool = False
+    path: Path, name: str, zone: tzinfo, file_at: str, scratch: Path, *, is_inner: bool = False
 ) -> Iterator[_File]:
     """Yield the files in an archive, and those of archives in it, one level deep.
 
@@ -196,7 +197,7 @@ def _packed(
         path: The archive.
         name: For a person.
         zone: The person's time zone.
-        written: ISO 8601 moment of the archive.
+        file_at: ISO 8601 moment of the archive.
         scratch: A folder for archives in it.
         is_inner: Whether it was in an archive itself.
 
@@ -220,12 +221,12 @@ def _packed(
         entry_name = f"{name}/{entry.filename}"
         if not entry.filename.lower().endswith(".zip"):
             opener = partial(archive.open, entry)
-            yield _File(entry_name, entry.file_size, cast(Any, opener), entry.filename, zone, written)
+            yield _File(entry_name, entry.file_size, cast(Any, opener), entry.filename, zone, file_at)
         elif not is_inner:
             inner = scratch / f"{len(os.listdir(scratch))}.zip"
             with archive.open(entry) as source, open(inner, "xb") as target:
                 shutil.copyfileobj(source, target)
-            yield from _packed(inner, entry_name, zone, written, scratch, is_inner=True)
+            yield from _packed(inner, entry_name, zone, file_at, scratch, is_inner=True)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
         case "<" if gemini.recognizes_page(head):
             return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.zone)
     if copilot.recognizes(head):
-        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.written)
+        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.file_at)
     if raw.startswith(b"%PDF-"):
         return "documents", _read_document
     if notes.is_mailbox(raw):
@@ -251,7 +252,7 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield notes.document(opened, file.path, file.written)
+    yield notes.document(opened, file.path, file.file_at)
 
 
 def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
@@ -263,7 +264,7 @@ def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_transcript(service: str, opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield transcripts.conversation(service, transcripts.lines(opened), file.path, file.written)
+    yield transcripts.conversation(service, transcripts.lines(opened), file.path, file.file_at)
 
 
 def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
@@ -305,7 +306,7 @@ def _json_reader(read: Callable[[dict[str, Any], str], Iterable[Item]]) -> _Read
                 yield Conversation("", f"record {number} of {file.name}", problem="is no conversation")
             else:
                 try:
-                    yield from read(record, file.written)
+                    yield from read(record, file.file_at)
                 except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                     title = text_of(record.get("title")) or text_of(record.get("name")) or f"record {number}"
                     problem = f"has a form that is not known ({type(error).__name__}: {error})"
@@ -361,7 +362,7 @@ def _after_mark(opened: BinaryIO) -> BinaryIO:
 
 # service, whether a record is of the format, and what reads a record
 _JSON_FORMATS: tuple[tuple[str, Callable[[dict[str, Any]], bool], Callable[..., Iterable[Item]]], ...] = (
-    ("chatgpt", chatgpt.recognizes, lambda record, written: [chatgpt.conversation(record, written)]),
-    ("claude", claude.recognizes, lambda record, written: [claude.conversation(record, written)]),
+    ("chatgpt", chatgpt.recognizes, lambda record, file_at: [chatgpt.conversation(record, file_at)]),
+    ("claude", claude.recognizes, lambda record, file_at: [claude.conversation(record, file_at)]),
     ("claude", claude.recognizes_notes, claude.notes),
 )

@@ -177,7 +177,8 @@ class Toolbox:
         lines = []
         for title, pages in groups:
             lines.append(f"{title}:")
-            lines += [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]] or ["- none"]
+            links = [reference(other.title, other.path, other.uuid) for other in pages[:MAX_ENTRIES]]
+            lines += [f"- {link}" for link in links or ["none"]]
         return "\n".join(lines)
 
     def _exchange(self, parameters: ReadExchange) -> str:

@@ -55,12 +55,12 @@ class AccessLogTail:
         try:
             with open(self._path, "rb") as log:
                 start = self._seek_last_line(log)
-                added = log.read()
+                content = log.read()
         except FileNotFoundError:
             self._offset, self._last = 0, ""
             return []
-        whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
-        self._offset = start + added.rfind(b"\n") + 1
+        whole = content[: content.rfind(b"\n") + 1].decode("utf-8", "replace")
+        self._offset = start + content.rfind(b"\n") + 1
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 

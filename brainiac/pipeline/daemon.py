@@ -149,7 +149,7 @@ class Daemon:
         """
         _share_heaps()
         sys.setswitchinterval(SWITCH_SECONDS)
-        former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
+        former = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             if not self._start(True, self._wait_for_other):
                 return True
@@ -161,8 +161,8 @@ class Daemon:
                     pass
             return self.stop()
         finally:
-            for each, handler in former.items():
-                signal.signal(each, handler)
+            for number, handler in former.items():
+                signal.signal(number, handler)
 
     def ask_to_stop(self) -> None:
         """Let `run` return; any thread may call."""
@@ -242,7 +242,11 @@ class Daemon:
         return is_clean
 
     def _lock(self, resources: ExitStack) -> None:
-        """Take the lock that only one daemon of this home can have."""
+        """Take the lock that only one daemon of this home can have, until the resources are closed.
+
+        Raises:
+            LockedError: Another daemon has it.
+        """
         path = self._brain.places.state / LOCK
         try:
             resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
@@ -381,6 +385,7 @@ class Daemon:
                 self._state = state
 
     def _signalled(self, number: int, frame: object) -> None:
+        """Stop on SIGTERM or SIGINT."""
         self._is_signalled = True
         self.ask_to_stop()
 

@@ -71,9 +71,9 @@ def folders_beside(brain: Brain) -> list[Path]:
 
     They are the folders of the sources, and all folders of the person's own where a plugin of theirs hears of changes.
     """
-    own = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
+    own_folders = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
     sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
-    return [*own, *(folder for folder in sources if not any(map(folder.is_relative_to, own)))]
+    return [*own_folders, *(folder for folder in sources if not any(map(folder.is_relative_to, own_folders)))]
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:

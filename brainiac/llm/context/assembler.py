@@ -256,10 +256,10 @@ class _Sections:
 
     def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
-        logged = {event.id for event in request.short_term.events}
+        logged_ids = {event.id for event in request.short_term.events}
         blocks = [*self._short_term(request.short_term), _listed(workflows(self.library, self.gate))]
         turns = self._timed(request.conversation)
-        blocks += conversation_blocks(turns, logged, self.limit_tokens, self.count)
+        blocks += conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
         blocks += focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
         if request.prompt.workflow:
             workflow = workflow_named(self.library, self.gate, request.prompt.workflow)
@@ -272,9 +272,9 @@ class _Sections:
         fitted, _ = fit(others, self.limit_tokens, self.count)
         remaining = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
         room = min(remaining, self.library.settings.context.memory_tokens)
-        logged = {event.id for event in request.short_term.events}
+        logged_ids = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
-        return long_term_block(self.library, request.hits, logged, self.order, conversation, room, self.count)
+        return long_term_block(self.library, request.hits, logged_ids, self.order, conversation, room, self.count)
 
     def _reflect(self, request: ReflectRequest) -> list[Block]:
         """Return short-term memory before the exchange, then the exchange."""
@@ -294,11 +294,11 @@ class _Sections:
         log = [quoted(memory.summary)] if memory.summary.strip() else []
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
         exchanges = []
-        for said in request.said:
-            (event,) = self._timed([replace(said.event, id=said.id)])
+        for exchange in request.said:
+            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
             event = replace(event, at=_with_weekday(event.at))
-            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=said.thread)
-            exchanges.append(_end_of_answer(said.before) + text)
+            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
+            exchanges.append(_end_of_answer(exchange.before) + text)
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED, *map(_refused, request.refused)]

@@ -66,7 +66,7 @@ class PageOrder:
 def long_term_block(
     store: Store,
     hits: Sequence[Hit],
-    shown: Collection[str],
+    logged_ids: Collection[str],
     order: PageOrder,
     conversation: str,
     room: int,
@@ -77,7 +77,7 @@ def long_term_block(
     Args:
         store: The brain, for the person's days.
         hits: The hits, best first.
-        shown: Ids of exchanges that the event log shows already; they are left out.
+        logged_ids: Ids of exchanges that the event log shows already; they are left out.
         order: The order of pages in earlier turns.
         conversation: The conversation.
         room: How many tokens the block may have, its heading among them.
@@ -85,7 +85,7 @@ def long_term_block(
     """
     distinct: dict[tuple[str, str], Hit] = {}  # several queries may find the same statement
     for hit in hits:
-        if hit.kind != "exchange" or hit.anchor not in shown:
+        if hit.kind != "exchange" or hit.anchor not in logged_ids:
             distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
     for hit in _worth_most(store, list(distinct.values()), room - count(HEADING) - 1, count):
