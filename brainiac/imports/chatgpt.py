@@ -77,8 +77,8 @@ def _message(node: dict[str, Any]) -> dict[str, Any] | None:
     metadata = mapping(message.get("metadata"))
     is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
     is_profile = content.get("content_type") == "user_editable_context"
-    to_tool = text_of(message.get("recipient")) not in ("", "all")
-    return None if is_hidden or is_profile or to_tool or _role(message) not in _SPEAKERS else message
+    is_for_tool = text_of(message.get("recipient")) not in ("", "all")
+    return None if is_hidden or is_profile or is_for_tool or _role(message) not in _SPEAKERS else message
 
 
 def _text(message: dict[str, Any]) -> str:

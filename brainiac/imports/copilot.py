@@ -40,7 +40,7 @@ def conversations(opened: BinaryIO, zone: tzinfo, file_at: str) -> Iterator[Item
     """
     csv.field_size_limit(100_000_000)
     rows = [
-        _Row(*(row + [""] * 4)[:4])
+        _Row(*(row + [""] * 4)[:4])  # a row may be too short or too long
         for row in csv.reader(io.TextIOWrapper(opened, "utf-8-sig", "replace", newline=""))
         if row and tuple(row) != COLUMNS
     ]

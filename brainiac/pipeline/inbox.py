@@ -180,7 +180,11 @@ class Inbox:
             self._later(path, error.problem, MAX_STORAGE_SECONDS)
 
     def _process(self, path: str) -> None:
-        """Answer a prompt or capture a note, unless that was done; write an error file where it cannot be parsed."""
+        """Answer a prompt or capture a note, or write an error file where it cannot be parsed.
+
+        It only waits while it has git's conflict markers, or where another device answers. One that was answered
+        before is not answered again.
+        """
         try:
             _check_name(path)
             if is_marked(self._brain, path):
