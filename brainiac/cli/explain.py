@@ -20,10 +20,12 @@ from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
 from brainiac.history.correct import PossibleTarget, possible_targets, take_back
 from brainiac.history.correct import correct as correct_statement
-from brainiac.history.forget import Target, find_target, find_words, plan_forget
+from brainiac.history.exchanges import Said
 from brainiac.history.forget import forget as take_out
+from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
-from brainiac.history.why import Chain, Said, Step, Why
+from brainiac.history.targets import Target, find_target, find_words
+from brainiac.history.why import Chain, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption

@@ -30,8 +30,8 @@ from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, one_li
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
+from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import ForgetPlan, find_remaining, is_bare, pages_naming, pieces_of, unreadable
-from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked

@@ -16,17 +16,10 @@ from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.formats.page import parse_memory
 from brainiac.history.digest import write_digest
-from brainiac.history.forget import (
-    MIN_WORDS,
-    ForgetPlan,
-    Target,
-    find_remaining,
-    forget,
-    pieces_of,
-    plan_forget,
-    target_of_page,
-)
-from brainiac.history.why import Exchanges, find_memory
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import MIN_WORDS, ForgetPlan, find_remaining, forget, pieces_of, plan_forget
+from brainiac.history.targets import Target, target_of_page
+from brainiac.history.why import find_memory
 from brainiac.storage.statements import text_hash
 
 BEYOND = (

@@ -18,7 +18,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.why import Exchanges
+from brainiac.history.exchanges import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches

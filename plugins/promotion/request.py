@@ -23,7 +23,7 @@ from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory
 from brainiac.formats.prompt import ORIGINS, Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.why import Exchanges
+from brainiac.history.exchanges import Exchanges
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     MAX_TEXT,
