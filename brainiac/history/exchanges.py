@@ -15,6 +15,7 @@ from brainiac.events import (
     PromptAnswered,
 )
 from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
@@ -84,6 +85,11 @@ class Exchanges:
         event = self.event(exchange)
         return event.what if event and isinstance(event.what, ExchangeEvent) else None
 
+    def texts_of(self, exchange: str) -> Exchange | None:
+        """Return an exchange as its prompt and response have it, in the journal or the inbox; None for neither."""
+        event = self.event(exchange)
+        return exchange_of(self._brain, event) if event else None
+
     def device_of(self, exchange: str) -> str:
         """Return the device that an exchange was answered on; "" for this one, or if unknown."""
         sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
@@ -93,7 +99,7 @@ class Exchanges:
     def said(self, exchange: str) -> Said:
         """Return an exchange with its texts from journal and inbox, else from memory; "" where neither has them."""
         device, event = self.device_of(exchange), self.event(exchange)
-        texts = exchange_of(self._brain, event) if event else None
+        texts = self.texts_of(exchange)
         if event is None or texts is None:
             return self._from_memory(exchange, device, event)
         prompt, response = texts.prompt, texts.response
