@@ -197,7 +197,7 @@ def _about(memory: Memory, is_near: bool) -> str:
     return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
 
 
-# --- statements that are not shown --------------------------------------------------------------------------------------
+# --- statements that are not shown ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

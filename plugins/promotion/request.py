@@ -231,7 +231,7 @@ class Consolidator:
         )
 
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
-        """Return the exchanges with their conversations; the first of a conversation with the exchange before it."""
+        """Return the exchanges with their conversations, the first of each with the exchange before it."""
         said: list[Said] = []
         for name, event in events.items():
             thread = self._conversation_of(event)
