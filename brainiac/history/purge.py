@@ -117,7 +117,7 @@ def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     """
     named = _tombstone_of(tombstone)
     hashes = set(named.hashes).union(further)
-    brain.committer.destroy(hashes - brain.observed.standing(hashes))  # not the present content of a file
+    brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not the present content of a file
     lines = brain.journal.rewrite(_cleaner(named.exchanges, named.events))
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
@@ -263,7 +263,7 @@ def _tombstones(brain: Brain) -> list[Event]:
 def _apply_tombstone(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
     """Destroy what a tombstone names if something of it is here; return whether that was so."""
     named = _tombstone_of(tombstone)
-    files = brain.observed.standing(named.hashes)
+    files = brain.observed.present_hashes(named.hashes)
     is_back = bool(files) or _is_in_short_term(brain, named.exchanges)
     texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in files]
     if is_applied and not is_back and not texts:

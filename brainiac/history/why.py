@@ -25,7 +25,7 @@ from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate, without_hidden
-from brainiac.storage.statements import StatementChange, read_statements, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.text.tokens import coverage
 
 MAX_EXCHANGES = 10  # that are shown for words which no statement has
@@ -219,7 +219,7 @@ class Provenance:
         self._exchanges = Exchanges(brain)
         # by content hash: a version is `after` of one change and `before` of the next, and is parsed once
         self._pages: dict[str | None, Memory | None] = {}
-        self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
+        self._changes = StatementLog(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
         """Return a statement of the page with its changes."""
@@ -268,7 +268,7 @@ class Provenance:
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
         """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
-        event, row = change.event, change.row
+        event, row = change.event, change.record
         after = self.text_with_hash(change.hash) or self._statement_of_candidate(row.candidate)
         return Step(
             event.id,

@@ -480,8 +480,8 @@ class Vectors:
             "cosine": own,
             "embedded": has_vector.astype(np.float64),
             "meaning": meaning,
-            "meaning_previous": units.shift(meaning, -1),
-            "meaning_next": units.shift(meaning, 1),
+            "meaning_previous": units.beside(meaning, -1),
+            "meaning_next": units.beside(meaning, 1),
             "meaning_page": units.best_of_scope(meaning),
         }
 

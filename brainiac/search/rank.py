@@ -143,9 +143,9 @@ def context_signals(units: Units, alone: Vector) -> Signals:
     """Return the signals of a unit's surroundings: its neighbours' scores, and its rank within its talk or page."""
     height = np.exp(0.7 * (alone - alone.max()))
     return {
-        "previous_score": units.shift(height, -1),
-        "before_previous_score": units.shift(height, -2),
-        "next_score": units.shift(height, 1),
+        "previous_score": units.beside(height, -1),
+        "before_previous_score": units.beside(height, -2),
+        "next_score": units.beside(height, 1),
         "place_on_page": np.minimum(units.place_in_scope(alone), 10) / 10,
     }
 

@@ -1,8 +1,8 @@
-"""Every text that the journal names, kept by its hash: whole, or as a splice on an earlier text.
+"""Every text that the journal names, kept by its hash: whole, or as a splice (a difference from an earlier text).
 
 `short_term.md` is rewritten at every exchange; a thousand versions of it must not be a thousand copies: whole they take
 31 MB, each compressed by zlib 12 MB, as splices 2 MB.
-Plain files: `ab/cdef…` holds a text as it is, `ab/cdef….splice` one line of JSON
+Plain files: `ab/cdef…` has a text as it is, `ab/cdef….splice` one line of JSON
 (`{"base": hash, "start": offset, "removed": bytes, "depth": n}`) and then the bytes to insert.
 """
 
@@ -26,7 +26,15 @@ _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
 
 @dataclass(frozen=True, slots=True)
 class _Splice:
-    """A text as a difference: the text `base` with `removed` bytes from `start` on replaced by `inserted`."""
+    """A text as a difference: the text `base` with `removed` bytes from `start` on replaced by `inserted`.
+
+    Attributes:
+        base: Hash of the earlier text.
+        start: Offset in it.
+        removed: How many bytes of it are replaced.
+        depth: How many splices must be applied to read the text, this one included.
+        inserted: The bytes in their place.
+    """
 
     base: str
     start: int
@@ -59,15 +67,15 @@ class BlobStore:
         self.folder, self._disk = folder, disk or Disk()
 
     def __contains__(self, digest: str) -> bool:
-        whole = self._whole(digest)
-        return os.path.exists(whole) or os.path.exists(f"{whole}{SPLICE_SUFFIX}")
+        path = self._whole_path(digest)
+        return os.path.exists(path) or os.path.exists(f"{path}{SPLICE_SUFFIX}")
 
-    def put(self, content: bytes, *, near: str | None = None, is_verified: bool = False) -> str:
+    def put(self, content: bytes, *, base: str | None = None, is_verified: bool = False) -> str:
         """Store a text; it is safe on the disk only after `sync`.
 
         Args:
             content: Any bytes.
-            near: Hash of an earlier version of this text, to store only the difference.
+            base: Hash of an earlier version of this text, to store only the difference where that saves space.
             is_verified: Read back a text that is there already and write it again where it is damaged; for use after a
                 power failure.
 
@@ -77,11 +85,11 @@ class BlobStore:
         digest = content_hash(content)
         if digest in self and (not is_verified or self._has_intact(digest, content)):
             return digest
-        splice = self._splice(content, near) if near and near != digest else None
+        splice = self._splice(content, base) if base and base != digest else None
         if splice is None:
-            self._write_file(self._whole(digest), content)
+            self._write_file(self._whole_path(digest), content)
         else:
-            self._write_file(self._spliced(digest), splice.to_bytes())
+            self._write_file(self._splice_path(digest), splice.to_bytes())
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -91,14 +99,14 @@ class BlobStore:
             BlobError: The text, or one that it is spliced on, is missing or damaged.
         """
         splices: list[_Splice] = []
-        name = digest
-        # a text stands whole, or as a splice on one before it, and so on back to one that stands whole
-        while (content := read_bytes(self._whole(name))) is None:
-            raw = read_bytes(self._spliced(name))
+        base = digest
+        # from splice to splice back to a text that is stored whole
+        while (content := read_bytes(self._whole_path(base))) is None:
+            raw = read_bytes(self._splice_path(base))
             if raw is None or len(splices) > 2 * MAX_DEPTH:
                 raise BlobError(f"the text {digest[:12]}… is not in {self.folder}; restore it from a backup or sync")
-            splices.append(self._parse(name, raw))
-            name = splices[-1].base
+            splices.append(self._parse(base, raw))
+            base = splices[-1].base
         for splice in reversed(splices):
             content = splice.apply(content)
         if content_hash(content) != digest:
@@ -112,29 +120,28 @@ class BlobStore:
                 yield path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
 
     def delete(self, *digests: str) -> None:
-        """Destroy texts for good; others that are spliced on them are written out whole first."""
-        doomed = set(digests)
+        """Destroy texts for good; other texts that are splices on them are written out whole first."""
+        deleted = set(digests)
         # before anything is deleted, so that a crash in the middle leaves every other text readable
         for dependent, base in list(self._splices()):
-            if base in doomed and dependent not in doomed:
-                content = self.get(dependent)
-                self._write_file(self._whole(dependent), content)
-                self._disk.fsync(self._whole(dependent))
-                self._disk.unlink(self._spliced(dependent))
-        # whole and spliced: a crash may have left both
-        for digest in sorted(doomed):
-            self._disk.unlink(self._whole(digest))
-            self._disk.unlink(self._spliced(digest))
+            if base in deleted and dependent not in deleted:
+                path = self._whole_path(dependent)
+                self._write_file(path, self.get(dependent))
+                self._disk.fsync(path)
+                self._disk.unlink(self._splice_path(dependent))
+        # a crash may have left both files
+        for digest in sorted(deleted):
+            self._disk.unlink(self._whole_path(digest))
+            self._disk.unlink(self._splice_path(digest))
 
     def sync(self, digests: set[str]) -> None:
         """Fsync the files of these texts and their folders; for many texts sync the whole filesystem instead."""
         if len(digests) > MAX_SYNCED_SINGLY and self.folder.is_dir():
             self._disk.sync_filesystem(self.folder)
             return
+        paths = [path for digest in digests for path in (self._whole_path(digest), self._splice_path(digest))]
         folders = set()
-        for digest in digests:
-            whole = self._whole(digest)
-            path = whole if whole.exists() else self._spliced(digest)
+        for path in paths:
             if path.exists():
                 self._disk.fsync(path)
                 folders.add(path.parent)
@@ -143,10 +150,10 @@ class BlobStore:
         if folders:
             self._disk.fsync(self.folder)
 
-    def _whole(self, digest: str) -> Path:
+    def _whole_path(self, digest: str) -> Path:
         return self.folder / digest[:2] / digest[2:]
 
-    def _spliced(self, digest: str) -> Path:
+    def _splice_path(self, digest: str) -> Path:
         return self.folder / digest[:2] / (digest[2:] + SPLICE_SUFFIX)
 
     def _has_intact(self, digest: str, content: bytes) -> bool:
@@ -160,7 +167,6 @@ class BlobStore:
         """Write a file of the store so that readers see it whole or not at all."""
         if path.parent.is_symlink():  # a checkout may bring a link here: texts are never written outside the brain
             raise ConfinementError(f"{path.parent} is a link; put a folder there: texts are kept within the brain")
-
         make_folders(self._disk, path.parent)
         temporary = Path(temporary_beside(str(path)))
         # the name is the hash of the content: a torn file under it would pass for the text
@@ -168,38 +174,41 @@ class BlobStore:
         self._disk.replace(temporary, path)
 
     def _parse(self, digest: str, raw: bytes) -> _Splice:
-        """Return the splice that a file holds.
+        """Return the splice in the bytes of a file.
 
         Raises:
-            BlobError: It holds none.
+            BlobError: They are no splice.
         """
         try:
             return _Splice.from_bytes(raw)
         except (ValueError, TypeError) as error:
-            raise BlobError(f"{self._spliced(digest)}: not a splice ({error}); restore it from a backup") from error
+            raise BlobError(f"{self._splice_path(digest)}: not a splice ({error}); restore it from a backup") from error
 
-    def _splice(self, content: bytes, near: str) -> _Splice | None:
-        """Return a text as a difference from an earlier one; None where that would save little or read slowly."""
+    def _splice(self, content: bytes, base: str) -> _Splice | None:
+        """Return a text as a difference from an earlier one, given by its hash.
+
+        None where the difference would save little space, or need too many splices to read.
+        """
         try:
-            base = self.get(near)
-            depth = self._depth(near) + 1
+            former = self.get(base)
+            depth = self._depth(base) + 1
         except BlobError:
             return None
         # one stretch is enough: two versions of short-term memory differ mostly where an exchange was added
-        start = _common_prefix(base, content)
-        tail = _common_prefix(base[start:][::-1], content[start:][::-1])
+        start = _common_prefix(former, content)
+        tail = _common_prefix(former[start:][::-1], content[start:][::-1])
         inserted = content[start : len(content) - tail]
         if depth > MAX_DEPTH or len(inserted) + 120 > len(content) * _WORTHWHILE_SHARE:
             return None
-        return _Splice(near, start, len(base) - tail - start, depth, inserted)
+        return _Splice(base, start, len(former) - tail - start, depth, inserted)
 
     def _depth(self, digest: str) -> int:
         """Return how many splices must be applied to read a text; 0 for one that is stored whole."""
-        raw = None if self._whole(digest).exists() else read_bytes(self._spliced(digest))
+        raw = None if self._whole_path(digest).exists() else read_bytes(self._splice_path(digest))
         return 0 if raw is None else self._parse(digest, raw).depth
 
     def _splices(self) -> Iterator[tuple[str, str]]:
-        """Yield every spliced text with the one it is spliced on."""
+        """Yield the hashes of each text that is stored as a splice and of its base."""
         for path in self.folder.glob(f"??/*{SPLICE_SUFFIX}"):
             with open(path, "rb") as file:
                 header = file.readline()
@@ -208,7 +217,7 @@ class BlobStore:
 
 
 def _common_prefix(first: bytes, second: bytes) -> int:
-    """Return the length of the common beginning, by halving: comparing slices is far faster than bytes."""
+    """Return the length of the common beginning; found by halving, since comparing slices is far faster than bytes."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

@@ -27,8 +27,8 @@ from brainiac.storage.write_ahead import Intent, Step
 
 REST_SECONDS = 10  # an editor may hold a file open that we replaced, and write into it, for so long
 TORN_NS = 200_000_000  # an empty or shortened file counts as fully saved after this time
-# A save that has lines added after three consecutive versions was made later than these: no older base is looked for.
-SIGHTS = 3
+# A save with lines that are in none of three consecutive versions was made after them: no older base is looked for.
+MAX_OLDER_VERSIONS = 3
 # A save that differs from a version by more than this share of the lines of both, and more lines, was not made from it.
 UNLIKE, UNLIKE_LINES = 1 / 3, 20
 
@@ -37,7 +37,7 @@ class ConcurrentSaves:
     """Merges stale and displaced saves; all calls need the commit lock.
 
     Args:
-        transactions: Carries out the merges, and knows which files were swapped out.
+        transactions: Carries out the merges, and has the list of swapped-out files.
         notice: Records a person's edits at (relative) paths, and returns the files' contents.
     """
 
@@ -49,17 +49,20 @@ class ConcurrentSaves:
         self._write_ahead = transactions.write_ahead
 
     def merge_stale(self, state: FileState, save: bytes) -> bool:
-        """Merge a save with our version if it was made without having seen that; return whether it was."""
+        """Merge a person's save with our last version if the editor had loaded an earlier one; return whether it did.
+
+        Args:
+            state: The file before the save.
+            save: The file's content now.
+        """
         base = self._base_of(state.versions, save)
-        if base is None or has_copy(
-            self._tree, state.path, state.hash
-        ):  # a sync tool put another device's version there
+        # where a copy lies beside the file, a sync tool put another device's version there: no editor's save
+        if base is None or has_copy(self._tree, state.path, state.hash):
             return False
-        # a three-way merge with that version as the base
-        text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
-        if line_distance(text, save) > max(UNLIKE_LINES, UNLIKE * (text.count(b"\n") + save.count(b"\n"))):
-            text = common_lines(ours, save)  # the true base is not known any more: no line is removed
-        merged = merge_lines(text, ours, save, is_ours_first=False)
+        base_text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
+        if line_distance(base_text, save) > max(UNLIKE_LINES, UNLIKE * (base_text.count(b"\n") + save.count(b"\n"))):
+            base_text = common_lines(ours, save)  # the true base is not known any more: no line is removed
+        merged = merge_lines(base_text, ours, save, is_ours_first=False)
         if merged is None:
             return False
         changes = [update(state.path, save, merged[0])] if merged[0] != save else []
@@ -72,52 +75,56 @@ class ConcurrentSaves:
     def _base_of(self, versions: Sequence[str], save: bytes) -> str | None:
         """Return the hash of the earlier version that an editor had loaded when it made a save.
 
-        None when the editor had the last version, or when the save equals an earlier text: that is a revert.
+        None where the editor had loaded the last version, or where a person put an earlier text back (`git checkout`).
 
         Args:
             versions: `FileState.versions`; the last one was the file's content before the save.
-            save: What a person saved.
+            save: The content that a person saved.
         """
         ours = self.text_of(versions[-1].removeprefix(PERSONS))
         if ours is None:
             return None
         bases = [base for base in self._possible_bases(versions, ours, save) if is_stale(base[1], ours, save)]
         nearest = min(reversed(bases), key=lambda base: line_distance(base[1], save), default=None)
-        # asked last, since it searches the whole journal; a revert (`git checkout`, undo) stands as it is
-        return None if nearest is None or self._is_revert(save) else nearest[0]
+        # asked last, since it searches the whole journal
+        return None if nearest is None or self._is_earlier_text(save) else nearest[0]
 
-    def _is_revert(self, text: bytes) -> bool:
-        """Return whether a text was the content of some note before, by this device's journal."""
+    def _is_earlier_text(self, text: bytes) -> bool:
+        """Return whether a text was the content of some file before, by this device's journal."""
         journal, digest = self._transactions.journal, content_hash(text)
-        return digest in journal.blobs and journal.names(digest)
+        return digest in journal.blobs and journal.has_written(digest)
 
     def _possible_bases(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield hash and text of the versions, newest first, from which a save may have been made.
+        """Yield hash and text of the versions, newest first, that an editor may have loaded before it made a save.
 
-        After such a version we changed something that is still in the present text (`ours`), and no line that was
-        added after it is in the save.
+        Two things hold of such a version. A process changed it later, and that change is still in the present text
+        (`ours`). The save has no line that was added after it; otherwise the editor had loaded a later version.
         """
-        saved_lines, is_visible, sightings = nonblank_lines(save), False, 0
-        standing = lines_after = nonblank_lines(ours)
-        reach = 2 * line_distance(ours, save)  # a version further from what stands is further from the save, too
-        for version, following_version in zip(reversed(versions[:-1]), reversed(versions), strict=False):
+        saved_lines, has_our_change, older_versions = nonblank_lines(save), False, 0
+        present_lines = later_lines = nonblank_lines(ours)
+        reach = 2 * line_distance(ours, save)  # a version further from our text is further from the save, too
+        for version, later_version in zip(reversed(versions[:-1]), reversed(versions), strict=False):
             digest = version.removeprefix(PERSONS)
             text = self.text_of(digest)
             if text is None:
                 continue
-            text_lines = nonblank_lines(text)
-            if not following_version.startswith(PERSONS):
-                is_visible |= bool((lines_after - text_lines) & standing or (text_lines - lines_after) - standing)
-            lines_after = text_lines
-            is_seen = not (standing - text_lines).isdisjoint(saved_lines)  # made in sight of what was added since
-            sightings = sightings + 1 if is_seen else 0
-            if sightings >= SIGHTS and line_distance(ours, text) > reach:
-                return  # not before: many a line is like one that stood there long ago
-            if is_visible and not is_seen:
+            lines = nonblank_lines(text)
+            if not later_version.startswith(PERSONS):  # a process made it: its added and removed lines are ours
+                added, removed = later_lines - lines, lines - later_lines
+                has_our_change |= bool(added & present_lines or removed - present_lines)
+            later_lines = lines
+            has_later_line = not (present_lines - lines).isdisjoint(saved_lines)
+            older_versions = older_versions + 1 if has_later_line else 0
+            if older_versions >= MAX_OLDER_VERSIONS and line_distance(ours, text) > reach:
+                return  # going on would find versions that are alike by chance
+            if has_our_change and not has_later_line:
                 yield digest, text
 
     def looks_torn(self, path: str, content: bytes) -> bool:
-        """Return whether a file may be half written: it is empty, or equals the beginning of an earlier version."""
+        """Return whether a file may be half written: it is empty, or equals the beginning of one of its last versions.
+
+        False for a file whose content is the last seen one.
+        """
         state = self._states.get(path)
         if state is None or state.hash == content_hash(content):
             return False
@@ -129,13 +136,13 @@ class ConcurrentSaves:
         """Merge saves that were made into displaced files; remove displaced files after ten unchanged seconds.
 
         A displaced file with another content than our commit expected has a person's save in it. It is merged into
-        the file or put in its place; lines that do not fit get a line in `memory/review.md`. The journal keeps all
-        texts.
+        the file, or put in its place where there is none any more. Where both changed the same lines,
+        `memory/review.md` says so. The journal keeps all texts.
 
         Returns:
             Paths whose saves were merged or put back.
         """
-        rescued = []
+        merged_paths = []
         for intent, step, file in self._transactions.displaced_files():
             content = read_bytes(file)
             if content is None:
@@ -145,26 +152,32 @@ class ConcurrentSaves:
             is_due = self._transactions.clock.now() >= due
             if content_hash(content) != self._write_ahead.base_of(step):
                 content = self._read_when_whole(file, step, content)
-                if not is_due and self.looks_torn(step.path, content):  # looked at again
+                if not is_due and self.looks_torn(step.path, content):
+                    continue  # the next check reads it again
+                if not self._try_to_merge_displaced(intent, step, content):
                     continue
-                if not self._rescue(intent, step, content):
-                    continue
-                rescued.append(step.path)
+                merged_paths.append(step.path)
             # read once more, in case an editor has written in the meantime
             if is_due and content == read_bytes(file):
                 self._transactions.disk.unlink(file)
-        return rescued
+        return merged_paths
 
     def _read_when_whole(self, file: Path, step: Step, content: bytes) -> bytes:
         """Return a displaced file's content; wait a moment where it lacks lines, since it may be half saved."""
-        base = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
-        while base - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
+        base_lines = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
+        while base_lines - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
             time.sleep(0.01)
             content = read_bytes(file) or content
         return content
 
-    def _rescue(self, intent: Intent, step: Step, save: bytes) -> bool:
-        """Merge a displaced save into its file; return False where the file keeps changing, to be tried again later."""
+    def _try_to_merge_displaced(self, intent: Intent, step: Step, save: bytes) -> bool:
+        """Merge a displaced save into its file; return False where the file changed meanwhile: the next check retries.
+
+        Args:
+            intent: The commit that displaced the file.
+            step: The step of the commit.
+            save: The displaced file's content.
+        """
         try:
             self._merge_displaced(intent, step, self._notice([step.path])[step.path], save)
         except ConflictError:
@@ -172,26 +185,26 @@ class ConcurrentSaves:
         self._write_ahead.note_merged(step, content_hash(save))
         return True
 
-    def _merge_displaced(self, intent: Intent, step: Step, standing: bytes | None, save: bytes) -> None:
-        """Merge a displaced save into the present file.
+    def _merge_displaced(self, intent: Intent, step: Step, present: bytes | None, save: bytes) -> None:
+        """Merge a displaced save into the present file, or make the file of it where there is none any more.
 
         Where both changed the same lines, the person's win over ours, and their later ones over their earlier ones.
         """
         path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
-        if standing is None:
+        if present is None:
             swapped_out = self._write_ahead.base_of(step)
             self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
             return
         base, state = self._base_of_displaced(step, save), self._states.get(path)
-        # of two saves by the person, the one in the present file is the later
-        text = self.text_of(base) or b""
-        is_ours = state is not None and state.is_ours and state.hash == content_hash(standing)
-        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(text):
-            merged, is_clean = standing + save[len(text) :], True  # the added lines, though the log may be cleared
+        base_text = self.text_of(base) or b""
+        # where it is not ours, the person saved twice, and the present file is the later save
+        is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
+        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base_text):
+            merged, is_clean = present + save[len(base_text) :], True  # the added lines, though the log may be cleared
         else:
-            woven_text = merge_lines(text, standing, save, is_ours_first=not is_ours)
-            merged, is_clean = woven_text or (save if is_ours else standing, False)
-        changes = [update(path, standing, merged)] if merged != standing else []
+            result = merge_lines(base_text, present, save, is_ours_first=not is_ours)
+            merged, is_clean = result or (save if is_ours else present, False)
+        changes = [update(path, present, merged)] if merged != present else []
         if not is_clean:
             event = replace(event, conflict=path)
             if self._tree.absolute(path) != self._tree.review:
@@ -201,8 +214,8 @@ class ConcurrentSaves:
     def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
         """Return the hash of the version from which a displaced save was made.
 
-        It is the version that our write swapped out, or the content that was last merged from this file; or an
-        earlier one, where the editor had that loaded and it is more like the save.
+        It is the version that our write swapped out, or the content that was last merged from this file. Where the
+        editor had loaded an earlier version and that is more like the save, it is the earlier one.
         """
         swapped_out = self._write_ahead.base_of(step)
         earlier = self._base_of(step.versions, save) if step.versions else None
@@ -232,7 +245,7 @@ class ConcurrentSaves:
 
 
 def age_ns(path: Path) -> int:
-    """Return how long ago a file was written, by its own time."""
+    """Return how long ago a file was written, in nanoseconds, by its modification time; 0 where there is none."""
     try:
         return time.time_ns() - os.stat(path).st_mtime_ns  # file times are the system clock's
     except OSError:

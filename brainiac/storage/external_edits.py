@@ -44,7 +44,7 @@ REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted 
 MOVE_SECONDS = 10.0  # a new file with the content of one that vanished within this time was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the remaining files are looked at one by one
 HELD_COUNT, HELD_SHARE = 20, 0.3
-FOUND = kinds_of(FoundEvent)  # by a person
+FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
 # A file that was written just before it was hashed may be written again with the same time stamp.
 _STAMP_AGE_NS = 2_000_000_000
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
@@ -70,15 +70,15 @@ class _Scan:
 
     Attributes:
         texts: Content by path of the files that are not as last seen.
-        hidden: Paths of hash-only files.
+        hash_only: Paths of hash-only files.
         stamps: New stamps by path, of files that were written long enough ago.
-        standing: All tracked paths that exist.
+        existing: All tracked paths that exist.
     """
 
     texts: dict[str, bytes] = field(default_factory=dict)
-    hidden: list[str] = field(default_factory=list)
+    hash_only: list[str] = field(default_factory=list)
     stamps: dict[str, str] = field(default_factory=dict)
-    standing: set[str] = field(default_factory=set)
+    existing: set[str] = field(default_factory=set)
 
 
 class ExternalEdits:
@@ -90,7 +90,7 @@ class ExternalEdits:
     Attributes:
         saves: Merges what a person saved without having seen our last writes.
         open_paths: Paths that the last `adopt` left to be looked at again: being saved at that moment, or just merged.
-        conflicted: Paths of the files that `adopt` read and that may hold conflict markers.
+        conflicted: Paths of the files that `adopt` read and that may have conflict markers.
     """
 
     def __init__(self, transactions: Transactions) -> None:
@@ -105,34 +105,34 @@ class ExternalEdits:
         self._missing_cache: tuple[float, list[str]] = (float("-inf"), [])  # when counted, and the missing memories
 
     def hash_of(self, relative: str) -> str | None:
-        """Return the content hash of a note as last seen."""
+        """Return the content hash of a file as last seen; None where it is not tracked or was never seen."""
         state = self._states.get(relative)
         return state.hash if state else None
 
-    def standing(self, digests: Iterable[str]) -> set[str]:
-        """Return those of the content hashes that some tracked file has, as last seen."""
+    def present_hashes(self, digests: Iterable[str]) -> set[str]:
+        """Return those of some content hashes that a tracked file has, as last seen."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
         return {digest for digest in digests if self._states.with_hash(digest)}
 
     def held_deletions(self) -> list[str]:
-        """Return the paths of the notes whose deletion waits to be confirmed."""
+        """Return the paths of the files whose deletion waits to be confirmed."""
         return [state.path for state in self._states.held_deletions()]
 
     # one file
 
-    def note_change(self, relative: str, seen: Action = "modified") -> FileChange | None:
-        """Look at one file that settled; record an outside edit, and merge a stale editor buffer.
+    def note_change(self, relative: str, action: Action = "modified") -> FileChange | None:
+        """Look at one file that settled: record a person's edit, or merge a stale save.
 
         Args:
             relative: The file.
-            seen: What the caller saw happen to it, for an edit that a commit recorded before this look.
+            action: What the watcher saw happen to it. It is returned for an edit that a commit has recorded already.
 
         Returns:
-            The change; None for our own writes, for what was recorded already, and for a deletion that is held.
+            The change; None for our own writes, for changes that were returned before, and for a held deletion.
 
         Raises:
-            NotRestedError: Short-term memory is in the middle of being saved; come again when it says.
+            NotRestedError: Short-term memory is in the middle of being saved; call again when the error says.
         """
         if self._tree.kind_of(relative) in (PathKind.IGNORED, PathKind.JOURNAL):
             return None
@@ -144,7 +144,7 @@ class ExternalEdits:
                 if not os.path.lexists(self._tree.absolute(relative)):
                     return self._note_deletion(state)
                 if not state.is_reported:  # a commit saw and recorded the edit first
-                    change = self._change(seen, relative)
+                    change = self._change(action, relative)
             if state is not None and not state.is_reported:
                 self._states.set_reported(relative, True)
             return change
@@ -173,18 +173,18 @@ class ExternalEdits:
         return contents
 
     def _is_recorded(self, path: str, content: bytes) -> bool:
-        """Return whether a content is the last seen one of a path; of a text that is not kept this is always true."""
+        """Return whether a content is the last seen one of a path; True for all texts that are not kept."""
         is_kept = len(content) <= MAX_BYTES and not self._transactions.is_hash_only(path, content)
         return not is_kept or self.hash_of(path) == content_hash(content)
 
     def _record_path(self, path: str) -> FileChange | None:
-        """Record the present content of a path; return the change, None when nothing is new."""
+        """Record the present content of a path; return the change, None where nothing changed or the file is gone."""
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
-            return self._note_hash_only(path, None)
+            return self._note_unread(path, None)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._note_hash_only(path, size_stamp(info))
+            return self._note_unread(path, size_stamp(info))
         content = self._read_settled(path)
         if content is None:
             return None
@@ -193,7 +193,7 @@ class ExternalEdits:
         return self._record_content(path, content)
 
     def _read_settled(self, path: str) -> bytes | None:
-        """Read a file, waiting a moment where an editor seems to be writing it."""
+        """Return a file's content; wait a moment where an editor seems to be writing it."""
         absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
         while (content := read_bytes(absolute)) is not None and self.saves.looks_torn(path, content):
             if content != former:
@@ -205,7 +205,7 @@ class ExternalEdits:
         return content
 
     def _record_content(self, path: str, content: bytes) -> FileChange | None:
-        """Record or merge a file's new content; return the change, None when the content is the last seen one."""
+        """Record or merge a file's content; return the change, None where the content is the last seen one."""
         digest, state = content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
             if state.is_held:
@@ -221,9 +221,8 @@ class ExternalEdits:
         return self._change("modified", path)
 
     def _record_new(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
-        """Record a file that was not there before, as moved where its content has just vanished elsewhere."""
+        """Record a file that was not there before; where a file with the same content is missing, it was moved."""
         for state in self._states.with_hash(digest):
-            # another file had the same content: a move where that file is missing now, else a copy
             if not self._tree.absolute(state.path).exists():
                 change = RecordedChange("move", path, digest, digest, state.path)
                 self._transactions.record(NoteMoved(), [change], texts)
@@ -232,7 +231,7 @@ class ExternalEdits:
         client = client_of(texts[digest]) if is_prompt else ""
         self._transactions.record(NoteEdited(client=client), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
-        # the old path may have settled first: then a deletion was recorded, and only the returned change is a move
+        # where the old path settled first, its deletion is in the journal already: only the returned change is a move
         for entry in reversed(self._vanished):
             if entry[0] >= since and entry[1] == digest:
                 self._vanished.remove(entry)
@@ -240,7 +239,7 @@ class ExternalEdits:
         return self._change("created", path)
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
-        """Raise `NotRestedError` while short-term memory has lacked its headings for less than ten seconds."""
+        """Raise `NotRestedError` if short-term memory lacks headings, until it has been unchanged for ten seconds."""
         if self._tree.kind_of(path) is not PathKind.SHORT_TERM:
             return
         if all(heading in content for heading in _HEADINGS):
@@ -253,18 +252,23 @@ class ExternalEdits:
             raise NotRestedError(path, rest)
 
     def _record_hash_only(self, path: str, digest: str) -> FileChange | None:
-        """Record the hash of a file whose text is not kept, and that its former text no longer stands there."""
+        """Record the hash of a file whose text is not kept, and that a former text of it is not there any more."""
         # the hash is kept so that the same text is reported once, and a purge can find it
-        digest_before, state = self._states.hash_only(path), self._states.get(path)
-        if digest_before == digest:
+        former, state = self._states.hash_only(path), self._states.get(path)
+        if former == digest:
             return None
         changes = [] if state is None else [RecordedChange("observe", path, state.hash, None)]
         self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
         self._states.set_hash_only(path, digest)
-        return self._change("created" if state is None and digest_before is None else "modified", path)
+        return self._change("created" if state is None and former is None else "modified", path)
 
-    def _note_hash_only(self, path: str, stamp: str | None) -> FileChange | None:
-        """Store the stamp of a file that is not hashed, None for no file; return the change if the stamp is new."""
+    def _note_unread(self, path: str, stamp: str | None) -> FileChange | None:
+        """Store the stamp of a file that is not read (too large, no regular file); return the change if it is new.
+
+        Args:
+            path: The file.
+            stamp: Its `size_stamp`; None where there is no file.
+        """
         former = self._states.hash_only(path)
         if former == stamp:
             return None
@@ -282,7 +286,7 @@ class ExternalEdits:
         moment are named in `open_paths`, and nothing of them is recorded.
 
         Args:
-            is_anew: Whether to take the tree as if it were seen for the first time, whatever the journal says of it.
+            is_anew: Whether to treat the tree as if it were seen for the first time, whatever the journal has.
 
         Returns:
             The changes since the tree was last seen; a move is recognized by equal content.
@@ -301,14 +305,15 @@ class ExternalEdits:
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
                 self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
-            reported += [change for path in scan.hidden if (change := self._record_path(path))]
+            reported += [change for path in scan.hash_only if (change := self._record_path(path))]
             # last, since a crash before it costs no more than hashing these files again at the next start
             self._states.set_stamps(scan.stamps.items())
-            unreported = [path for path, state in states.items() if not state.is_reported and path in scan.standing]
+            # edits that a commit recorded shortly before the last daemon ended
+            unreported = [path for path, state in states.items() if not state.is_reported and path in scan.existing]
             for path in unreported:
                 self._states.set_reported(path, True)
-            mentioned = {change.path for change in reported}
-            return reported + [self._change("modified", path) for path in unreported if path not in mentioned]
+            reported_paths = {change.path for change in reported}
+            return reported + [self._change("modified", path) for path in unreported if path not in reported_paths]
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""
@@ -319,9 +324,9 @@ class ExternalEdits:
         return self.unread() + [path for path in missing if not states[path].is_held]
 
     def unread(self) -> list[str]:
-        """Return the tracked paths that were written since a start read them; a file with conflict markers always is.
+        """Return the tracked paths that were written since they were last read, by their stamps.
 
-        Nothing is locked or written.
+        A file with conflict markers is always among them, since it gets no stamp. Nothing is locked or written.
         """
         states, hash_only = self._states.all(), self._states.all_hash_only()
         return [
@@ -345,7 +350,7 @@ class ExternalEdits:
         self.conflicted = []
         scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
         for path, info in self._files():
-            scan.standing.add(path)
+            scan.existing.add(path)
             state, stamp = states.get(path), stamp_of(info)
             if info.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
                 continue
@@ -358,7 +363,7 @@ class ExternalEdits:
             if CONFLICT in content:
                 self.conflicted.append(path)
             if self._transactions.is_hash_only(path, content):
-                scan.hidden.append(path)
+                scan.hash_only.append(path)
                 continue
             if state is None or state.hash != content_hash(content):
                 scan.texts[path] = content
@@ -368,7 +373,7 @@ class ExternalEdits:
         return scan
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
-        """Store many texts as blobs and sync them at once: one line of the write-ahead file cannot hold them all."""
+        """Store many texts as blobs and sync them at once: a line of the write-ahead file cannot hold so many."""
         blobs = self._transactions.journal.blobs
         for text in texts:
             blobs.put(text)
@@ -376,7 +381,10 @@ class ExternalEdits:
             self._transactions.disk.sync_filesystem(blobs.folder)
 
     def _merge_saves(self, states: Mapping[str, FileState], scan: _Scan) -> list[str]:
-        """Merge the stale saves of a scan; remove from it these and the files that are being saved now.
+        """Merge the stale saves of a scan, and remove from the scan these and all files that cannot be decided yet.
+
+        Undecided are files that are being saved now, and, when `ADOPT_SECONDS` are over, all that remain; they are put
+        into `open_paths`.
 
         Returns:
             The paths that were merged.
@@ -398,7 +406,7 @@ class ExternalEdits:
         return merged
 
     def _is_at_rest(self, state: FileState, content: bytes) -> bool:
-        """Return whether a changed file is fully saved; one written this very moment that lacks lines may not be."""
+        """Return whether a changed file is fully saved; one that was just written and lacks former lines may not be."""
         try:
             self._wait_for_rest(state.path, content, content_hash(content))
         except NotRestedError:
@@ -411,7 +419,7 @@ class ExternalEdits:
     def _differences(
         self, states: Mapping[str, FileState], scan: _Scan
     ) -> tuple[list[RecordedChange], list[FileChange]]:
-        """Return what to record for the files of a scan and for missing files, and what to report to the bus."""
+        """Return, for the files of a scan and missing files, the changes to record and those to report to the bus."""
         missing = self._removed_states(states, scan)
         by_hash = {state.hash: state for state in missing}
         changes, reported = [], []
@@ -434,7 +442,7 @@ class ExternalEdits:
     # deletions
 
     def confirm_deletions(self) -> list[FileChange]:
-        """Record the held deletions of files that are still missing; a person confirmed them."""
+        """Record the held deletions, which a person confirmed; files that are back are not held any more."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
             held = self._states.held_deletions()
@@ -445,34 +453,38 @@ class ExternalEdits:
             return [self._change("deleted", state.path) for state in missing]
 
     def _note_deletion(self, state: FileState) -> FileChange | None:
-        """Record that a file was deleted; hold the deletion instead where many memories vanish at once."""
+        """Record that a file was deleted; where many memories vanish at once, hold the deletion and return None."""
         if state.is_held:
             return None
         if self._tree.kind_of(state.path) in _MEMORIES:
             missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
             # the deletion of a folder arrives file by file, so recently vanished files count too
-            if self._is_mass(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
+            if self._are_too_many(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
                 self._hold_deletions(missing)
                 return None
         self._transactions.record(NoteDeleted(), [self._removal(state)])
         return self._change("deleted", state.path)
 
     def _removed_states(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
-        """Return the states of files that are missing now; of too many memories at once, deletions are held instead."""
+        """Return the states of the files that were deleted or moved away since they were last seen.
+
+        Where too many memories are missing at once, their deletions are held, and they are left out.
+        """
         self._states.set_held(
-            [path for path, state in states.items() if state.is_held and path in scan.standing], False
+            [path for path, state in states.items() if state.is_held and path in scan.existing], False
         )
-        missing = [state for path, state in states.items() if path not in scan.standing and not state.is_held]
-        # memories of a renamed folder stand elsewhere with the same content: they are not lost
+        missing = [state for path, state in states.items() if path not in scan.existing and not state.is_held]
+        # memories of a renamed folder are elsewhere with the same content: they are not lost
         moved = {content_hash(content) for path, content in scan.texts.items() if path not in states}
-        lost = {s.path for s in missing if self._tree.kind_of(s.path) in _MEMORIES and s.hash not in moved}
-        if not self._is_mass(len(lost)):
+        memories = (state for state in missing if self._tree.kind_of(state.path) in _MEMORIES)
+        lost = {state.path for state in memories if state.hash not in moved}
+        if not self._are_too_many(len(lost)):
             return missing
         self._hold_deletions(sorted(lost))
         return [state for state in missing if state.path not in lost]
 
     def _missing_memories(self) -> list[str]:
-        """Return the memories that are missing now and not held; counted anew at most once a second."""
+        """Return the paths of memories that are missing now and not held; looked up at most once a second."""
         moment, missing = self._missing_cache
         now = self._clock.monotonic()
         if now - moment >= 1:
@@ -485,8 +497,8 @@ class ExternalEdits:
         states = self._states.below(self._tree.layout.memory)
         return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
-    def _is_mass(self, count: int) -> bool:
-        """Return whether so many deletions at once are to be held: more than 20, and 30 % of all memories."""
+    def _are_too_many(self, count: int) -> bool:
+        """Return whether so many deletions at once are to be held: more than 20, and more than 30 % of all memories."""
         return count > HELD_COUNT and count > HELD_SHARE * len(self._memories())
 
     def _hold_deletions(self, paths: list[str]) -> None:

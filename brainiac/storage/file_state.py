@@ -35,16 +35,16 @@ CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), s
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """One tracked file.
+    """One tracked file as it was last seen.
 
     Attributes:
         path: Relative.
         hash: Of its content.
         trail: Hashes of earlier versions, oldest first, from the first that a process changed: an editor may still
-            show one of them. `-` stands before those that a person made.
+            show one of them. The hash of a version that a person made begins with `-`.
         is_ours: Whether a process wrote this version.
-        is_reported: Whether the bus was told of the last outside edit.
-        is_held: It vanished among too many others; its deletion waits to be confirmed.
+        is_reported: Whether the bus got a `FileChange` for a person's last edit.
+        is_held: The file vanished together with many others, and its deletion waits to be confirmed.
         stamp: The file's `stamp_of` when it was hashed; "" when it must be hashed again.
     """
 
@@ -58,7 +58,7 @@ class FileState:
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The trail and the present version, marked in the same way."""
+        """The trail with the present version at its end, whose hash begins with `-` where a person made it."""
         return (*self.trail, self.hash if self.is_ours else f"{PERSONS}{self.hash}")
 
 
@@ -95,24 +95,24 @@ class FileStates:
         self._with_repair(lambda: self._apply_next(event))
 
     def get(self, path: str) -> FileState | None:
-        """Return a note, or None when it is not known."""
+        """Return a file's state; None where the file is not tracked or was never seen."""
         return next(iter(self._states("WHERE path = ?", path)), None)
 
     def with_hash(self, digest: str) -> list[FileState]:
-        """Return the notes with that content."""
+        """Return the files with a content, in the order of their paths."""
         return self._states("WHERE hash = ? ORDER BY path", digest)
 
     def all(self) -> dict[str, FileState]:
-        """Return every note by path."""
+        """Return every file's state by path."""
         return {state.path: state for state in self._states("")}
 
     def below(self, folder: str) -> dict[str, FileState]:
-        """Return the notes in a folder and the folders in it, by path."""
+        """Return the states of the files in a folder and its subfolders, by path."""
         # "0" is the character that follows "/"
         return {state.path: state for state in self._states("WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0")}
 
     def held_deletions(self) -> list[FileState]:
-        """Return the notes whose deletions wait to be confirmed, by path."""
+        """Return the files whose deletions wait to be confirmed, in the order of their paths."""
         return self._states("WHERE is_held ORDER BY path")
 
     def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
@@ -120,32 +120,32 @@ class FileStates:
         self._execute_many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
 
     def set_reported(self, path: str, is_reported: bool) -> None:
-        """Note whether the bus has heard of a note's last outside edit."""
+        """Store whether the bus got a `FileChange` for a person's last edit of a file."""
         self._execute_many("UPDATE seen SET is_told = ? WHERE path = ?", [(is_reported, path)])
 
     def set_held(self, paths: Iterable[str], is_held: bool) -> None:
-        """Note whether deletions wait to be confirmed."""
+        """Store whether the deletions of files wait to be confirmed."""
         self._execute_many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
 
     def hash_only(self, path: str) -> str | None:
-        """Return the digest of a hash-only file (off the record, secret, oversized); None where it is not one."""
+        """Return the hash, or of a large file the `size_stamp`, of a file whose text is not kept; else None."""
         return self.all_hash_only("WHERE path = ?", path).get(path)
 
     def all_hash_only(self, where: str = "", *values: str) -> dict[str, str]:
-        """Return the digests of hash-only files by path."""
+        """Return what `hash_only` returns, by path, of all files or those for which a SQL condition holds."""
         return self._with_repair(
             lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values))
         )
 
     def set_hash_only(self, path: str, digest: str | None) -> None:
-        """Store the digest of a hash-only file; None removes it."""
+        """Store the hash or `size_stamp` of a file whose text is not kept; None removes it."""
         if digest is None:
             self._execute_many("DELETE FROM unkept WHERE path = ?", [(path,)])
         else:
             self._execute_many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
 
     def _with_repair(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns; where the SQLite file is damaged, rebuild it from the journal and try again."""
+        """Return the result of `work`; where the SQLite file is damaged, rebuild it from the journal and try again."""
         try:
             with self._mutex:
                 return work()
@@ -160,35 +160,40 @@ class FileStates:
             return work()
 
     def _check(self) -> None:
+        """Raise an error that counts as damage where SQLite finds the file broken."""
         if self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise ValueError(f"{self._path} is damaged")
 
     def _follow(self) -> None:
-        """Apply the journal's events after the last applied one; all of them where the journal is another."""
+        """Apply the journal's events after the last applied one.
+
+        Where that one is not in the journal any more (git took the journal back), begin anew with all events.
+        """
         last, position = self._journal.last(), self._position()
         if last == position:
             return
-        # read from the last applied event on: it must still be in the journal
+        # read from the last applied event on, to see whether it is still in the journal
         events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
-        is_followed = bool(position[0] and events and (events[0].seq, events[0].id) == position)
-        if position[0] and not is_followed:  # another journal than was followed
+        is_continued = bool(position[0] and events and (events[0].seq, events[0].id) == position)
+        if position[0] and not is_continued:
             events = list(self._journal.events())
         with self._database:
-            if not is_followed:
+            if not is_continued:
                 self._database.execute("DELETE FROM seen")
-            for event in events[1:] if is_followed else events:
+            for event in events[1:] if is_continued else events:
                 self._apply_changes(event)
             self._set_position(*last)
 
     def _apply_next(self, event: Event) -> None:
         """Apply an event, unless rebuilding the table has applied it already."""
         if self._position() == (event.seq, event.id):
-            return  # taken from the journal, after damage
+            return
         with self._database:
             self._apply_changes(event)
             self._set_position(event.seq, event.id)
 
     def _position(self) -> tuple[int, str]:
+        """Return `seq` and id of the last applied event; (0, "") for none."""
         row = self._database.execute("SELECT seq, id FROM position").fetchone()
         return (row[0], row[1]) if row else (0, "")
 
@@ -253,26 +258,27 @@ def _successor(former: FileState | None, change: RecordedChange, after: str, eve
     """Return the state of a file after a change, with the trail of versions that an editor may still show."""
     if former is not None and former.hash == after:
         return replace(former, path=change.path)
-    is_persons = event.by == "person" or change.op == "observe"
-    is_rescued = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
-    is_reported = former is None or former.is_reported or (is_persons and not is_rescued)
-    trail = _trail(former, change, is_persons=is_persons)
-    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_persons, is_reported=is_reported)
+    is_by_person = event.by == "person" or change.op == "observe"
+    # a displaced save is merged without the bus having seen it
+    is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
+    is_reported = former is None or former.is_reported or (is_by_person and not is_displaced_save)
+    trail = _trail(former, change, is_by_person=is_by_person)
+    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_by_person, is_reported=is_reported)
 
 
-def _trail(former: FileState | None, change: RecordedChange, *, is_persons: bool) -> tuple[str, ...]:
+def _trail(former: FileState | None, change: RecordedChange, *, is_by_person: bool) -> tuple[str, ...]:
     """Return the trail of a file after a change (see `FileState.trail`).
 
     Args:
         former: The file before; None for a new one.
-        change: What changed.
-        is_persons: Whether a person made the change.
+        change: The change.
+        is_by_person: Whether a person made it.
     """
     if former is None:
-        return () if is_persons or change.before is None else (change.before,)
-    trail, is_in_sight = former.trail, change.before in (None, former.hash)
+        return () if is_by_person or change.before is None else (change.before,)
+    trail, is_from_former = former.trail, change.before in (None, former.hash)
     # of consecutive saves by a person only the last counts: a process never wrote on top of an earlier one
-    if former.is_ours or not (is_persons and is_in_sight):
+    if former.is_ours or not (is_by_person and is_from_former):
         trail = former.versions
     if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in former.versions}:
         trail = (*trail, f"{PERSONS}{change.before}")

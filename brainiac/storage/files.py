@@ -1,7 +1,7 @@
 """Reading, writing and locking files, setting damaged ones aside, and opening derived SQLite files.
 
-`Disk` has the few system calls on which durability rests, each atomic or repeatable. Crash tests subclass it to stop
-at the n-th operation; the program uses it as it is.
+`Disk` has the few system calls that durability depends on, each atomic or repeatable. Crash tests subclass it to stop
+at the n-th operation.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ _RENAME_SWAP, _RENAME_EXCL = 2, 4  # macOS sys/stdio.h
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _COPIED_BYTES = 1 << 20
 _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
-# Files of the state folder that cannot be read are set aside under this ending, so that the brain goes on and nothing
-# is destroyed. What is derived is made anew without a word; what is not is named by `status` and `doctor` until a
-# person removes it.
+# Unreadable files of the state folder are renamed to this ending, so that the program goes on and nothing is lost.
+# `status` and `doctor` name them until a person removes them.
 DAMAGED = ".damaged"
 _CORRUPT, _NO_DATABASE, _ERROR = 11, 26, 1  # sqlite3.h; the last: a table or a column is missing
 
@@ -47,7 +46,7 @@ def temporary_beside(path: str) -> str:
 
 
 class Disk:
-    """All writing system calls. A crash may come before or after each method, and nothing else need be tested."""
+    """All writing system calls; a crash test stops before, within or after each of these methods."""
 
     def write(self, path: Path, content: bytes, mode: int = 0o600) -> None:
         """Make a new file; a file that exists is never overwritten."""
@@ -69,7 +68,7 @@ class Disk:
         """Copy a regular file with its mode and time to a new file; return its content hash.
 
         Raises:
-            FileExistsError: Something stands at the target.
+            FileExistsError: There is something at the target.
             OSError: The source is a link, or cannot be read.
         """
         reading = os.open(source, _READ | getattr(os, "O_NOFOLLOW", 0))
@@ -87,7 +86,7 @@ class Disk:
         return digest.hexdigest()
 
     def link(self, source: Path, target: Path) -> bool:
-        """Make a second name for a file; return False where the filesystem cannot."""
+        """Make a hard link to a file; return False where the filesystem has none."""
         try:
             os.link(source, target, follow_symlinks=False)
         except OSError as error:
@@ -133,17 +132,17 @@ class Disk:
         return _rename_with(first, second, _RENAME_EXCHANGE, _RENAME_SWAP)
 
     def replace(self, source: Path, target: Path) -> None:
-        """Rename over whatever stands at the target."""
+        """Rename a file; a file at the target is replaced."""
         os.replace(source, target)
 
     def rename_new(self, source: Path, target: Path) -> None:
-        """Rename a file to a path where nothing stands.
+        """Rename a file to a path where there is nothing.
 
         Raises:
-            FileExistsError: Something stands there; nothing was changed.
+            FileExistsError: There is something; nothing was changed.
         """
         if not _rename_with(source, target, _RENAME_NOREPLACE, _RENAME_EXCL):
-            # unlike a rename, a hard link fails where something stands
+            # unlike a plain rename, a hard link fails where there is something
             os.link(source, target)
             os.unlink(source)
 
@@ -157,7 +156,7 @@ class Disk:
 
 
 def make_folders(disk: Disk, folder: Path) -> list[Path]:
-    """Make a folder and those above it; return the existing folders whose entries changed, to be fsynced."""
+    """Make a folder and those above it; return each folder that got a new subfolder, to be fsynced by the caller."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
@@ -181,9 +180,9 @@ def copy_attributes(source: Path, target: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return a regular file's content; None when nothing or no regular file stands there.
+    """Return a regular file's content; None where there is nothing, or a folder, pipe, socket or device.
 
-    A pipe, socket or device in a file's place is never waited for: opened without blocking, it is looked at first.
+    A pipe could make the program wait forever: it is opened without blocking, and its type is checked before reading.
     """
     try:
         handle = os.open(path, _READ)
@@ -203,7 +202,7 @@ def read_bytes(path: Path) -> bytes | None:
 def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
     """Return a log's size and its content from an offset on; without an offset its last byte.
 
-    A log that is shorter than the offset by now (it was cleared) is returned whole.
+    A log that is shorter than the offset was cleared since: it is returned whole. Where there is none, (0, b"").
     """
     try:
         with open(path, "rb") as file:
@@ -216,14 +215,14 @@ def read_end(path: Path, start: int | None = None) -> tuple[int, bytes]:
 
 
 def _write_all(handle: int, content: bytes) -> None:
-    """Write all of a content: one call of `write` may write less."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+    """Write all of a content; one call of `os.write` may write only a part."""
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
 
 
 def _full_fsync(handle: int) -> None:
-    """Bring a file's content to the disk itself."""
+    """Bring a file's content to the disk itself, past the drive's own cache where the system allows that."""
     if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
         import fcntl  # POSIX only
 
@@ -263,7 +262,7 @@ def free_name(path: Path) -> Path:
 
 
 def set_aside_non_file(path: Path) -> None:
-    """Rename a folder or another non-file that is in the place of a file."""
+    """Rename whatever is at a file's path and is no regular file, such as a folder, so that the file can be written."""
     if os.path.lexists(path) and not path.is_file():
         os.rename(path, free_name(path))
 
@@ -274,9 +273,9 @@ def set_aside_files(folder: Path) -> list[Path]:
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether an error means that a SQLite file is damaged, and not a passing problem such as a full disk."""
+    """Return whether an error means that a SQLite file is damaged; a full disk or a locked file does not."""
     if not isinstance(error, sqlite3.Error):
-        return isinstance(error, ValueError | TypeError)  # a value of another kind than was written
+        return isinstance(error, ValueError | TypeError)  # a column has a value of another type than was written
     code = getattr(error, "sqlite_errorcode", None)
     is_undecodable = isinstance(error, sqlite3.OperationalError) and "decode" in str(error)
     return is_undecodable or (code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR))
@@ -306,7 +305,7 @@ def remove_derived(path: Path | str) -> None:
 
 
 def _parts_of(path: Path | str) -> list[Path]:
-    """Return the files of a SQLite database: the file itself, its write-ahead log and its index."""
+    """Return the paths of a SQLite database's files: the file itself, its write-ahead log and that log's index."""
     endings = () if path == ":memory:" else ("", "-wal", "-shm")
     return [Path(f"{path}{ending}") for ending in endings]
 
@@ -340,20 +339,20 @@ _locks: dict[str, _Lock] = {}  # by real path, and by every other spelling of it
 _registry = threading.Lock()
 
 
-def _forget_all() -> None:
-    """A forked child holds none of its parent's locks."""
+def _forget_locks() -> None:
+    """Forget all locks in a forked child process, which has none of its parent's."""
     global _registry
     _registry = threading.Lock()
     _locks.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 @contextmanager
 def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
-    """Hold a lock file for this thread; reentrant in a thread, exclusive across threads and processes.
+    """Hold a lock for this thread; a thread that has it may enter again, other threads and processes wait.
 
     Args:
         path: The lock file, in the state folder; made when missing and never removed.
@@ -380,24 +379,23 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
 
 
 def _lock_of(path: Path) -> _Lock:
-    """Return the lock of a path; two spellings of one file share a lock."""
-    spelled = os.fspath(path)
+    """Return the lock of a lock file; a path through a symlink and the real path get the same one."""
+    name = os.fspath(path)
     with _registry:
-        if spelled not in _locks:
-            # a brain reached through a link has the same lock as by its own path
-            real = os.path.realpath(path)
-            os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)
-            _locks[spelled] = _locks.setdefault(real, _Lock(fasteners.InterProcessLock(real)))
-        return _locks[spelled]
+        if name not in _locks:
+            real_path = os.path.realpath(path)
+            os.makedirs(os.path.dirname(real_path), mode=0o700, exist_ok=True)
+            _locks[name] = _locks.setdefault(real_path, _Lock(fasteners.InterProcessLock(real_path)))
+        return _locks[name]
 
 
 def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
-    """Acquire a lock between processes; return False when the time is over."""
+    """Acquire a lock between processes; return False where another process held it all the time."""
     # a commit takes a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
     acquire = partial(lock.acquire, blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds)
     try:
         return bool(acquire())
-    except IsADirectoryError:
+    except IsADirectoryError:  # damage: a folder is in the lock file's place
         set_aside_non_file(Path(os.fsdecode(lock.path)))
         return bool(acquire())
 

@@ -218,8 +218,8 @@ def log_removal(brain: Brain, usage: Usage) -> list[Change]:
     present = brain.read(log)
     if not usage.lines or present is None or not present.startswith(usage.log):
         return []
-    garbage = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).garbage)
-    others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in garbage]
+    unreadable = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).unreadable)
+    others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in unreadable]
     return [update(log, present, b"".join(line + b"\n" for line in others) + present[len(usage.log) :])]
 
 

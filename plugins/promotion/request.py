@@ -35,7 +35,7 @@ from brainiac.llm.schemas import (
     Refused,
     Said,
 )
-from brainiac.storage.filed import Filed, origin_on_page, said_at
+from brainiac.storage.filed import FiledExchanges, origin_on_page, said_at
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
@@ -403,7 +403,9 @@ class Consolidator:
         """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
         if exchange not in self._origin_by_exchange:
             texts = self._exchanges.texts_of(exchange)
-            page = "" if texts else Filed(self._brain).page_of(exchange)  # of an import only its page has the texts
+            page = (
+                "" if texts else FiledExchanges(self._brain).page_of(exchange)
+            )  # of an import only its page has the texts
             self._origin_by_exchange[exchange] = texts.prompt.origin if texts else origin_on_page(self._brain, page)
         return self._origin_by_exchange[exchange]
 

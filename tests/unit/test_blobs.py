@@ -25,7 +25,7 @@ def test_every_text_comes_back_byte_for_byte(
         texts.append(texts[-1][:middle] + edit + texts[-1][middle + number :])
     digests = [store.put(texts[0])]
     for each in texts[1:]:
-        digests.append(store.put(each, near=digests[-1]))
+        digests.append(store.put(each, base=digests[-1]))
     assert texts == [store.get(digest) for digest in digests]
     assert [content_hash(each) for each in texts] == digests
 
@@ -36,7 +36,7 @@ def test_hundreds_of_versions_are_not_hundreds_of_copies(tmp_path: Path) -> None
     digest, total = store.put(text), 0
     for number in range(400):
         text = text[:340] + b"### event %d\n" % number + text[340:]
-        digest = store.put(text, near=digest)
+        digest = store.put(text, base=digest)
         total += len(text)
     assert text == store.get(digest)
     stored = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
@@ -62,8 +62,8 @@ def test_a_deleted_text_takes_no_other_with_it(tmp_path: Path) -> None:
     store, first = BlobStore(tmp_path), b"secret\n" + b"shared line\n" * 50
     one = store.put(first)
     second = b"public\n" + first[7:]
-    two = store.put(second, near=one)
-    three = store.put(second + b"more\n", near=two)
+    two = store.put(second, base=one)
+    three = store.put(second + b"more\n", base=two)
     assert 2 == len(list(tmp_path.rglob("*.splice")))
     store.delete(one)
     assert one not in store

@@ -187,7 +187,7 @@ def test_copies_of_logs(brain: Brain) -> None:
     same.write_bytes(journal.read_bytes())
     longer.write_bytes(kept := journal.read_bytes() + b'{"seq": 99}\n')
     base = brain.journal.blobs.put(b"a long text " * 100)
-    texts = [brain.journal.blobs.put(b"a long text " * 100 + end, near=base) for end in (b"that ends", b"is damaged")]
+    texts = [brain.journal.blobs.put(b"a long text " * 100 + end, base=base) for end in (b"that ends", b"is damaged")]
     blobs = [brain.tree.journal / "blobs" / digest[:2] / f"{digest[2:]}.splice" for digest in texts]
     other_texts = [blob.with_name(f"{blob.stem}.{name}.splice") for blob in blobs]
     for blob, copy in zip(blobs, other_texts, strict=True):

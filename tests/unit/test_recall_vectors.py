@@ -357,3 +357,15 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     by_words, _ = rank(units, none | words)
     mixed, _ = rank(units, none | words | meaning)
     assert [0, 1, 2] == np.argsort(-by_words).tolist() == np.argsort(-mixed).tolist()
+
+
+def test_beside_a_turn_stands_what_the_other_said() -> None:
+    """Several messages in a row are one: beside each stands the best of what the other said before and after."""
+    said = [("Ann", "Where were you?"), ("Ann", "Hello?"), ("Tom", "In Turin."), ("Tom", "By train."), ("Ann", "Nice!")]
+    at = "2025-09-01T10:00:00Z"
+    turns = tuple(Unit(text, UnitKind.TURN, f"x{n}", at, who, "user") for n, (who, text) in enumerate(said))
+    units = Units(PageArrays([encode(Page("a.md", "A", turns), Analyzer("english"))]))
+    values = np.array([1.0, 5.0, 2.0, 3.0, 4.0])
+    assert [0, 0, 5, 5, 3] == units.beside(values, -1).tolist()
+    assert [3, 3, 4, 4, 0] == units.beside(values, 1).tolist()
+    assert [0, 1, 5, 2, 3] == units.shift(values, -1).tolist()
