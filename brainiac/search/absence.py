@@ -16,7 +16,8 @@ from brainiac.search.features import EncodedPage
 from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
 from brainiac.search.signals import PageArrays, Units
-from brainiac.search.text import Analyzer, is_unspaced, term_hash, words_of
+from brainiac.search.text import Analyzer, is_unspaced, words_of
+from brainiac.search.vocabulary import term_hash
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming

@@ -30,8 +30,8 @@ from brainiac.search.text import (
     Token,
     has_question,
     is_question,
-    term_hash,
 )
+from brainiac.search.vocabulary import term_hash
 from brainiac.text.dates import find_times
 from brainiac.text.tokens import ends_as_question
 
@@ -46,6 +46,7 @@ _ROW = Struct("=7i")
 QUESTION, ASKS, PLACE, ONLY_ASKS, FROM_AI = 1, 2, 32, 64, 128
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 HEADED = 1 << 15  # begins with a heading: a section of the page starts there
+LENGTH_SHIFT, MAX_LENGTH = 16, 0xFFFF  # above the flags: how many character trigrams its words have
 
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
 _PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
@@ -177,14 +178,15 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     """
     # an address holds words that nobody said
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
-    stems, hashes, signs = analyzer.words(text)
+    stems, hashes, signs, length = analyzer.words(text)
     days = day, first, _ = _days_of(unit, at, signs, analyzer.zone)
     marks = _marks_of(day) + (_marks_of(first) if first != day else [])
     speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
     count = len(hashes) // 4
+    flags = signed(_flags_of(unit, signs) | min(length, MAX_LENGTH) << LENGTH_SHIFT)
     return _EncodedUnit(
         hashes,
-        _ROW.pack(count, _flags_of(unit, signs), speaker, *days, _minute(at)),
+        _ROW.pack(count, flags, speaker, *days, _minute(at)),
         _digest(unit),
         " ".join(filter(None, (stems, *marks))),
         count + len(marks),

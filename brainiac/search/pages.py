@@ -324,7 +324,7 @@ class Pages:
         self._embedding = threading.Lock()  # the worker and who asked to reindex must not ask for the same twice
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._is_rebuilding = False
-        self._problem, self._words_read_at = "", 0.0
+        self._problem, self._words_read_at, self._has_written = "", 0.0, False
         self._index: Index | None = None
         self._unembedded: dict[str, None] = {}
         self._open()
@@ -436,12 +436,6 @@ class Pages:
             if not self._words_read_at:
                 self._read_words()
 
-    def read_words_again(self) -> None:
-        """Load the index's words again, since another process may have added some; at most every two seconds."""
-        with self._mutex:
-            if time.monotonic() >= self._words_read_at + _SETTLE_SECONDS:
-                self._read_words()
-
     def _read_words(self) -> None:
         """Load the words that the index keeps into the vocabulary."""
         self._words_read_at = time.monotonic()
@@ -549,6 +543,8 @@ class Pages:
                 return
             with self._mutex:
                 self._unindexed.settle(pages)
+                self._words_read_at = self._words_read_at if self._has_written else 0.0
+                self._has_written = True
 
     def _work(self) -> None:
         """Read changed files and write them into the index, in a thread of its own, until the brain closes.

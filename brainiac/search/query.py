@@ -16,7 +16,8 @@ import numpy as np
 
 from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
-from brainiac.search.text import Analyzer, Token, folded, grams_of, plain_words, similarity
+from brainiac.search.text import Analyzer, Token, plain_words
+from brainiac.search.vocabulary import folded, grams_of, similarity
 from brainiac.text.dates import find_times
 from brainiac.text.tokens import ends_as_question
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from brainiac.search.rank import Ranked, rank
 from brainiac.search.signals import (
     COMMON_SHARE,
     Matches,
+    Occurrences,
     PageArrays,
     Signals,
     Units,
@@ -27,14 +28,15 @@ from brainiac.search.signals import (
     idf_of,
     link_targets,
 )
-from brainiac.search.text import Analyzer, Numbers, Table, holds, places_of, plain_words, term_hash
+from brainiac.search.text import Analyzer, holds, plain_words
+from brainiac.search.vocabulary import LikeWords, places_of, term_hash
 from brainiac.tree import Tree
 
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-# Of each of so many words all that are like it: the vocabulary forgets nothing, and dead words would crowd out others.
-_VARIANTS, _MOST_VARIED = 20_000, 24
+_MOST_VARIED = 24  # of the first words of a query what is like them is a candidate too
+_MOST_TOKENS = 48  # of a long query the rarest words
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
 # Measured (docs/decisions/ranker.md): 4 to 11 of 100 single words that have nothing to do with a brain come so near.
@@ -62,21 +64,19 @@ class _Chosen(NamedTuple):
     Attributes:
         units: They.
         left_out: How many there was no time for.
-        table: The words of the brain.
-        numbers: The words of the units by their numbers in the table.
+        occurrences: Where the words asked for, and those like them, stand in the candidate pages.
     """
 
     units: Units
     left_out: int
-    table: Table
-    numbers: Numbers
+    occurrences: Occurrences
 
 
 class _Candidates(NamedTuple):
     """Where hits of a query may stand.
 
     Attributes:
-        asked: The request to the index.
+        like: The words of the brain that have anything of the query.
         matching: What the index answered: pages with words of the query, and how often each word occurs.
         pages: Those, and pages with a unit near in meaning; without those that the query's fields exclude.
         vectors: The meaning of units; None where no embedder serves this query.
@@ -84,7 +84,7 @@ class _Candidates(NamedTuple):
         near: Content keys of the units near in meaning.
     """
 
-    asked: Asked
+    like: LikeWords
     matching: Candidates
     pages: list[EncodedPage]
     vectors: Vectors | None
@@ -141,7 +141,9 @@ class Retrieval:
 
     def _candidates(self, query: Query, options: Options) -> _Candidates:
         """Return the pages that share words with a query or are near to it in meaning."""
-        asked = self._asked(query)
+        self._pages.catch_up()
+        like = self._like(query)
+        asked = self._asked(query, like)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
         # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
@@ -153,7 +155,9 @@ class Retrieval:
         pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
         keys = np.array([key for keys in near.values() for key in keys], np.uint64)
-        return _Candidates(asked, candidates, pages, vectors, text, keys)
+        if len(query.tokens) > _MOST_TOKENS or len(like.table) < len(self.analyzer.vocabulary):
+            like = self._like(query, candidates)  # the candidates brought words that were not met before
+        return _Candidates(like, candidates, pages, vectors, text, keys)
 
     def _rank(
         self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool = False
@@ -170,79 +174,72 @@ class Retrieval:
         pages, matching, vectors = candidates.pages, candidates.matching, candidates.vectors
         if not pages:
             return None
-        worth_of = _worth_of(candidates.asked, matching)
-        chosen = self._chosen(pages, query, worth_of, candidates.near, options, of_questions)
+        chosen = self._chosen(candidates, query, options, of_questions)
         units = chosen.units
         if not units.n:
             return None
-        matches = Matches(units, query, matching.frequencies, matching.n_passages, chosen.table, chosen.numbers)
+        like = candidates.like
+        matches = Matches(units, query, matching.frequencies, matching.n_passages, like, chosen.occurrences)
         meaning = vectors.signals(candidates.text, units) if vectors else {}
         names = [name for encoded in units.pages for name in link_targets(encoded.page)]
         signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals), chosen.left_out)
 
-    def _asked(self, query: Query) -> Asked:
+    def _like(self, query: Query, candidates: Candidates | None = None) -> LikeWords:
+        """Return the words of the brain that have anything of a query.
+
+        Args:
+            query: What is asked.
+            candidates: Of a long query the words count that are rarest among them; without it the first ones.
+        """
+        tokens, terms = query.tokens, query.terms
+        is_cut = len(tokens) > _MOST_TOKENS
+        if is_cut and candidates is None:
+            tokens = tokens[:_MOST_VARIED]
+            terms = tuple(term for term in terms if any(token.stem == term for token in tokens))
+        elif is_cut and candidates is not None:
+            frequencies = candidates.frequencies
+            terms = tuple(sorted(terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS])
+            tokens = tuple(token for token in tokens if token.stem in terms)
+        words = [(token.word, token.stem) for token in tokens]
+        return LikeWords(self.analyzer.vocabulary, words, terms, is_cut=is_cut)
+
+    def _asked(self, query: Query, like: LikeWords) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
-        self._pages.catch_up()
         is_listing = not query.terms and not query.required
+        first = dict.fromkeys(token.stem for token in query.tokens[:_MOST_VARIED] if token.stem in query.terms)
+        variants: dict[str, Variant] = {}
+        for stem, term, likeness in self.analyzer.vocabulary.variants(like, first):
+            variants.setdefault(stem, Variant(term, likeness))
         return Asked(
             terms=[*query.terms, *query.marks],
             limit=_PAGES_LISTED if is_listing else _PASSAGES_READ if query.reads_text else _PASSAGES,
             required=query.required,
-            variants=self._variants(query),
+            variants=variants,
             narrowing=query.narrowing or None,
         )
 
-    def _variants(self, query: Query) -> dict[str, Variant]:
-        """Return, by stem, the words of the vocabulary that are like a term of the query and may stand for it."""
-        variants: dict[str, Variant] = {}
-        for token in query.tokens[:_MOST_VARIED]:
-            if token.stem in query.terms:
-                for stem, similarity in self.analyzer.vocabulary.similar(token.word, _VARIANTS):
-                    variants.setdefault(stem, Variant(token.stem, similarity))
-        return variants
-
-    def _chosen(
-        self,
-        pages: Sequence[EncodedPage],
-        query: Query,
-        worth_of: Mapping[str, tuple[int, float]],
-        near: NDArray[np.uint64],
-        options: Options,
-        of_questions: bool,
-    ) -> _Chosen:
+    def _chosen(self, candidates: _Candidates, query: Query, options: Options, of_questions: bool) -> _Chosen:
         """Return the units that are ranked.
 
         Args:
-            pages: Candidates, most promising first.
+            candidates: Of the query.
             query: What is asked.
-            worth_of: What its words are worth, see `_worth_of`.
-            near: Content hashes of what is near in meaning.
             options: Of the search.
             of_questions: See `_rank`.
         """
+        pages, like = candidates.pages, candidates.like
         # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
         in_order = sorted(range(len(pages)), key=lambda number: pages[number].page.path)
         arrays = PageArrays([pages[number] for number in in_order])
-        is_wanted = np.ones(len(arrays.rows), bool)
+        occurrences = arrays.met(like)
+        is_wanted = is_chosen = np.ones(len(arrays.rows), bool)
         if query.terms:
             is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
-        for _ in range(2):
-            table = self.analyzer.vocabulary.table
-            is_chosen = is_wanted
-            if query.terms:
-                worth = _worth(arrays, table, worth_of)
-                worth[np.isin(arrays.content, near)] += 1e3  # near in meaning, whatever its words
-                is_chosen = _best(arrays, is_wanted, worth)
-            is_chosen, left_out = _within_time(arrays, is_chosen, np.array(in_order))
-            units = Units(arrays, is_chosen, is_wanted)
-            numbers = table.numbers(units.words)
-            if numbers.all():
-                break
-            # another process read some of these pages: their words are in the index only
-            self._pages.read_words_again()
-        return _Chosen(units, left_out, table, numbers)
+            is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, occurrences, candidates))
+        is_chosen, left_out = _within_time(arrays, is_chosen, np.array(in_order))
+        return _Chosen(Units(arrays, is_chosen, is_wanted), left_out, occurrences)
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
@@ -306,26 +303,21 @@ class Retrieval:
         return page if page and len(page.units) == encoded.n_units else None
 
 
-def _worth(arrays: PageArrays, table: Table, worth_of: Mapping[str, tuple[int, float]]) -> NDArray[np.float64]:
-    """Return what the words asked for are worth that each unit holds, each of them counted once.
+def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates) -> NDArray[np.float64]:
+    """Return what the words asked for are worth that each unit holds, each counted once: the rarer, the more.
 
-    Args:
-        arrays: The units.
-        table: The words of the brain.
-        worth_of: By stem which word of the query it stands for, and what it is worth.
+    Words like them are worth half as much as they are like them; a unit near in meaning is worth more than any words.
     """
-    words, stem = table.stemmed(np.array([term_hash(stem) for stem in worth_of], np.uint32))
-    if not len(words):
-        return np.zeros(len(arrays.rows))
-    of_term, value = np.array(list(worth_of.values())).T
-    places, word = places_of(arrays.words, words)
-    term, value = of_term[stem[word]].astype(np.int64), value[stem[word]]
-    unit = np.searchsorted(arrays.ends, places, "right")
-    # the best form of each word in each unit: the last of its kind in this order
-    order = np.lexsort((value, term, unit))
-    unit, term, value = unit[order], term[order], value[order]
-    is_last = np.append((np.diff(unit) != 0) | (np.diff(term) != 0), True) if len(unit) else np.zeros(0, bool)
-    return np.bincount(unit[is_last], value[is_last], len(arrays.rows)).astype(np.float64)
+    like, matching = candidates.like, candidates.matching
+    counts = np.array([matching.frequencies.get(term, 0) for term in like.terms], np.float64)
+    value = np.maximum(like.exact, like.near / 2) * idf_of(counts, max(matching.n_passages, 1))
+    rows = like.of_alike(occurrences.numbers)
+    unit, rows = occurrences.unit[rows >= 0], rows[rows >= 0]
+    worth = np.where(np.isin(arrays.content, candidates.near), 1e3, 0.0)
+    first = np.flatnonzero(np.diff(unit, prepend=-1))
+    if len(first):
+        worth[unit[first]] += np.maximum.reduceat(value[rows], first).sum(1)
+    return worth
 
 
 def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
@@ -365,15 +357,6 @@ def _repeats(arrays: PageArrays, query: Query) -> NDArray[np.bool_]:
     return is_repeat
 
 
-def _worth_of(asked: Asked, candidates: Candidates) -> dict[str, tuple[int, float]]:
-    """Return by stem which word of a query it stands for, and what it is worth: the rarer, the more."""
-    counts = np.array([candidates.frequencies.get(term, 0) for term in asked.terms], np.float64)
-    idf = dict(zip(asked.terms, idf_of(counts, max(candidates.n_passages, 1)).tolist(), strict=True))
-    numbers = {term: number for number, term in enumerate(asked.terms, 1)}
-    variants = {stem: (numbers[term], likeness * idf[term] / 2) for stem, (term, likeness) in asked.variants.items()}
-    return variants | {term: (numbers[term], weight) for term, weight in idf.items()}
-
-
 def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     """Return a query without the names of those who speak, for embedding: people rarely name themselves.
 
@@ -384,7 +367,9 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _best(arrays: PageArrays, is_wanted: NDArray[np.bool_], worth: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _best(
+    arrays: PageArrays, is_wanted: NDArray[np.bool_], worth_of: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.bool_]:
     """Return the wanted units, of a long page those worth most and two beside each: whole it would drown the others."""
     wanted = np.flatnonzero(is_wanted)
     page = arrays.page[wanted]
@@ -393,6 +378,7 @@ def _best(arrays: PageArrays, is_wanted: NDArray[np.bool_], worth: NDArray[np.fl
     most = np.where(is_talk, _LONG_TALK, _LONG_PROSE)
     if (counts <= most).all():
         return is_wanted
+    worth = worth_of()
     order = np.lexsort((-worth[wanted], page))
     rank = np.empty(len(wanted), np.int64)
     rank[order] = np.arange(len(wanted)) - (np.cumsum(counts) - counts)[page[order]]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +20,8 @@ from brainiac.search.documents import IMPORTED, Page, UnitKind
 from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
 from brainiac.search.links import wiki_names
 from brainiac.search.query import Query, speaker_words
-from brainiac.search.text import (
-    FIRST_PERSON,
-    GRAM_BITS,
-    NUMBER,
-    TIME,
-    Analyzer,
-    Numbers,
-    Table,
-    folded,
-    grams_of,
-    plain_words,
-    similarity,
-    term_hash,
-)
+from brainiac.search.text import FIRST_PERSON, NUMBER, TIME, Analyzer, plain_words
+from brainiac.search.vocabulary import LikeWords, Numbers, Places, term_hash
 
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
@@ -45,7 +33,6 @@ _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
 # Where there are vectors: a question in other words than the answer's is met by chance alone, and the best of what has
 # little of the question must not count in full. Measured on facts (docs/decisions/ranker.md): .2 to .6 serve as well.
 _GOOD_SHARE = 0.3
-_MOST_TOKENS = 48  # of a long query the rarest words
 _SPREAD_FROM = 5  # pages whose links lead to others that fit
 
 
@@ -70,6 +57,23 @@ class PageArrays:
         self.page, self.start = np.repeat(np.arange(len(pages)), counts), np.cumsum(counts) - counts
         self.ends = np.cumsum(self.rows["size"], dtype=np.int64)
         self.is_turn = self.rows["flags"] >> f.KIND_SHIFT & 7 == UnitKind.TURN
+
+    def met(self, like: LikeWords) -> Occurrences:
+        """Return every word of the units that has anything of a query."""
+        places, numbers = like.met_in(self.words)
+        return Occurrences(np.searchsorted(self.ends, places, "right"), numbers)
+
+
+class Occurrences(NamedTuple):
+    """Words that stand in units of `PageArrays`, in order.
+
+    Attributes:
+        unit: The unit of each.
+        numbers: Which word of the brain each is.
+    """
+
+    unit: Places
+    numbers: Numbers
 
 
 # What is ranked by weights of its own: words of a transcript, single things that a person told, and prose.
@@ -98,7 +102,7 @@ class Units:
         is_chosen = np.ones(len(arrays.rows), bool) if is_chosen is None else is_chosen
         is_wanted = is_chosen if is_wanted is None else is_wanted
         chosen = np.flatnonzero(is_chosen)
-        self.words = arrays.words[np.repeat(is_chosen, arrays.rows["size"])]
+        self.number = np.where(is_chosen, np.cumsum(is_chosen) - 1, -1)  # of each unit of the pages, -1 if not chosen
         self.content = arrays.content[chosen]  # hashes, the keys of the units' vectors
         self.features = arrays.rows[chosen]
         page = arrays.page[chosen]
@@ -112,7 +116,7 @@ class Units:
         self.n = len(self.features)
         self.speaker = self.features["speaker"]
         self.length = np.maximum(sizes, 1).astype(np.float64)
-        self.owner = np.repeat(np.arange(self.n), sizes)
+        self.gram_length = (flags >> f.LENGTH_SHIFT & f.MAX_LENGTH).astype(np.float64)
         self.kind = flags >> f.KIND_SHIFT & 7
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
@@ -145,6 +149,11 @@ class Units:
         is_later = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > most)
         is_apart: NDArray[np.bool_] = (np.diff(self.page) > 0) | (turn[1:] != turn[:-1]) | (turn[1:] & is_later)
         return is_apart
+
+    @cached_property
+    def owner(self) -> Places:
+        """The unit of each word, in order."""
+        return np.repeat(np.arange(self.n), self.features["size"])
 
     def flag(self, mask: int) -> Vector:
         """Return for each unit 1 where it has the flag of a mask (a constant of `features.py`), else 0."""
@@ -272,15 +281,15 @@ def idf_of(documents: Vector, total: float) -> Vector:
 
 
 class Matches:
-    """How a query's words stand in the units; each distinct word of the units is looked at once.
+    """How a query's words stand in the units.
 
     Args:
         units: Candidates.
         query: What is asked.
         frequencies: Passages that hold each term.
         n_passages: How many there are.
-        table: The words of the brain.
-        numbers: Those of the units, in order, by their numbers in the table.
+        like: The words of the brain that have anything of the query's.
+        occurrences: Where they stand in the pages of the units.
 
     Attributes:
         named: Who of those that speak is named in the query; `is_named`: 1 for their turns.
@@ -291,7 +300,9 @@ class Matches:
         exact: How often each term stands in each unit; `near`: how often what is like it does, as far as it is.
         best_near: How like each term the most similar word of each unit is.
         idf: Of the terms; `near_idf`: with what is like them.
-        grams: How often each run of signs of the query stands in each unit; `gram_length`: how many the unit has.
+        grams: How often each trigram of the query stands in each unit.
+        in_title: 1 where the title, a name or a tag of a page has a term; `grams_in_title`: where they have a trigram.
+        may_be_named: Whether the query may hold a name of a page.
     """
 
     def __init__(
@@ -300,27 +311,23 @@ class Matches:
         query: Query,
         frequencies: Mapping[str, int],
         n_passages: int,
-        table: Table,
-        numbers: Numbers,
+        like: LikeWords,
+        occurrences: Occurrences,
     ) -> None:
-        self.units, self.query = units, query
+        self.units, self.query, self._like = units, query, like
         self._match_speakers()
-        name_terms = {term for term in query.terms if _is_name(term, self.named)}
-        rarest = sorted(query.terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS]
-        terms = [term for term in query.terms if term not in name_terms and term in rarest]
+        is_name = np.array([_is_name(term, self.named) for term in like.terms])
         # names rank by who speaks, not as words, unless nothing else is asked
-        terms = terms or [term for term in query.terms if term in rarest] or [""]
-        is_long = len(query.tokens) > _MOST_TOKENS
-        self._tokens = [token for token in query.tokens if not is_long or token.stem in rarest]
-        self._table, self._terms = table, terms
-        self._match_words(table, numbers)
-        exact, near = self._similarities([*terms, *name_terms])
-        size = len(terms)
-        self.mentions: Vector = self._per_unit(np.add, exact[:, size:]).sum(0)
-        self.exact, self.near = self._per_unit(np.add, exact[:, :size]), self._per_unit(np.add, near[:, :size])
-        self.best_near = self._per_unit(np.maximum, near[:, :size])
-        self.grams = self._grams_per_unit()
-        self._weigh_terms(np.array([frequencies.get(term, 0) for term in terms], np.float64), max(n_passages, 1))
+        self._is_term = ~is_name if not is_name.all() else is_name
+        owner = units.number[occurrences.unit]
+        is_there = owner >= 0
+        owner, numbers = owner[is_there], occurrences.numbers[is_there]
+        exact = self._match_words(owner, numbers)
+        self.mentions: Vector = exact[is_name].sum(0)
+        self.grams = like.gram_counts(numbers, owner, units.n)
+        self._match_titles()
+        documents = [frequencies.get(term, 0) for term in np.array(like.terms)[self._is_term].tolist()]
+        self._weigh_terms(np.array(documents, np.float64), max(n_passages, 1))
 
     def _match_speakers(self) -> None:
         """Find which speakers of the candidates the query names, and the turns that are theirs."""
@@ -339,89 +346,41 @@ class Matches:
         spoken: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
         return spoken
 
-    def _match_words(self, table: Table, numbers: Numbers) -> None:
-        """Find the distinct words of the units, and which character trigrams of the query each of them has."""
-        units = self.units
-        is_there = np.zeros(len(table), bool)
-        is_there[numbers] = True
-        distinct = np.flatnonzero(is_there).astype(np.int32)
-        place = np.zeros(len(table), np.int32)
-        place[distinct] = np.arange(len(distinct), dtype=np.int32)
-        self._at = place[numbers]  # each word of the units among the distinct ones
-        self._stems = table.stems[distinct]
-        self._sizes = table.starts[distinct + 1] - table.starts[distinct]
-        self.gram_length: Vector = np.bincount(units.owner, self._sizes[self._at], units.n).astype(np.float64)
-        grams = np.unique(np.concatenate([np.empty(0, np.int32), *(grams_of(t.word) for t in self._tokens)]))
-        self._columns = np.zeros(1 << GRAM_BITS, np.uint16)
-        self._columns[grams] = np.arange(1, len(grams) + 1)
-        codes, owner = table.grams_of(distinct)
-        column = self._columns[codes]
-        held = np.flatnonzero(column)
-        self._has = np.zeros((len(self._sizes), len(grams)), np.uint8)
-        self._has[owner[held], column[held] - 1] = 1
-
-    def in_titles(self) -> tuple[Vector, Vector]:
-        """Return which terms, and which runs of signs of the query, the title, names or tags of each page hold."""
-        headings = [np.frombuffer(page.heading, np.uint32) for page in self.units.pages]
-        page = np.repeat(np.arange(len(headings)), [len(heading) for heading in headings])
-        numbers = self._table.numbers(np.concatenate(headings))
-        terms, grams = np.zeros((len(self._terms), len(headings))), np.zeros((len(self.grams), len(headings)))
-        hashes = np.array([term_hash(term) for term in self._terms], np.uint32)
-        row, word = np.nonzero(self._table.stems[numbers] == hashes[:, None])
-        terms[row, page[word]] = 1
-        codes, owner = self._table.grams_of(numbers)
-        column = self._columns[codes]
-        held = np.flatnonzero(column)
-        grams[column[held].astype(np.int64) - 1, page[owner[held]]] = 1
-        return terms, grams
-
-    def _similarities(self, terms: Sequence[str]) -> tuple[Vector, Vector]:
-        """Return two matrices, a row for each distinct word and a column for each term.
-
-        Returns:
-            1 where the word has the term's stem, else 0; and how alike the word and the query's word are, 0 to 1.
-        """
-        hashes = np.array([term_hash(term) for term in terms], np.uint32)
-        exact = (self._stems[:, None] == hashes).astype(np.float64)
-        near, columns = exact.copy(), {term: column for column, term in enumerate(terms)}
-        for token in self._tokens:
-            column = columns.get(token.stem)
-            if column is not None and len(token.word) > 2:
-                shared = self._has[:, self._columns[grams_of(token.word)] - 1].sum(1)
-                similar = similarity(shared, np.full(len(shared), len(folded(token.word))), self._sizes)
-                near[:, column] = np.maximum(near[:, column], similar)
-        return exact, near
-
-    def _grams_per_unit(self) -> Vector:
-        """Return how often each trigram of the query stands in each unit, a row for each trigram.
-
-        Few words have any: adding up pairs of word and trigram takes a tenth of the time of `_per_unit`.
-        """
-        word, gram = np.nonzero(self._has)
-        counts = np.bincount(word, minlength=len(self._has))
-        first = np.cumsum(counts) - counts
-        of_word = counts[self._at]
-        pair = np.repeat(first[self._at] - (np.cumsum(of_word) - of_word), of_word) + np.arange(of_word.sum())
-        n, size = self.units.n, self._has.shape[1]
-        summed = np.bincount(gram[pair] * n + np.repeat(self.units.owner, of_word), minlength=size * n)
-        return summed.reshape(size, n).astype(np.float64)
-
-    def _per_unit(self, operation: np.ufunc, by_word: NDArray[Any]) -> Vector:
-        """Return for each column of a matrix the sum or maximum over the words of each unit.
+    def _match_words(self, owner: Places, numbers: Numbers) -> Vector:
+        """Count the terms, and what is like them, in each unit; return how often each word asked for stands in each.
 
         Args:
-            operation: `np.add` or `np.maximum`.
-            by_word: A row for each distinct word.
-
-        Returns:
-            A row for each column of `by_word`, a column for each unit.
+            owner: The units in which words stand, in order.
+            numbers: Those words.
         """
-        reduced = np.zeros((self.units.n, by_word.shape[1]))
-        words = np.flatnonzero(np.any(by_word, axis=1)[self._at])
-        if len(words):
-            owners, first = np.unique(self.units.owner[words], return_index=True)
-            reduced[owners] = operation.reduceat(by_word[self._at[words]], first, axis=0)
-        return np.ascontiguousarray(reduced.T)
+        like, size = self._like, len(self._like.terms)
+        rows = like.of_alike(numbers)
+        is_alike = rows >= 0
+        owner, rows = owner[is_alike], rows[is_alike]
+        both, best = np.zeros((2 * size, self.units.n)), np.zeros((size, self.units.n))
+        if len(rows):
+            first = np.flatnonzero(np.diff(owner, prepend=-1))
+            near = like.near[rows]
+            both[:, owner[first]] = np.add.reduceat(np.hstack((like.exact[rows], near)), first).T
+            best[:, owner[first]] = np.maximum.reduceat(near, first).T
+        exact = both[:size]
+        self.exact, self.near, self.best_near = exact[self._is_term], both[size:][self._is_term], best[self._is_term]
+        return exact
+
+    def _match_titles(self) -> None:
+        """Find which terms and trigrams of the query the title, the names and the tags of each page hold."""
+        pages, like = self.units.pages, self._like
+        size = np.array([len(page.heading) // 4 for page in pages], np.int64)
+        places, numbers = like.met_in(np.frombuffer(b"".join([page.heading for page in pages]), np.uint32))
+        page = np.searchsorted(np.cumsum(size), places, "right")
+        self.grams_in_title = np.minimum(like.gram_counts(numbers, page, len(pages)), 1)
+        rows = like.of_alike(numbers)
+        in_title = np.zeros((len(like.terms), len(pages)))
+        word, term = np.nonzero(like.exact[rows[rows >= 0]])
+        in_title[term, page[rows >= 0][word]] = 1
+        self.in_title = in_title[self._is_term]
+        # of a long query not all words are looked up
+        self.may_be_named = in_title.any(0) | like.is_cut
 
     def _weigh_terms(self, documents: Vector, total: int) -> None:
         """Set the weight of each term by how rare it is, and `met`: the best match with a term that is rare enough.
@@ -504,14 +463,13 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
 
 def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_], score: Callable[..., Vector]) -> Signals:
     """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them."""
-    units, own = matches.units, np.concatenate((matches.grams, matches.gram_length[None]))
+    units, own = matches.units, np.concatenate((matches.grams, matches.units.gram_length[None]))
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
     idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
-    in_title, grams_in_title = matches.in_titles()
     return {
-        "title_covered": share(in_title, matches.idf)[units.page],
-        "title_trigram": share(grams_in_title, idf)[units.page],
+        "title_covered": share(matches.in_title, matches.idf)[units.page],
+        "title_trigram": share(matches.grams_in_title, idf)[units.page],
         "trigram": score(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_three": score(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
         "trigram_page": score(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
@@ -583,7 +541,7 @@ def page_signals(
     units = matches.units
     pages = [encoded.page for encoded in units.pages]
     best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
-    titled, headed = _named(pages, matches.query, analyzer)
+    titled, headed = _named(pages, matches, analyzer)
     degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
     return {
         "folder": relative(_folder_fit(pages, best, units))[units.page],
@@ -612,11 +570,12 @@ def _wiki_names(path: str, title: str) -> tuple[str, ...]:
     return tuple(sorted(wiki_names(path, title)))
 
 
-def _named(pages: Sequence[Page], query: Query, analyzer: Analyzer) -> tuple[Vector, Vector]:
+def _named(pages: Sequence[Page], matches: Matches, analyzer: Analyzer) -> tuple[Vector, Vector]:
     """Return two vectors over the pages: 1 where the query is a page's name, and 1 where it contains a whole name."""
-    asked, titled, headed = {token.word for token in query.tokens}, np.zeros(len(pages)), np.zeros(len(pages))
-    for number, page in enumerate(pages):
-        for name in names_of(page):
+    query, titled, headed = matches.query, np.zeros(len(pages)), np.zeros(len(pages))
+    asked = {token.word for token in query.tokens}
+    for number in np.flatnonzero(matches.may_be_named).tolist():
+        for name in names_of(pages[number]):
             words, mark = _words_and_mark(name, analyzer)
             titled[number] = max(titled[number], mark == query.name != "")
             headed[number] = max(headed[number], bool(words) and words <= asked)

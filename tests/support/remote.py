@@ -72,7 +72,7 @@ class Curious:
     def typed(self, purpose: str, text: str) -> dict[str, Any]:
         """Return a result as it should be, from what it was shown."""
         if purpose == "queries":
-            return {"queries": re.findall(r"topic\d\d", text)[-1:]}
+            return {"queries": re.findall(r"topic\d\d", text)[-4:]}  # the prompt is last
         if purpose == "reflect":
             return {"thoughts": "So."}
         if purpose == "consolidate":

@@ -26,6 +26,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import BrainiacError
 from brainiac.events import NoteCaptured, PromptAnswered
 from brainiac.llm.context.blocks import Block, Stability
+from brainiac.llm.litellm_engine import MAX_CALLS
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Hit
 from tests.support.models import NOW, make_brain, write_machine
@@ -332,13 +333,15 @@ def live(root: Path, *, is_private: bool) -> Life:
         brain.recall.reindex()
         for number, text in enumerate(("I have a red bicycle.", "I have a blue bicycle.", "I have a green boat.")):
             say_to(brain, f"told/{number}.md", text)
-        for name, shape in SHAPES.items():
-            model.calls = [(tool, filled_call(name, given, is_private)) for tool, given in shape.calls]
+        for names in asked_together():
+            model.calls = calls_for(names, is_private=is_private)
+            shape = SHAPES[names[0]]
             asked, path, text = (
-                filled(name, each, is_private=is_private) for each in (shape.asked, shape.path, shape.text)
+                filled(names[0], each, is_private=is_private) for each in (shape.asked, shape.path, shape.text)
             )
             head = f"---\n{asked}\n---\n" if asked else ""
-            say_to(brain, path, f"{head}What of topic{NUMBERS[name]:02d}? {text}\n")
+            questions = " ".join(f"What of topic{NUMBERS[name]:02d}?" for name in names)
+            say_to(brain, path, f"{head}{questions} {text}\n")
         before = len(server.requests)
         for number, meta in enumerate(PRIVATE_PROMPTS if is_private else ()):
             say_to(brain, f"private/{number}.md", f"---\n{meta}\n---\nI hide kanarie99qz in topic99.\n")
@@ -358,8 +361,28 @@ def live(root: Path, *, is_private: bool) -> Life:
     return Life(sent, during)
 
 
-def filled_call(name: str, given: Mapping[str, Any], is_private: bool) -> dict[str, Any]:
-    return {key: filled(name, str(value), is_private=is_private) for key, value in given.items()}
+def asked_together() -> Iterator[list[str]]:
+    """Yield the shapes that one prompt asks about: as many as a round of tools has room for."""
+    names: list[str] = []
+    for name, shape in SHAPES.items():
+        if shape.asked or shape.text or shape.path != Shape.path:
+            yield [name]
+        elif len(names) == 4 or len(calls_for([*names, name], is_private=True)) > MAX_CALLS:
+            yield names
+            names = [name]
+        else:
+            names.append(name)
+    yield names
+
+
+def calls_for(names: Sequence[str], *, is_private: bool) -> list[tuple[str, dict[str, Any]]]:
+    """Return the tools that the model calls for some shapes, each call once."""
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for name in names:
+        for tool, given in SHAPES[name].calls:
+            call = (tool, {key: filled(name, str(value), is_private=is_private) for key, value in given.items()})
+            calls += [call] if call not in calls else []
+    return calls
 
 
 def say_to(brain: Brain, path: str, text: str) -> None:
@@ -400,19 +423,18 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHAPES)
-def test_no_private_word_is_sent(name: str, lives: Any) -> None:
+def test_no_private_word_is_sent(lives: Any) -> None:
     """F-STM-8, F-PRM-7: not for any purpose, not to the embedder, though the model asks for it by every tool."""
-    assert [] == lives(True).purposes_with(canary(name))
+    assert {} == {name: sent for name in SHAPES if (sent := lives(True).purposes_with(canary(name)))}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHAPES)
-def test_each_would_be_sent_were_it_not_private(name: str, lives: Any) -> None:
+def test_each_would_be_sent_were_it_not_private(lives: Any) -> None:
     """What shows that the test above can fail: without mark and key the same word goes to the model."""
-    assert lives(False).purposes_with(canary(name))
+    assert [] == [name for name in SHAPES if not lives(False).purposes_with(canary(name))]
 
 
+@pytest.mark.slow
 def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
     """All purposes and the embedder were asked, in both lives, `summarize` left out, since nothing was left to be
     summarized; private prompts brought no request at all."""
@@ -422,7 +444,6 @@ def test_every_purpose_is_served_elsewhere(lives: Any) -> None:
     assert len(SHAPES) >= 40
 
 
-@pytest.mark.slow
 def seen_through_a_door(root: Path, *, is_private: bool) -> str:
     """Return all that a client at a door is given by any verb, whatever it asks for."""
     with ChatServer() as server:
@@ -446,26 +467,27 @@ def seen_through_a_door(root: Path, *, is_private: bool) -> str:
     for folder in {posixpath.dirname(path) for path in ids}:
         if "kanarie" not in folder:  # an error repeats what was asked for
             call(verbs.list_folder, folder)
-    for number in (*NUMBERS.values(), 99):
-        topic = f"topic{number:02d}"
+    topics = [f"topic{number:02d}" for number in (*NUMBERS.values(), 99)]
+    for topic in topics:
         found = call(verbs.search, topic, limit=20, max_tokens=9_000)
         ids |= {topic, *(match.id for match in found.matches)}
-        # each costs more than a search: a shape is tried by one of them
-        if number % 3 == 0:
-            call(verbs.ask, f"What of {topic}?", conversation="door")
-        elif number % 3 == 1:
-            call(verbs.briefing, f"What of {topic}? [[{topic}]]", budget_tokens=9_000)
+    for start in range(0, len(topics), 3):  # these cost more than a search: three shapes at a time
+        some = topics[start : start + 3]
+        call(verbs.suggest, some[0], "forget")
+        if start % 2:
+            call(verbs.ask, " ".join(f"What of {topic}?" for topic in some), conversation="door")
         else:
-            call(verbs.suggest, topic, "forget")
+            call(verbs.briefing, " ".join(f"What of {topic}? [[{topic}]]" for topic in some), budget_tokens=20_000)
     ids |= {event.id for event in brain.journal.events(kinds={PromptAnswered, NoteCaptured})}
     for number, name in enumerate(sorted(name for name in ids if "kanarie" not in name)):
         call(verbs.fetch, name, max_tokens=9_000)
-        if number % 2:
+        if number % 3 == 0:
             call(verbs.why, name, max_tokens=9_000)
     brain.close()
     return "\n".join(seen)
 
 
+@pytest.mark.slow
 def test_no_private_word_passes_a_door(tmp_path: Path) -> None:
     """By no verb, nor in what an error says; were it not private, most of the very same words would pass."""
     seen = {

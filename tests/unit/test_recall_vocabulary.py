@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from brainiac.search.search import Recall
-from brainiac.search.text import Vocabulary, similarity
+from brainiac.search.vocabulary import Vocabulary, similarity
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
