@@ -1564,7 +1564,7 @@ class CopyMerged(EventData):
     """Another device's version of a file was merged into it, or became a file of its own.
 
     Attributes:
-        copy: Its path.
+        copy: Its path; for a page that one device moved while another edited it, the path it was moved from.
         of: The file of which it was a copy.
         differs: Hashes of the texts of statements that both had changed; both stand. Of older journals the ids of
             events in short-term memory that said something else there.

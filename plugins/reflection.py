@@ -13,7 +13,7 @@ from brainiac.formats.prompt import Command, Exchange, Prompt, Response, argumen
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Reflection, ReflectRequest
-from brainiac.storage.filed import Filed, waiting_events
+from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.statements import text_hash
 
 NAME = "reflection"
@@ -40,7 +40,7 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
 @hookimpl
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Reflect on the exchanges that were noted while no model could answer; the first failure ends the attempt."""
-    unextracted = Filed(brain).unextracted
+    unextracted = FiledExchanges(brain).unextracted
     if not unextracted:
         return
     events = (*brain.short_term().memory.events, *waiting_events(brain)[0])

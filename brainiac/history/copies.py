@@ -3,18 +3,23 @@
 `storage.versions.merge` does it, with the version that both grew from where the journals have it. A copy goes in the
 commit that takes its words over; the journal keeps its text. Where both changed one statement both texts stand, and a
 line in `memory/review.md` says so.
+
+A page that one device moved while another edited it is merged in the same way: what stands at its former path goes to
+the new one, as the journals tell the move.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
 
 from brainiac.brain import Brain
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError
 from brainiac.events import (
     Change,
@@ -33,14 +38,24 @@ from brainiac.events import (
     remove,
     update,
 )
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, one_line
+from brainiac.formats.frontmatter import edit_meta, split
+from brainiac.formats.markdown import (
+    PRIVATE,
+    PRIVATE_MARK,
+    Link,
+    decode_text,
+    find_links,
+    one_line,
+    retarget_links,
+)
 from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.blobs import SPLICE_SUFFIX
 from brainiac.storage.copies import original_of, possible_originals, twin_of
 from brainiac.storage.files import read_bytes
-from brainiac.storage.lineage import common_version
+from brainiac.storage.lineage import common_version, new_paths
+from brainiac.storage.pages import linked_path
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.versions import Difference, Merge, merge
@@ -65,7 +80,10 @@ _MAX_TOLD = 300  # characters of a statement in `review.md`
 
 
 def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
-    """Merge every conflict copy, and files with conflict markers; only the device that runs the processes does.
+    """Merge every conflict copy, moved pages, and files with conflict markers.
+
+    Only the device that runs the processes does, since two that merged the same copy would make new ones. Where its
+    journal does not arrive, it does not hear of moves, so that the device that moved a page merges it.
 
     Args:
         brain: The brain.
@@ -75,8 +93,14 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
         The events of what was merged, set aside or proposed.
     """
     if not brain.is_active:
-        return []
-    return [*settle_copies(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+        return [] if brain.git_operation or _knows_active_device(brain) else settle_moved(brain)
+    return [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+
+
+def _knows_active_device(brain: Brain) -> bool:
+    """Return whether a journal of the device that the settings name stands here; else none of the others' arrives."""
+    active = brain.settings.active_device
+    return active is None or (brain.tree.journal / active).is_dir()
 
 
 # --- copies --------------------------------------------------------------------------------------------------------
@@ -103,12 +127,28 @@ def settle_copies(brain: Brain) -> list[Event]:
     Returns:
         The events of the copies that were merged, set aside or proposed.
     """
+    if not brain.is_active:
+        return []
+    return _settled(brain, _settle_copy, list(find_copies(brain)), "conflict_copy_waits")
+
+
+def _settled(
+    brain: Brain, settle: Callable[..., Event | None], files: Iterable[tuple[str, ...]], warning: str
+) -> list[Event]:
+    """Settle files one by one and return the events; one that is being written or is broken is left to the next look.
+
+    Args:
+        brain: The brain.
+        settle: Takes the brain and the paths of one entry of `files`.
+        files: The file itself, and what else is to be known of it.
+        warning: What the log calls a file that has to wait.
+    """
     events = []
-    for copy, original in list(find_copies(brain)) if brain.is_active else ():
+    for paths in files:
         try:
-            event = brain.retry(partial(_settle_copy, brain, copy, original))
-        except (ConflictError, FormatError) as error:  # still being written, or broken: looked at again
-            brain.log.warning("conflict_copy_waits", path=copy, problem=str(error))
+            event = brain.retry(partial(settle, brain, *paths))
+        except (ConflictError, FormatError) as error:
+            brain.log.warning(warning, path=paths[0], problem=str(error))
             continue
         if event is not None:
             events.append(event)
@@ -120,6 +160,8 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
     raw, standing, kind = brain.read(copy), brain.read(original), brain.tree.kind_of(original)
     if raw is None or kind not in _MERGED | _PROMPTS:
         return None
+    if standing is None and (path := _path_of_page(brain, original, raw)):
+        return _merge_moved(brain, copy, path, original)
     if standing is None and kind is not PathKind.SHORT_TERM:
         return _propose_copy(brain, copy, original, raw) if kind not in _PROMPTS else _as_own_file(brain, copy, raw)
     standing_text = b"" if standing is None else standing
@@ -185,6 +227,105 @@ def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
     if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
         return []
     return [_change(proposal.path, standing, copy), remove(proposal.copy, copy)]
+
+
+# --- pages that moved ----------------------------------------------------------------------------------------------
+
+
+def find_moved(brain: Brain) -> Iterator[tuple[str, str]]:
+    """Yield (former path, new path) of every page that one device moved while another edited or moved it."""
+    for uuid, paths in brain.pages().by_uuid.items():
+        if len(paths) > 1:
+            yield from sorted(new_paths(brain, uuid, paths).items())
+
+
+def settle_moved(brain: Brain) -> list[Event]:
+    """Merge what stands at the former path of a moved page into the page, and remove it there.
+
+    Returns:
+        The events of the pages that were merged.
+    """
+    moved = [(path, new_path, path) for path, new_path in find_moved(brain)]
+    return _settled(brain, _merge_moved, moved, "moved_page_waits")
+
+
+def _merge_moved(brain: Brain, path: str, new_path: str, former_path: str) -> Event | None:
+    """Merge a file into the page of which it is a version, and remove it; None where one of them is not there.
+
+    Args:
+        brain: The brain.
+        path: The file.
+        new_path: Where the page stands.
+        former_path: Where the version stood of which the file is a copy; the file's own path where it is none.
+    """
+    raw, standing = brain.read(path), brain.read(new_path)
+    if raw is None or standing is None:
+        return None
+    base = common_version(brain, new_path, standing, raw, former_path)
+    moved = _Relinking(former_path, new_path, decode_text(raw))
+    former, ours, theirs = None if base is None else moved(base), moved(standing, is_moved=True), moved(raw)
+    removals = _Removals(brain, new_path, former_path)
+    merged = merge(brain.tree.kind_of(new_path), former, ours, theirs, removals.has)
+    # it must differ: to a sync tool a change counts more than a removal that another device may have made meanwhile
+    text = merged.text if merged.text != standing else _with_later_update(new_path, standing, raw)
+    changes = [remove(path, raw), update(new_path, standing, text), *_review_lines(brain, new_path, merged)]
+    return brain.commit(CopyMerged(copy=path, of=new_path, differs=_hashes(merged)), by=_BY, changes=changes)
+
+
+class _Relinking:
+    """Makes the relative links on versions of a moved page lead from its new path where they led from the former one.
+
+    Args:
+        former_path: The one path.
+        new_path: The other.
+        text: A version that was written at the former path.
+    """
+
+    def __init__(self, former_path: str, new_path: str, text: str) -> None:
+        self._former_path, self._folder = former_path, posixpath.dirname(new_path)
+        self._is_due = posixpath.dirname(former_path) != self._folder
+        self._written = {link.target for link in find_links(text)}
+
+    def __call__(self, raw: bytes, *, is_moved: bool = False) -> bytes:
+        """Return a version with its links changed.
+
+        Args:
+            raw: The version.
+            is_moved: It stands at the new path; a link on it is changed only where nobody has repaired it yet.
+        """
+        text = decode_text(raw)
+        present = {link.target for link in find_links(text)} if is_moved else set()
+
+        def target_of(link: Link) -> str:
+            target = posixpath.relpath(linked_path(link, self._former_path), self._folder)
+            is_repaired = is_moved and (link.target not in self._written or target in present)
+            return "" if link.target.startswith("/") or is_repaired else target
+
+        return _encoded(retarget_links(text, target_of)) if self._is_due else raw
+
+
+def _with_later_update(path: str, raw: bytes, other: bytes) -> bytes:
+    """Return a page with an `updated_at` a second after those of both versions, alike on every device.
+
+    Raises:
+        FormatError: It has none yet; it gets one when it has rested for a minute.
+    """
+    text = decode_text(raw)
+    times = [split(each)[0].get("updated_at") for each in (text, decode_text(other))]
+    try:
+        latest = max(parse_iso(str(at)) for at in times if at)
+    except ValueError as error:
+        raise FormatError(path, "has no `updated_at`") from error
+    return _encoded(edit_meta(text, updated_at=iso(latest + timedelta(seconds=1))))
+
+
+def _path_of_page(brain: Brain, path: str, copy: bytes) -> str:
+    """Return where the page stands that was moved from a path, by the uuid in a copy of it; "" for none."""
+    if brain.tree.kind_of(path) not in (PathKind.MEMORY, PathKind.ARCHIVED):
+        return ""
+    with suppress(FormatError):
+        return brain.pages().path_by_uuid.get(str(split(decode_text(copy))[0].get("uuid") or ""), "")
+    return ""
 
 
 # --- logs ----------------------------------------------------------------------------------------------------------
@@ -271,16 +412,7 @@ def settle_markers(brain: Brain, paths: Iterable[str] | None = None) -> list[Eve
     Returns:
         The events.
     """
-    events = []
-    for path in list(find_marked(brain, paths)):
-        try:
-            event = brain.retry(partial(_settle_marked, brain, path))
-        except (ConflictError, FormatError) as error:
-            brain.log.warning("conflict_markers_wait", path=path, problem=str(error))
-            continue
-        if event is not None:
-            events.append(event)
-    return events
+    return _settled(brain, _settle_marked, [(path,) for path in find_marked(brain, paths)], "conflict_markers_wait")
 
 
 def _settle_marked(brain: Brain, path: str) -> Event | None:
@@ -344,10 +476,10 @@ def _review_line(path: str, difference: Difference, *, is_private: bool) -> str:
 
 
 class _Removals:
-    """The texts that processes, on any device, removed from a file; what a person removed does not count."""
+    """The texts that processes, on any device, removed from a file, by its paths; a person's removals do not count."""
 
-    def __init__(self, brain: Brain, path: str) -> None:
-        self._brain, self._path = brain, path
+    def __init__(self, brain: Brain, *paths: str) -> None:
+        self._brain, self._paths = brain, paths
 
     def has(self, text: str) -> bool:
         """Return whether a process removed a text."""
@@ -362,5 +494,5 @@ class _Removals:
         return [
             (texts(change.before) or "", texts(change.after) or "")
             for change in changes
-            if change.path == self._path and change.op == "update"
+            if change.path in self._paths and change.op == "update"
         ]

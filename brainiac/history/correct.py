@@ -16,7 +16,7 @@ from brainiac.events import Event, StatementCorrected, StatementRecord, Statemen
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement
 from brainiac.history.digest import write_digest
-from brainiac.storage.statements import read_statements, text_hash, with_block_ids
+from brainiac.storage.statements import StatementLog, text_hash, with_block_ids
 from brainiac.text.tokens import coverage
 
 MIN_COVERAGE = 0.5  # the least share of a person's words that a statement must have
@@ -102,7 +102,7 @@ def _replace(brain: Brain, target: PossibleTarget, line: str) -> Event:
     document = with_block_ids(MemoryDocument(before, path).with_missing_keys(new_id(), iso(brain.clock.now())))
     old = _present_statement(document.memory, target)
     memory, day = document.memory, brain.day_of(iso(brain.clock.now()))
-    since = read_statements(brain).since_of(memory.uuid, old)
+    since = StatementLog(brain).since_of(memory.uuid, old)
     document = document.replace_statement(old.block_id, line)
     history = document.block_id_for(old.text)
     document = document.add_statement(old.text, history).retire(history, day, old.block_id, since)
@@ -169,7 +169,7 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
     if present:
         operation = "UPDATE" if former else "DELETE"
         history = document.block_id_for(present.text) if former else block
-        since = read_statements(brain).since_of(memory.uuid, present)
+        since = StatementLog(brain).since_of(memory.uuid, present)
         if former:
             document = document.replace_statement(block, former.text).add_statement(present.text, history)
         document = document.retire(history, day, block if former else "", since)

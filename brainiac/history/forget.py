@@ -38,7 +38,7 @@ from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
-from brainiac.storage.statements import StatementChange, read_statements, sources_of, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
 from brainiac.text.tokens import holds_words, pieces
 
 OPERATION = "forget"  # of a proposal in `review.md`
@@ -335,7 +335,7 @@ class _Planner:
 
     def __init__(self, brain: Brain, target: Target) -> None:
         self._brain, self._target, self._ids = brain, target, frozenset(target.exchanges)
-        self._exchanges, self._log = Exchanges(brain), read_statements(brain)
+        self._exchanges, self._log = Exchanges(brain), StatementLog(brain)
         self._titles: list[str] = []  # of the pages that are removed
         self.plan = ForgetPlan(brain)
 
@@ -403,7 +403,7 @@ class _Planner:
 
         def is_meant(text: str) -> bool:
             is_named = text_hash(text) in self._target.items
-            return is_named or not self._ids.isdisjoint(self._log.noted_from(text))
+            return is_named or not self._ids.isdisjoint(self._log.sources_of_item(text))
 
         memory = document.memory
         removed = [
@@ -437,7 +437,7 @@ class _Planner:
             return
         memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
         note = self._log.whole_body_of(memory.uuid)
-        if note and self._ids.issuperset(note.row.sources):
+        if note and self._ids.issuperset(note.record.sources):
             self._remove_note_page(memory, note)
             return
         page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
@@ -455,7 +455,7 @@ class _Planner:
 
     def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
         """Plan to remove a page that is a captured note as a whole, unless a person edited it since."""
-        prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.row.sources)
+        prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.record.sources)
         if text_hash(memory.body) == note.hash or any(_comparable(memory.body) in text for text in prompts):
             self._titles.append(memory.title)
             self.plan.texts.append(memory.body)
@@ -484,7 +484,7 @@ class _Planner:
             self._add_statement(memory, statement)
             return self._restored(_without_statement(page, statement.block_id), changes[-1].retired)
         last = changes[-1]
-        if not statement.is_history and self._ids.issuperset(last.row.sources):
+        if not statement.is_history and self._ids.issuperset(last.record.sources):
             former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
             if former:
                 self._add_statement(memory, statement)

@@ -36,7 +36,7 @@ from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import read_statements, sources_of, text_hash
+from brainiac.storage.statements import StatementLog, sources_of, text_hash
 
 
 def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
@@ -168,7 +168,7 @@ class _Marking:
 
     def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
         self._brain, self._ids = brain, frozenset(exchanges)
-        self._log = read_statements(brain)
+        self._log = StatementLog(brain)
         self._words: list[str] = []  # the person's texts, and the statements made from them
         self.plan = ForgetPlan(brain)
 
@@ -199,7 +199,7 @@ class _Marking:
     def _mark_short_term(self, text: str) -> str:
         """Return short-term memory in which the exchanges, and what was noted from them, are marked private."""
         text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
-        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.noted_from(said)))
+        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.sources_of_item(said)))
         return _with_marked_summary(text) if self._is_in_summary() else text
 
     def _is_in_summary(self) -> bool:
@@ -215,7 +215,7 @@ class _Marking:
         """Return a page with marks on the statements and exchanges concerned, or `private: true` for all of it."""
         path, text = memory.path, memory.text
         note = self._log.whole_body_of(memory.uuid)
-        if note and not self._ids.isdisjoint(note.row.sources):  # the page is a captured note as a whole
+        if note and not self._ids.isdisjoint(note.record.sources):  # the page is a captured note as a whole
             return str(MemoryDocument(text, path).set_meta(private=True))
         statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
         self._words += [statement.text for statement in statements]
@@ -234,7 +234,7 @@ class _Marking:
         changes = self._log.provenance_of(memory.uuid, statement)
         digest = text_hash(statement.text)
         is_said_openly = any(
-            change.hash == digest and change.row.sources and self._ids.isdisjoint(change.row.sources)
+            change.hash == digest and change.record.sources and self._ids.isdisjoint(change.record.sources)
             for change in changes
         )
         is_of_it = not self._ids.isdisjoint(sources_of(changes))

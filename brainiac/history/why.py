@@ -31,7 +31,7 @@ from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.filed import muted_exchanges
-from brainiac.storage.statements import StatementChange, read_statements, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.text.tokens import coverage, pieces
 
 SAID_AT_MOST = 10
@@ -407,7 +407,7 @@ class Provenance:
         self._pages: dict[
             str | None, Memory | None
         ] = {}  # by content hash: each is `after` of one, `before` of the next
-        self._changes = read_statements(brain).history_of(memory.uuid) if memory.uuid else []
+        self._changes = StatementLog(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
         """Return a statement of the page with its changes."""
@@ -456,7 +456,7 @@ class Provenance:
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
         """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
-        event, row = change.event, change.row
+        event, row = change.event, change.record
         after = self.text_with_hash(change.hash) or self._statement_of_candidate(row.candidate)
         return Step(
             event.id,

@@ -16,11 +16,11 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
-from brainiac.history.copies import changes_for_copy
+from brainiac.history.copies import changes_for_copy, find_moved
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
-from brainiac.storage.statements import read_statements, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, Outcome, organize, text_digest
@@ -93,9 +93,12 @@ class Upkeep:
             removals = (old for old in event.changes if old.path == change.path and old.after is None)
             removal = next(removals, None)
             if removal is not None and removal.before is not None:
-                with suppress(BlobError):  # an off-the-record page: no text of it is kept, and no exchange led to it
+                # BlobError: an off-the-record page: no text of it is kept, and no exchange led to it
+                with suppress(BlobError, FormatError):
                     text = self._brain.committer.text_of(removal.before).decode("utf-8", "surrogateescape")
-                    forget.ask_about_deleted(self._brain, change.path, text)
+                    path = self._brain.recall.links.path_of(parse_memory(change.path, text).uuid)
+                    if path in ("", change.path):  # else it was moved
+                        forget.ask_about_deleted(self._brain, change.path, text)
                 return
 
     # --- work while it is quiet -------------------------------------------------------------------------
@@ -191,7 +194,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
             continue
         try:
             document = MemoryDocument(page.text, path).with_missing_keys(new_id(), brain.written_at(path))
-            if _is_copy(pages, history, page):
+            if _is_copy(brain, pages, history, page):
                 document = document.set_meta(uuid=new_id())
         except FormatError:
             continue
@@ -202,10 +205,12 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
     return is_changed
 
 
-def _is_copy(pages: PageSet, history: UsageHistory, page: Memory) -> bool:
-    """Return whether another page has the same uuid and is older by the journals."""
+def _is_copy(brain: Brain, pages: PageSet, history: UsageHistory, page: Memory) -> bool:
+    """Return whether another page has the same uuid and is older by the journals, and is not this page, moved."""
     paths = pages.by_uuid.get(page.uuid, [])
-    return min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path) != page.path
+    if min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path) == page.path:
+        return False
+    return all(page.path not in moved for moved in find_moved(brain))
 
 
 # --- links -------------------------------------------------------------------------------------------------
@@ -406,7 +411,7 @@ def _rewording(
     block = document.block_id_for(proposal.text)
     document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
     changes = [pages.change(path, str(document))]
-    if not read_statements(brain).is_ours(proposal.page, statement):
+    if not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(
         operation="UPDATE",

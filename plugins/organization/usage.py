@@ -217,8 +217,8 @@ def log_removal(brain: Brain, usage: Usage) -> list[Change]:
     standing = brain.read(log)
     if not usage.lines or standing is None or not standing.startswith(usage.log):
         return []
-    garbage = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).garbage)
-    others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in garbage]
+    unreadable = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).unreadable)
+    others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in unreadable]
     return [update(log, standing, b"".join(line + b"\n" for line in others) + standing[len(usage.log) :])]
 
 

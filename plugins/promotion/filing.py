@@ -35,10 +35,10 @@ from brainiac.formats.prompt import parse_prompt, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
 from brainiac.storage.answered import Answer
-from brainiac.storage.filed import Filed
+from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import LinkOrigins
-from brainiac.storage.statements import read_statements, text_hash
+from brainiac.storage.statements import StatementLog, text_hash
 
 from .draft import Draft, check_folder, day_page, is_free
 
@@ -66,7 +66,7 @@ def add_exchanges(
     Returns:
         The ids of the exchanges that each page holds word for word now, by path.
     """
-    filings, day_pages = Filed(brain), _DayPages(brain, draft)
+    filings, day_pages = FiledExchanges(brain), _DayPages(brain, draft)
     by_path: dict[str, list[StmEvent]] = {}
     for event in sorted(events, key=lambda event: (event.at, event.id)):
         try:
@@ -230,7 +230,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
 
     The facts that Reflection noted from these exchanges leave short-term memory with them.
     """
-    log = read_statements(brain, iso(brain.clock.now()))
+    log = StatementLog(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
     origins = LinkOrigins(brain, log.prompt_of, {})
     pages = add_exchanges(brain, draft, events, origins, unwritable)
@@ -348,7 +348,7 @@ def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_fi
     What was a secret, private or written differently on the page is in the files alone.
     """
     hashes = content_hash(prompt_file), content_hash(response_file)
-    page = Filed(brain).page_of(answer.exchange)
+    page = FiledExchanges(brain).page_of(answer.exchange)
     if hashes != (answer.prompt_hash, answer.response_hash) or not answer.is_ours or not page:
         return False
     try:

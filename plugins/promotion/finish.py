@@ -316,7 +316,7 @@ def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent
     now = iso(brain.clock.now())
     filed = []
     for item in _done(brain, work.memory):
-        speaker = "ai" if log.noted_from(item.text) else "user"
+        speaker = "ai" if log.sources_of_item(item.text) else "user"
         filed.append(
             StmEvent(line_id(item.words), now, **{"user": "", speaker: item.words}, is_private=item.is_private)
         )

@@ -18,7 +18,7 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Purpose
-from brainiac.storage.filed import Filed, exchanges_in_pages
+from brainiac.storage.filed import FiledExchanges, exchanges_in_pages
 from brainiac.storage.files import locked
 
 from .filing import NAME
@@ -224,7 +224,7 @@ class _Reader:
 
     def _placed(self) -> Iterator[tuple[str, bool, str]]:
         """Yield when each exchange was said that is to be read, whether it is private, and its id; note the others."""
-        filed, past = Filed(self._brain), self.past
+        filed, past = FiledExchanges(self._brain), self.past
         ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]

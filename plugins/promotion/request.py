@@ -36,7 +36,7 @@ from brainiac.llm.schemas import (
     Said,
 )
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import Filed, origin_on_page, said_at
+from brainiac.storage.filed import FiledExchanges, origin_on_page, said_at
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
@@ -400,9 +400,8 @@ class Consolidator:
         if exchange not in self._origin_by_exchange:
             recorded = self._exchanges.event(exchange)
             spoken = exchange_of(self._brain, recorded) if recorded else None
-            origin = (
-                spoken.prompt.origin if spoken else origin_on_page(self._brain, Filed(self._brain).page_of(exchange))
-            )
+            page = "" if spoken else FiledExchanges(self._brain).page_of(exchange)
+            origin = spoken.prompt.origin if spoken else origin_on_page(self._brain, page)
             self._origin_by_exchange[exchange] = origin
         return self._origin_by_exchange[exchange]
 

@@ -36,10 +36,10 @@ from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.storage.filed import Filed, waiting_events
+from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.links import LinkOrigins, with_rooted_links
-from brainiac.storage.statements import StatementLog, line_id, read_statements
+from brainiac.storage.statements import StatementLog, line_id
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order, renew_summary
@@ -109,7 +109,7 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, filings = brain.short_term(), Filed(brain)
+    document, filings = brain.short_term(), FiledExchanges(brain)
     events = document.memory.events
     filed_at = filings.filed_at if filings.waiting else ""
     if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
@@ -162,7 +162,7 @@ def promote(
     # not waited for: the other process promotes the same exchanges
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
         outcome = _promote_once(brain, abandon, progress)
-        while outcome.event is not None and not outcome.problem and Filed(brain).waiting:
+        while outcome.event is not None and not outcome.problem and FiledExchanges(brain).waiting:
             next_outcome = _promote_once(brain, abandon, progress)
             outcome = joined(outcome, next_outcome)
             if next_outcome.event is None:
@@ -252,7 +252,7 @@ class Run:
         self._brain, self._abandon, self._progress = brain, abandon, progress
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._log = read_statements(brain, min((event.at for event in exchanges.values()), default=now))
+        self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
         lines = _own_lines(memory, self._log, now)
         events = exchanges | {event.id: event for event in lines}
         self._snapshot = snapshot
@@ -466,8 +466,9 @@ class Run:
         data = recorded.data if recorded else {}
         prompt = str(data.get("prompt") or "")
         name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
-        if origin == "import" and not recorded and (page := Filed(self._brain).page_of(candidate.events[-1].id)):
-            prompt, name = page, posixpath.basename(page)
+        if origin == "import" and not recorded:
+            prompt = FiledExchanges(self._brain).page_of(candidate.events[-1].id) or prompt
+            name = posixpath.basename(prompt)
         source = f"[{name}](/{prompt})" if origin == "import" and prompt else name
         operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source or origin})"})
         return replace(candidate, operation=operation)
@@ -595,5 +596,5 @@ def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[Stm
     return [
         StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
         for item in memory.facts
-        if not log.noted_from(item.text)
+        if not log.sources_of_item(item.text)
     ]

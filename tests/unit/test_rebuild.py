@@ -18,7 +18,7 @@ from brainiac.history.past import Comparison, compare
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.history.why import Exchanges
-from brainiac.storage.filed import Filed
+from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.past import present_pages
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 from tests.unit.test_month import Recording, live
@@ -65,7 +65,7 @@ def test_a_month_is_made_again(tmp_path: Path) -> None:
     assert [] == differences(brain, news[0])
     assert [] == differences(news[0], news[1])
     assert [] == [problem for problem in examine(news[0]) if problem.path != "system/config.yaml"]
-    assert [] == Filed(news[0]).unread
+    assert [] == FiledExchanges(news[0]).unread
 
 
 def test_what_a_person_did_holds(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_it_goes_on_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     new = Brain(tmp_path / "b", clock=brain.clock)
     settle(new)
     assert statements(brain) == statements(new) == ["The blue box is not to be opened!"]
-    assert (2, []) == (len(Filed(new).unread), Filed(new).waiting)
+    assert (2, []) == (len(FiledExchanges(new).unread), FiledExchanges(new).waiting)
     assert brain.settings.brain_id != new.settings.brain_id
     assert pages(brain).keys() == pages(new).keys()
-    said = (Exchanges(new).in_memory(exchange) for exchange in Filed(new).unread)
+    said = (Exchanges(new).in_memory(exchange) for exchange in FiledExchanges(new).unread)
     assert "I like tea." in [event.user for event in said if event]
