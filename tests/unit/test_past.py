@@ -71,6 +71,7 @@ def files_of(brain: Brain) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted((brain.root / "memory").rglob("*.md"))}
 
 
+@pytest.mark.slow
 def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -> None:
     """A month is lived twice: statements, History, pages and exchanges are the same; one undo gives back every byte."""
     first, engine = make_brain(tmp_path / "a", engine=(with_model := Recording())), Recording()

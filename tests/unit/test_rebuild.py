@@ -50,6 +50,7 @@ def all_bytes(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_month_is_made_again(tmp_path: Path) -> None:
     """Two rebuilds of a month hold what the month itself came to; nothing of the first brain changes."""
     brain = make_brain(tmp_path / "a", NIGHTLY, engine=(engine := Recording()))

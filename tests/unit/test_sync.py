@@ -340,3 +340,4 @@ TestDevices.settings = examples(
     stateful_step_count=14,
     phases=(Phase.generate,),  # an example takes seconds: a failing one is not shrunk
 )
+TestDevices.pytestmark = [pytest.mark.slow]  # type: ignore[attr-defined]
