@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.context.blocks import Block, Count, Stability, one_line, preview, quoted, shortened
+from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, safe_line, shortened
 
 HEADING = "## Short-Term Memory"
 LOG = "event log"
@@ -168,8 +168,8 @@ def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: b
         with_id: Show its id, by which the model's answer may name it.
         thread: The name of its conversation; "" for none.
     """
-    identity = f" (id {one_line(event.id)})" if with_id else ""
-    lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
+    identity = f" (id {safe_line(event.id)})" if with_id else ""
+    lines = [f"#### {safe_line(event.at)}{identity}" + (f" in “{safe_line(thread)}”" if thread else "")]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
             # each text gets half of the room, so that a long answer leaves some for the prompt
@@ -195,7 +195,7 @@ def conversation_blocks(
     events = [event_of(turn) for turn in turns if turn.id not in logged_ids]
     longest_tokens = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
     lines = [
-        quoted(f"{one_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
+        quoted(f"{safe_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
         for event in events[:-LAST_TURNS]
     ]
     whole = [event_text(event, longest_tokens, count) for event in events[-LAST_TURNS:]]
