@@ -526,7 +526,7 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
     """
     page = named_page(brain, caller.gate(brain), name, caller)
     what = f"Forget {_sentence(page.title)} ({page.id}), as {_sentence(caller.by)} suggests"
-    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
+    from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
 
     return find_target(brain, page.id).proposal(what)
 
