@@ -43,7 +43,7 @@ from brainiac.events import EventsAnalyzed, MemoryPromoted, ModelCalled
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import Purpose
 from brainiac.pipeline.daemon import answer_one
-from brainiac.storage.statements import StatementLog, read_statements
+from brainiac.storage.statements import StatementLog
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say
 
 DOLLARS = 2 / 1e6, 8 / 1e6  # for a token in and out
@@ -181,7 +181,7 @@ def operations_in(answer: str) -> list[dict[str, Any]]:
 
 def statements(brain: Brain) -> list[tuple[str, str, str]]:
     """Return what holds: path, text and whose words it rests on."""
-    log = read_statements(brain)
+    log = StatementLog(brain)
     return [
         (page.path, statement.text, origin_in(log, page.uuid or page.path, statement.block_id))
         for page in pages_of(brain)
@@ -192,13 +192,13 @@ def statements(brain: Brain) -> list[tuple[str, str, str]]:
 
 def origin_in(log: StatementLog, page: str, block: str) -> str:
     """Return whose words a statement rests on by the journal; a person wrote what it does not know."""
-    origins = [change.row.origin for change in log.changes_of(page) if change.block == block]
+    origins = [change.record.origin for change in log.changes_of(page) if change.block == block]
     return origins[-1] if origins else "written by the person"
 
 
 def memory_of(brain: Brain) -> str:
     """Return all that memory came to, for a judge; what was said word for word is left out."""
-    log, parts = read_statements(brain), []
+    log, parts = StatementLog(brain), []
     for page in pages_of(brain):
         names = "; ".join([page.title, *page.aliases])
         lines = [f"# {names}", f"({page.path}) {page.meta.get('summary') or ''}"]

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from brainiac.formats.markdown import percent_escaped
 
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d[T ]\S+) \| ([A-Z][A-Z_-]*) \| (\S.*?)[ \t\r]*")
-# what would break the line, or be lost by whoever strips it
+# characters that would break the line, or be lost where a reader strips white space
 _TO_ESCAPE = re.compile(r"[%|\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$")
 _IDENTITY = r"(?:.*/)?{}/((?:long_term|archive)/.+)"
 
@@ -35,26 +35,26 @@ class AccessLog:
 
     Attributes:
         entries: In the order of the log.
-        garbage: Line numbers, from 1, of the lines that are neither blank nor an entry.
+        unreadable: Line numbers, from 1, of the lines that are neither blank nor an entry.
     """
 
     entries: tuple[AccessEntry, ...]
-    garbage: tuple[int, ...]
+    unreadable: tuple[int, ...]
 
 
 def parse_access_log(text: str) -> AccessLog:
-    """Parse an access log; the numbers of lines that are no entries are in `garbage`."""
-    entries, garbage = [], []
+    """Parse an access log, however damaged."""
+    entries, unreadable = [], []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if match := _ENTRY.fullmatch(line):
             entries.append(AccessEntry(match[1], match[2], unquote(match[3], errors="surrogateescape")))
         elif line.strip():
-            garbage.append(number)
-    return AccessLog(tuple(entries), tuple(garbage))
+            unreadable.append(number)
+    return AccessLog(tuple(entries), tuple(unreadable))
 
 
 def format_entry(entry: AccessEntry) -> str:
-    """Return an entry's line with its line end; what would break the line is percent-escaped in the path."""
+    """Return an entry's line with its line end; characters of the path that would break the line become `%XX`."""
     return f"{entry.at} | {entry.action} | {_TO_ESCAPE.sub(percent_escaped, entry.path)}\n"
 
 

@@ -1,7 +1,7 @@
 """Whether a note is `private` (never shown to a remote model) or off the record (`remember: false`, kept nowhere).
 
-Both are decided the careful way (docs/format.md, F-PRM-6, F-STM-8): where it is unclear, the answer is yes. Keys that
-a YAML reader would miss (capitals, wide letters, invisible characters, a missing end) are read too.
+Where that is unclear, the answer is yes (docs/format.md, F-PRM-6, F-STM-8). Keys that a YAML reader would miss
+(capitals, wide letters, invisible characters, a missing end) are read too.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEvent, find_events
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEvent, fence_after, find_events
 
 _NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
 _FENCE = re.compile(r"^[ ]{0,3}(?:[-*+>][ \t]+)*(`{3,}|~{3,})")
-# the mark itself, headings and rules: a paragraph of nothing else does not say what its mark is about
+# the mark itself, headings and rules; where a marked paragraph has nothing else, the mark is about another text
 _NO_WORDS = re.compile(
     rf"{PRIVATE.pattern}|^[ ]{{0,3}}(?:#{{1,6}}[ \t].*|[-=*_]{{3,}}[ \t\r]*)$", re.MULTILINE | re.IGNORECASE
 )
@@ -30,21 +30,21 @@ _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
 
 
 def is_private(meta: Mapping[str, Any]) -> bool:
-    """Return whether front matter makes its note private: every value of `private` does but a plain no."""
+    """Return whether front matter makes its note private: by any value of `private` but a plain no."""
     return any(bool(value) and _normalized(value) not in _NOT_PRIVATE for value in _values(meta, "private"))
 
 
 def is_forgotten(meta: Mapping[str, Any]) -> bool:
-    """Return whether front matter puts its note off the record: every value of `remember` does but a plain yes."""
+    """Return whether front matter puts its note off the record: by any value of `remember` but a plain yes."""
     return any(_normalized(value) not in _REMEMBERED for value in _values(meta, "remember"))
 
 
 def _values(meta: Mapping[str, Any], key: str) -> Iterator[Any]:
-    """Yield the values of all keys that a person reads as this one, such as `Private` or `ＰＲＩＶＡＴＥ`."""
-    return (value for name, value in meta.items() if name == key or _visible(str(name)) == key)
+    """Return the values of all keys that look like a key to a person, such as `Private` or `ＰＲＩＶＡＴＥ`."""
+    return (value for name, value in meta.items() if name == key or _simplified(str(name)) == key)
 
 
-def _visible(text: str) -> str:
+def _simplified(text: str) -> str:
     """Return a text in lower case, with wide letters as plain ones and without invisible characters."""
     if text.isascii():
         return text.casefold()
@@ -74,12 +74,12 @@ def _may_have_front_matter(start: bytes) -> bool:
 
 
 def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
-    """Return whether a file's front matter asks for something, or may: a block that cannot be parsed counts as yes.
+    """Return whether a file's front matter asks for something; where it cannot be parsed and has the key, True.
 
     Args:
         content: The file.
         key: `private` or `remember`.
-        is_asked: Whether front matter that could be parsed asks for it.
+        is_asked: Returns whether parsed front matter asks for it.
     """
     if not _may_have_front_matter(content[:64]):
         return False
@@ -87,20 +87,22 @@ def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool
     head = head[head.index("---") :]
     end = _END.search(head, 3)
     block = _ESCAPE.sub(_unescaped, head[3 : end.start() if end else len(head)])
-    if key not in _visible(block):
+    if key not in _simplified(block):
         return False
     try:
         meta, offset = split(head)
     except FormatError:
         return True
-    # without a closing `---` the first one may be a rule above a text: there only lines `key: value` count
-    return is_asked(meta) if offset else any(is_asked({key: value}) for value in _values_in_lines(block, key))
+    if offset:
+        return is_asked(meta)
+    # without a closing `---` the first one may be a rule above a text: only lines `key: value` count
+    return any(is_asked({key: value}) for value in _values_in_lines(block, key))
 
 
 def _values_in_lines(block: str, key: str) -> list[str]:
-    """Return the values of lines `key: value` with at most one word as value; a longer line is a sentence, no key."""
+    """Return the values of all lines `key: value` in a block; the value is at most one word, more is a sentence."""
     line = rf"^[^\w\n]*{key}[^\w\n]*?[:=][ \t]*[\"']?([^\s\"'#]*)[\"']?[ \t]*(?:#.*)?$"
-    return re.findall(line, _visible(block).replace("\r", ""), re.MULTILINE)
+    return re.findall(line, _simplified(block).replace("\r", ""), re.MULTILINE)
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -113,9 +115,9 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def without_private_paragraphs(text: str) -> str | None:
-    """Return a text without the paragraphs that have a private mark; None where a mark stands in no paragraph.
+    """Return a text without the paragraphs that have a private mark; None where a mark is in no paragraph of words.
 
-    A code fence belongs to the paragraph it stands in.
+    Such a mark may be about all of the text. A code fence belongs to the paragraph it is in.
     """
     if not PRIVATE.search(text):
         return text
@@ -127,19 +129,19 @@ def without_private_paragraphs(text: str) -> str | None:
 
 
 def is_private_event(event: StmEvent) -> bool:
-    """Return whether an exchange is private: as a whole, or by a mark in what was said."""
-    return event.is_private or any(PRIVATE.search(said) for said in (event.user, event.ai, event.thoughts))
+    """Return whether an exchange is private: as a whole, or by a mark in one of its texts."""
+    return event.is_private or any(PRIVATE.search(text) for text in (event.user, event.ai, event.thoughts))
 
 
-def mark_events_private(text: str, is_meant: Callable[[PlacedEvent], bool]) -> str:
-    """Return a text in which the exchanges that are meant have the private mark below their comment.
+def mark_events_private(text: str, is_to_mark: Callable[[PlacedEvent], bool]) -> str:
+    """Return a text in which some exchanges have the private mark, below the comment with their id.
 
     Args:
         text: A page or short-term memory.
-        is_meant: Whether an exchange is to be marked; asked only of those that are not private yet.
+        is_to_mark: Returns whether an exchange is to be marked; called only for those that are not private yet.
     """
     for placed in reversed(list(find_events(text))):
-        if not is_private_event(placed.event) and is_meant(placed):
+        if not is_private_event(placed.event) and is_to_mark(placed):
             comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
             match = comment.search(text, placed.start, placed.end)
             end = match.end() if match else text.find("\n", placed.start, placed.end) + 1 or placed.end
@@ -158,9 +160,5 @@ def _paragraphs(text: str) -> list[str]:
             parts.append("")
         parts[-1] += line
         was_blank = is_blank
-        if match := _FENCE.match(line):
-            if not fence:
-                fence = match[1]
-            elif match[1].startswith(fence) and not line[match.end() :].strip():
-                fence = ""
+        fence = fence_after(fence, _FENCE.match(line))
     return parts

@@ -50,9 +50,11 @@ class IndexPage:
     """An `_index.md`.
 
     Attributes:
+        path: Relative, posix.
         summary: The text between the title and the first section.
         manifest: Entries in the order of the page.
         related: Links under Related Memories.
+        meta: The front matter as it was read.
     """
 
     path: str
@@ -127,7 +129,7 @@ class IndexDocument:
         return match.start() if match else len(self._text)
 
     def with_manifest(self, entries: Iterable[IndexEntry]) -> IndexDocument:
-        """Replace the manifest; the same entries in any order give the same bytes, other lines there stay."""
+        """Replace the manifest's entries; they are sorted, and lines that a person added to the section stay."""
         lines = [_entry_line(entry) for entry in sorted(entries, key=lambda entry: (entry.path, entry.uuid))]
         section = self._section_span(MANIFEST)
         if section is None:
@@ -140,7 +142,7 @@ class IndexDocument:
         return self._with_text(splice(self._text, start, content + gap, end))
 
     def _with_new_section(self, name: str, lines: str) -> str:
-        """Return the text with a section that was missing; the manifest goes above Related Memories."""
+        """Return the text with a new section at the end; a new manifest goes above Related Memories."""
         before = self._section_span(RELATED) if name == MANIFEST else None
         end = self._text.rfind("## ", 0, before[0]) if before else len(self._text)
         at = end_of_content(self._text, self._offset, end)
@@ -149,7 +151,7 @@ class IndexDocument:
     def with_summary(self, summary: str) -> IndexDocument:
         """Replace the text between the title and the first section."""
         start, end = self._summary_span()
-        # unchanged bytes, so that no commit is made for a summary that says the same
+        # unchanged bytes, so that no commit is made for the same summary
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
         gap = "\n" if end < len(self._text) else ""
@@ -173,7 +175,7 @@ class IndexDocument:
 
 
 def _entries(section: str) -> Iterable[IndexEntry]:
-    """Yield the entries of a manifest, the lines that begin with a Markdown link; other lines are a person's."""
+    """Yield the entries of a manifest: list items that begin with a Markdown link. Other lines are a person's."""
     for match in _ENTRY.finditer(section):
         links = find_links(match[1])
         if links and not links[0].is_wiki:

@@ -27,7 +27,7 @@ _ESCAPED_PROSE_LINE = re.compile(rf"^\\(?=\\*(?:{_FORGES_PROSE}))", re.MULTILINE
 
 
 def escape(text: str) -> str:
-    """Return text of which every control character but tab and newline stands as `&#N;`."""
+    """Return text with every control character but tab and newline written as `&#N;`."""
     return _TO_ESCAPE.sub(lambda match: "&amp;" if match[0] == "&" else f"&#{ord(match[0])};", text)
 
 
@@ -46,7 +46,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return text with every run of white space as one space, for what stands in a list or a heading."""
+    """Return text on one line for a list or a heading: runs of white space as one space, control characters escaped."""
     return escape(" ".join(text.split()))
 
 
@@ -73,25 +73,18 @@ def newline_of(text: str) -> str:
 
 
 def find_line(text: str, line: str) -> tuple[int, int] | None:
-    """Return the place of the first line that equals `line`; white space at its end does not count.
+    """Return the offsets of the first line that equals `line`; white space at its end does not count.
 
     Returns:
         The offset of its start, and that of the line after it (the end of the text where there is none).
     """
-    at = 0 if text.startswith(line) else text.find("\n" + line) + 1
-    while at or text.startswith(line):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        if not text[at + len(line) : end].strip():
-            return at, min(end + 1, len(text))
-        at = text.find("\n" + line, end) + 1
-        if not at:
-            return None
-    return None
+    # a pattern that begins with literal characters is searched fast: a newline before the text makes it so
+    match = re.search(rf"\n{re.escape(line)}[^\S\n]*(?:\n|\Z)", f"\n{text}")
+    return (match.start(), match.end() - 1) if match else None
 
 
 def end_of_content(text: str, start: int, end: int) -> int:
-    """Return the offset after the last line with content between two offsets; `start` when all lines are blank."""
+    """Return the offset after the last line that is not blank between two offsets; `start` if all are blank."""
     content = start + len(text[start:end].rstrip())
     if content == start:
         return start
@@ -127,7 +120,7 @@ def decode_text(content: bytes) -> str:
         try:
             return content.decode("utf-16")
         except UnicodeDecodeError:
-            pass  # it is neither
+            pass  # the mark was chance
     return content.decode("utf-8", "surrogateescape")
 
 
@@ -185,7 +178,7 @@ def find_links(text: str) -> list[Link]:
 
 
 def _link(match: re.Match[str]) -> Link:
-    """Return the link of a match of `_LINK`; the group that matched tells which of the three forms it has."""
+    """Return the link of a match of `_LINK`; the group that matched is the form of its target."""
     group = next(name for name in ("wiki", "angle", "path") if match[name] is not None)
     written, _, fragment = match[group].partition("#")
     span = (match.start(group), match.start(group) + len(written))
@@ -200,19 +193,19 @@ def _link(match: re.Match[str]) -> Link:
 
 
 def relative_link(path: str, folder: str) -> str:
-    """Return a path relative to a folder, both relative to the root; `../…` paths outside of the root included.
+    """Return a path relative to a folder; both are given relative to the root, and may begin with `../`.
 
     Args:
         path: Of a file.
         folder: "" or "." for the root.
     """
-    # a root deep enough for every `..`: `relpath` would take the working directory for it, and stop at its top
+    # `relpath` would take the working directory as root: this one is deep enough for every `..`
     root = "/" + "_/" * path.count("../")
     return posixpath.relpath(root + path, root + folder)
 
 
 def without_link_targets(text: str) -> str:
-    """Return a text with each link replaced by its shown text, since a link's target is no part of what is said."""
+    """Return a text with each link replaced by its shown text."""
     for link in reversed(find_links(text)):
         text = text[: link.start] + link.text + text[link.end :]
     return text
@@ -273,39 +266,58 @@ _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?<!\S)#((?=[\w/-]*[^\W\d_])[\w/-]+)")
 
 
+def fence_after(fence: str, marks: re.Match[str] | None) -> str:
+    """Return the marks (such as three backticks) of the code fence that is open after a line; "" for none.
+
+    Args:
+        fence: The marks of the fence that is open before the line; "" for none.
+        marks: The match of three or more marks at the line's start, the marks as its first group; None for none.
+    """
+    if not marks:
+        return fence
+    if not fence:
+        return marks[1]
+    # a fence is closed by as many marks or more, alone on their line
+    is_closed = marks[1].startswith(fence) and not marks.string[marks.end() :].strip()
+    return "" if is_closed else fence
+
+
 def blocks_of(text: str) -> list[str]:
     """Split a text into blocks at blank lines; a code fence or a list with blank lines in it stays one block."""
     lines = text.split("\n")
-    blocks: list[tuple[int, int]] = []  # first line, and the one after the last
-    fence, is_open = "", False
+    blocks: list[tuple[int, int]] = []  # numbers of the first line, and of the one after the last
+    fence, is_paragraph_open = "", False
     for number, line in enumerate(lines):
-        opening = _FENCE.match(line)
-        is_of_last = bool(fence) or (
-            not opening and (is_open or (bool(blocks) and _continues_list(lines, blocks[-1], line)))
-        )
-        if fence:
-            if opening and opening[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif not line.strip():
-            is_open = False
+        marks = _FENCE.match(line)
+        if not fence and not line.strip():
+            is_paragraph_open = False
             continue
-        elif opening:
-            fence = opening[1]
-        is_open = not fence and not opening
-        blocks.append((blocks.pop()[0] if is_of_last else number, number + 1))
+        continues_block = is_paragraph_open or (bool(blocks) and _continues_list(lines, blocks[-1], line))
+        belongs_to_last = bool(fence) or (not marks and continues_block)
+        fence = fence_after(fence, marks)
+        is_paragraph_open = not fence and not marks
+        blocks.append((blocks.pop()[0] if belongs_to_last else number, number + 1))
     return ["\n".join(lines[start:end]) for start, end in blocks]
 
 
 def without_quotes(text: str) -> str:
-    """Return a text without its block quotes and code fences: what whoever wrote it says in their own words."""
-    blocks = (block for block in blocks_of(text) if not _FENCE.match(block))
-    return "\n\n".join(
-        "\n".join(line for line in block.split("\n") if not line.lstrip(" ").startswith(">")) for block in blocks
-    )
+    """Return a text without its block quotes and code fences: only the author's own words."""
+    lines: list[str] = []
+    for block in blocks_of(text):
+        if not _FENCE.match(block):
+            lines += [line for line in block.split("\n") if not line.lstrip(" ").startswith(">")]
+            lines.append("")
+    return "\n".join(lines[:-1])
 
 
 def _continues_list(lines: list[str], block: tuple[int, int], line: str) -> bool:
-    """Return whether a line that follows a blank one is an item of the list before it, or indented below one."""
+    """Return whether a line after a blank one is an item of the list in the block before, or indented below an item.
+
+    Args:
+        lines: Of the text.
+        block: Number of the first line of the block before, and of the one after its last.
+        line: The line.
+    """
     is_list = _ITEM.match(lines[block[0]]) is not None
     return is_list and (_ITEM.match(line) is not None or line[:1] in (" ", "\t"))
 
@@ -342,15 +354,15 @@ _LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class StmEvent:
-    """One exchange as it was said.
+    """One exchange, word for word.
 
     Attributes:
         id: The exchange's id; `hand-` and a hash of the text where a person wrote the event without one.
         at: ISO 8601 UTC.
-        user: What the person wrote.
+        user: The person's text.
         ai: The answer; empty for a note that was only captured.
-        thoughts: What Reflection added; may be empty.
-        is_private: Never to be shown to a remote model (`private: true` of its prompt).
+        thoughts: Reflection's remarks; may be empty.
+        is_private: Whether it must never be shown to a remote model (`private: true` of its prompt).
         remarks: Whole lines that a person added to it later and that belong to none of its texts.
     """
 
@@ -373,7 +385,7 @@ class PlacedEvent:
 
 
 def render_event(event: StmEvent, *, word: str = "event") -> str:
-    """Return an event's heading, comment and texts, ending with a newline.
+    """Return an event as Markdown, ending with a newline: a heading with its time, a comment with its id, its texts.
 
     Args:
         event: The exchange.
@@ -399,15 +411,15 @@ def _labelled(label: str, text: str, quote: str) -> str:
 
 
 def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[PlacedEvent]:
-    """Yield the events between two offsets, in the order of the file, with their places."""
+    """Yield the events between two offsets of a page or of short-term memory, in the order of the file."""
     end = len(text) if end is None else end
     match = EVENT_HEADING.search(text, start, end)
     while match:
         body = min(match.end() + 1, end)
-        stop = _END.search(text, body, end)
-        event_end = stop.start() if stop else end
-        read = _cached_event if event_end - body <= _CACHED_LENGTH else _event_from
-        yield PlacedEvent(read(match[1], text[body:event_end]), match.start(), event_end)
+        next_section = _END.search(text, body, end)
+        event_end = next_section.start() if next_section else end
+        parse = _cached_event if event_end - body <= _CACHED_LENGTH else _event_from
+        yield PlacedEvent(parse(match[1], text[body:event_end]), match.start(), event_end)
         match = EVENT_HEADING.search(text, event_end, end)
 
 
@@ -421,7 +433,12 @@ def text_outside_events(text: str, events: Iterable[PlacedEvent]) -> str:
 
 
 def remarks_of(text: str, placed: PlacedEvent) -> str:
-    """Return a person's remarks within an event, which stay when it is removed, with a blank line after them."""
+    """Return the text that stays when an event is removed: a person's remarks within it, with a blank line after them.
+
+    Args:
+        text: The file.
+        placed: An event of it.
+    """
     remarks = placed.event.remarks
     if not remarks or placed.end == len(text):
         return remarks
@@ -431,7 +448,7 @@ def remarks_of(text: str, placed: PlacedEvent) -> str:
 
 @lru_cache(maxsize=4096)
 def is_timestamp(at: str) -> bool:
-    """Return whether a heading's text is an ISO 8601 time; an event without one has no day."""
+    """Return whether a text is an ISO 8601 time."""
     try:
         parse_iso(at)
     except (ValueError, OverflowError):
@@ -440,13 +457,18 @@ def is_timestamp(at: str) -> bool:
 
 
 def _event_from(heading: str, body: str) -> StmEvent:
-    """Return the event of a heading and the lines below it: its comment, its labelled texts, and remarks."""
+    """Return the event that a heading begins.
+
+    Args:
+        heading: Its text, without `###`.
+        body: The lines below it: a comment with the id, texts with labels such as `**User:**`, and remarks.
+    """
     event_id, is_private = "", PRIVATE.search(heading) is not None
     at, words = _time_and_words(PRIVATE.sub("", heading).strip())
     parts = [_Part("")]
     for raw in _LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
-        # a mark within what was said does not count: that stands in quotes
+        # a mark in a quoted text was said by somebody and does not count
         if "<!--" in line and (mark := _ENDS_PRIVATE.fullmatch(line)):
             is_private, line = True, line[: mark.start(1)].rstrip()
             if not line:
@@ -485,11 +507,12 @@ _cached_event = lru_cache(maxsize=4096)(_event_from)
 
 @dataclass(slots=True)
 class _Part:
-    """The lines of an event from one label (`**User:**`) to the next; those above the first label have "" as label.
+    """The lines of an event from one label (`**User:**`) to the next.
 
     Attributes:
+        label: `User`, `AI` or `Thoughts`; "" for the lines above the first label.
         first: The text after the label on its line.
-        lines: The lines below, each without and with its line end and private mark.
+        lines: The lines below: each twice, without line end and private mark, and as written.
     """
 
     label: str
@@ -499,18 +522,20 @@ class _Part:
     def read(self) -> tuple[str, list[str]]:
         """Return the labelled text, and the lines that a person added and that are no part of it."""
         first, below = self.first.strip(), [raw for _, raw in self.lines]
+        # written by `_labelled` as a block quote, or on one line, with quotes around what was said
         if not first and any(line.startswith(">") for line, _ in self.lines):
-            quoted = [line[2:] if line.startswith("> ") else line[1:] for line, _ in self.lines if line.startswith(">")]
+            quoted = [line[1:].removeprefix(" ") for line, _ in self.lines if line.startswith(">")]
             return unescape("\n".join(quoted)), [raw for line, raw in self.lines if not line.startswith(">")]
         if first and self.label == "Thoughts":
             return unescape(self.first.removeprefix(" ")), below
         if len(first) > 1 and first[0] == first[-1] == '"' and self.label != "Thoughts":
             return unescape(first[1:-1]), below
+        # written by a person: all lines are the text
         return unescape("\n".join([self.first.removeprefix(" "), *(line for line, _ in self.lines)]).strip()), []
 
 
 def _texts_and_remarks(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
-    """Return the text of each label, and a person's remarks; without any label all of it is the text of `User`."""
+    """Return the text of each label, and the lines of a person's remarks; without labels all lines are `User`'s."""
     if len(parts) == 1:
         return {"User": parts[0].read()[0], "AI": "", "Thoughts": ""}, []
     texts: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
@@ -533,7 +558,7 @@ def _without_blank_ends(text: str) -> str:
 
 
 def with_private_marks(text: str) -> str:
-    """Return remarks with a private mark at the end of each paragraph: they stay private without their event."""
+    """Return a private event's remarks with a private mark at the end of each paragraph; they may outlast the event."""
     return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
 
 
@@ -547,7 +572,7 @@ def _with_mark(match: re.Match[str]) -> str:
 
 
 def render_exchange(event: StmEvent) -> str:
-    """Return an exchange as it stands on an episodic page, word for word."""
+    """Return an exchange as Markdown for an episodic page, word for word."""
     return render_event(event, word="exchange")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brainiac.errors import FormatError
+from brainiac.formats.markdown import fence_after
 
 CONFLICT = b"<<<<<<<"  # a text without these bytes has no conflict markers
 
@@ -16,12 +17,12 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The versions that a file with conflict markers holds, each a whole file.
+    """The versions in a file with conflict markers, each a whole file.
 
     Attributes:
         ours: The version of the branch that was checked out.
         theirs: The version that was merged into it.
-        base: The version that both grew from; None where git was not told to write it.
+        base: The version that both were made from; None where git did not write it.
     """
 
     ours: str
@@ -35,7 +36,7 @@ def has_markers(text: str) -> bool:
 
 
 def check_markers(path: str, text: str) -> None:
-    """Raise for a text with conflict markers: nobody can tell which of its lines hold.
+    """Refuse a text with conflict markers, since it is unknown which of its lines count.
 
     Raises:
         FormatError: It has conflict markers.
@@ -45,9 +46,9 @@ def check_markers(path: str, text: str) -> None:
 
 
 def split_markers(text: str) -> Sides | None:
-    """Return the versions that a text with conflict markers holds; None for a text without a whole block.
+    """Return the versions in a text with conflict markers; None for a text without a whole block of them.
 
-    A block inside a code fence is part of the text: somebody writes about git.
+    A block inside a code fence is part of the text: a person writes about git.
     """
     lines = list(_labelled_lines(text))
     if not any(label == "ours" for label, _ in lines):
@@ -58,7 +59,7 @@ def split_markers(text: str) -> Sides | None:
 
 
 def _labelled_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each line with the version it belongs to: "" for all, a marker's own first character for a marker."""
+    """Yield a label and a line for each line: `ours`, `theirs`, `base`, "" for all, or the character of a marker."""
     lines = text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
     fence, position = "", 0
     while position < len(lines):
@@ -68,27 +69,26 @@ def _labelled_lines(text: str) -> Iterator[tuple[str, str]]:
             yield from block
             position += len(block)
             continue
-        if opening := _FENCE.match(line):
-            is_closing = opening[1].startswith(fence) and not line.strip().strip(opening[1][0])
-            fence = opening[1] if not fence else "" if is_closing else fence
+        fence = fence_after(fence, _FENCE.match(line))
         yield "", line
         position += 1
 
 
 def _block_at(lines: list[str], start: int) -> list[tuple[str, str]]:
-    """Return the lines of the block that begins at a position, labelled; [] where none begins or it is not whole."""
+    """Return the block of conflict markers that begins at a line, each line after its label; [] for no whole block."""
     first = _MARKER.fullmatch(lines[start])
     if not first or first[1] != "<<<<<<<":
         return []
-    block, side, order = [("<", lines[start])], "ours", "<"
+    block, label, markers = [("<", lines[start])], "ours", "<"
     for line in lines[start + 1 :]:
         marker = _MARKER.fullmatch(line)
         kind = marker[1][0] if marker else ""
-        if kind == "<" or (kind in ("|", "=") and kind in order) or (kind == "|" and "=" in order):
+        # the order is `<`, perhaps `|`, `=`, `>`, each once
+        if kind == "<" or (kind in ("|", "=") and kind in markers) or (kind == "|" and "=" in markers):
             return []
         if kind == ">":
-            return [*block, (kind, line)] if "=" in order else []
+            return [*block, (kind, line)] if "=" in markers else []
         if kind:
-            side, order = ("base" if kind == "|" else "theirs"), order + kind
-        block.append((kind or side, line))
+            label, markers = ("base" if kind == "|" else "theirs"), markers + kind
+        block.append((kind or label, line))
     return []

@@ -21,6 +21,7 @@ from brainiac.formats.markdown import (
     Link,
     StmEvent,
     end_of_content,
+    fence_after,
     find_events,
     find_links,
     format_link,
@@ -69,18 +70,18 @@ class Statement:
     """A list item of a memory page.
 
     Attributes:
-        text: What it says, without marker and block id; lines below the first without their indentation.
-        block_id: Without the `^`; empty where a person wrote the item without one.
-        is_history: It no longer holds.
+        text: Its text without marker, block id and day; lines below the first without their indentation.
+        block_id: Without the `^`; "" where a person wrote the item without one.
+        is_history: Whether it is below the heading `History`: it no longer holds.
         start: Offset of its first line in the text; `text[start:end]` is the item with its nested lists.
         end: Offset after its last line.
         section: The nearest heading above it.
-        since: For a retired statement: from when it held, if known.
-        until: Until when it held.
-        replaced_by: The block id of what stands in its place.
+        since: Of a retired statement: the ISO date from which it held; "" where unknown.
+        until: Of a retired statement: the ISO date until which it held.
+        replaced_by: Of a retired statement: the block id of the statement that replaced it; "" for none.
         own: Offsets of its own text, from after the marker to before the block id or the nested list.
-        said_on: The day that stands behind its words, where they were said, an ISO date; "" for none.
-        said_at: The link of that day, as it stands.
+        said_on: The ISO date at its end, on which it was said; "" for none.
+        said_at: The target of that date's link, as written.
     """
 
     text: str
@@ -121,17 +122,14 @@ def find_statements(text: str, start: int = 0) -> tuple[Statement, ...]:
 
 
 def _statements_in(lines: list[_Line]) -> Iterator[Statement]:
-    """Yield each top-level list item of a page's lines, following headings and code fences on the way."""
+    """Yield each top-level list item of a page's lines that is outside of code fences, with its section."""
     section, history_level, fence, position = "", 0, "", 0
     while position < len(lines):
         line = lines[position]
         position += 1
-        opening = _FENCE.match(line.text)
-        if fence:
-            if opening and opening[1].startswith(fence) and not line.text.strip().strip(fence[0]):
-                fence = ""
-        elif opening:
-            fence = opening[1]
+        marks = _FENCE.match(line.text)
+        if fence or marks:
+            fence = fence_after(fence, marks)
         elif heading := _HEADING.fullmatch(line.text):
             section, level = heading[2], len(heading[1])
             if not history_level or level <= history_level:
@@ -143,14 +141,20 @@ def _statements_in(lines: list[_Line]) -> Iterator[Statement]:
 
 
 def _end_of_item(lines: list[_Line], position: int) -> int:
-    """Return the position after an item whose second line would be at `position`."""
+    """Return the position of the first line after a list item, nested lists and indented paragraphs included.
+
+    Args:
+        lines: Of the page.
+        position: Of the line below the item's first line.
+    """
     end = position
     while position < len(lines):
         line = lines[position]
         position += 1
         if line.is_blank:
             continue
-        is_lazy = end == position - 1 and not (  # a paragraph goes on without indentation until something begins
+        # Markdown's lazy continuation: a line right below belongs to the item although it is not indented
+        is_lazy = end == position - 1 and not (
             line.text.startswith(("#", "---")) or _MARKER.match(line.text) or _FENCE.match(line.text)
         )
         if line.indent < 2 and not is_lazy:
@@ -160,13 +164,13 @@ def _end_of_item(lines: list[_Line], position: int) -> int:
 
 
 def _statement_from(lines: list[_Line], marker: int, section: str, is_history: bool) -> Statement:
-    """Return the statement that a list item holds.
+    """Return a list item as a statement.
 
     Args:
         lines: The item's lines, nested lists included.
-        marker: How many characters the bullet or number at the item's start takes.
+        marker: Length of the bullet or number at the item's start.
         section: The nearest heading above.
-        is_history: Whether the item stands below the heading `History`.
+        is_history: Whether the item is below the heading `History`.
     """
     own = lines[:1]
     for line in lines[1:]:  # its own text ends where a nested list, a fence or a second paragraph begins
@@ -179,13 +183,13 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
     block_id = ""
     if match := _BLOCK_ID.search(content):
         block_id, content = match[1], content[: match.start()].rstrip()
-    said = unescape("\n".join(line.strip() for line in content.split("\n")))
+    text = unescape("\n".join(line.strip() for line in content.split("\n")))
     since = until = replaced_by = ""
-    if is_history and (retired := _RETIRED.fullmatch(said)):
-        said, since, until, replaced_by = retired[1], retired[2] or "", retired[3], retired[4] or ""
-    day = _DAY_LINK.search(said)
+    if is_history and (retired := _RETIRED.fullmatch(text)):
+        text, since, until, replaced_by = retired[1], retired[2] or "", retired[3], retired[4] or ""
+    day = _DAY_LINK.search(text)
     return Statement(
-        text=said[: day.start()] if day else said,
+        text=text[: day.start()] if day else text,
         block_id=block_id,
         is_history=is_history,
         start=lines[0].start,
@@ -201,7 +205,7 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
 
 
 def statement_line(text: str, block_id: str, marker: str = "-") -> str:
-    """Return the line of a statement, white space folded so that it is one line.
+    """Return a statement as a list item on one line, with its block id.
 
     Raises:
         ValueError: The text is empty.
@@ -213,12 +217,19 @@ def statement_line(text: str, block_id: str, marker: str = "-") -> str:
 
 
 def with_day_link(text: str, day: str, link: str, uuid: str = "") -> str:
-    """Return a statement's text followed by a link in brackets: the day it was said, leading to that day's page."""
+    """Return a statement's text with a link to the page of the day it was said on, in brackets at its end.
+
+    Args:
+        text: Of the statement.
+        day: An ISO date, which the link shows.
+        link: Path of the day's page, relative to the page of the statement.
+        uuid: Of the day's page; "" for none.
+    """
     return f"{text} ({format_link(day, link, uuid)})"
 
 
 def retired_text(own: str, on: str, replaced_by: str, since: str) -> str:
-    """Return the text that a retired statement has under History: struck through, with its dates in brackets.
+    """Return the text of a retired statement for the section History: struck through, with its dates in brackets.
 
     Args:
         own: The statement's text.
@@ -231,12 +242,17 @@ def retired_text(own: str, on: str, replaced_by: str, since: str) -> str:
 
 
 def block_ids(text: str) -> set[str]:
-    """Return every block id (`^f3k9` at the end of a line) of a text, of statements and of other lines."""
+    """Return all block ids (`^f3k9` at the end of a line) in a text, without the `^`."""
     return set(_ANY_BLOCK_ID.findall(text))
 
 
 def new_block_id(text: str, taken: Collection[str]) -> str:
-    """Return a block id for a statement: four characters drawn from its hash, others or more of them on a clash."""
+    """Return a block id for a statement: four characters from a hash of its text, or up to six on a clash.
+
+    Args:
+        text: Of the statement.
+        taken: The block ids that the page has already.
+    """
     attempt = 0
     while True:
         digest = hashlib.sha256(f"{attempt}:{text}".encode("utf-8", "surrogatepass")).digest()
@@ -294,11 +310,12 @@ _FENCED = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*\1[ \t]*\r?$|.
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory page; what its front matter lacks is empty.
+    """A memory page; an attribute that its front matter does not have is empty.
 
     Attributes:
         path: Relative, posix.
         uuid: Immutable identity.
+        title: Of the front matter, else of the first heading, else the file's name.
         created_at: ISO 8601 UTC; likewise `updated_at`.
         emotion: One word.
         reinforcement_count: How often it was stated again or cited.
@@ -336,7 +353,7 @@ class Memory:
 
     @property
     def subject(self) -> str:
-        """Whom or what the page is about; "User" for what is kept about the user by topic."""
+        """Whom or what the page is about; "User" for a page about the user."""
         return _scalar(self.meta, "subject")
 
     @property
@@ -352,7 +369,7 @@ class Memory:
 
     @cached_property
     def is_off_record(self) -> bool:
-        """Whether it asks that nothing of it is kept."""
+        """Whether it is off the record: nothing of it is kept anywhere else."""
         return is_off_record(self.text.encode("utf-8", "surrogateescape"))
 
     @property
@@ -377,7 +394,7 @@ def parse_memory(path: str, text: str) -> Memory:
 
 
 def _memory_from(path: str, text: str, meta: Mapping[str, Any], offset: int) -> Memory:
-    """Return the memory that a file holds; a key of the front matter that holds another type counts as missing."""
+    """Return a file as a memory; a front-matter value of the wrong type counts as missing."""
     count = meta.get("reinforcement_count")
     return Memory(
         path=path,
@@ -395,14 +412,16 @@ def _memory_from(path: str, text: str, meta: Mapping[str, Any], offset: int) -> 
 
 
 def _scalar(meta: Mapping[str, Any], key: str) -> str:
-    """Return the text of a front-matter key; "" where it is missing or holds a list or a mapping."""
+    """Return a front-matter value as text; "" where it is missing, a list or a mapping."""
     value = meta.get(key)
     return "" if value is None or isinstance(value, list | dict) else str(value).strip()
 
 
 def _tags(value: Any) -> tuple[str, ...]:
-    """Return the tags of front matter without `#`: a list, or one text with commas or spaces between them."""
-    items = re.split(r"[,\s]+", value) if isinstance(value, str) else value if isinstance(value, list) else []
+    """Return tags without `#` from a value of front matter: a list, or one text with commas or spaces between tags."""
+    if isinstance(value, str):
+        value = re.split(r"[,\s]+", value)
+    items = value if isinstance(value, list) else []
     tags = (str(item).strip().removeprefix("#") for item in items if not isinstance(item, list | dict | None))
     return tuple(tag for tag in tags if tag)
 
@@ -424,7 +443,7 @@ def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
     return unescape(match[1]) if match else posixpath.splitext(posixpath.basename(path))[0]
 
 
-# The keys under which notes of other programs have a date. What a note is about comes before when it was changed.
+# the keys under which other programs write a note's date; the day that it is about comes before that of its last change
 _DATE_KEYS = ("date", "updated_at", "updated", "modified", "created_at", "created")
 _CREATION_KEYS = ("created_at", "created", "date")
 _DATED = re.compile(
@@ -433,34 +452,32 @@ _DATED = re.compile(
 
 
 def own_date(meta: Mapping[str, Any], path: str, *, is_creation: bool = False) -> str:
-    """Return the date that a person's note has of its own, of front matter or file name (`2024-05-06 Walk.md`).
+    """Return the date that a person's note has in its front matter or its file name (`2024-05-06 Walk.md`).
 
     Args:
         meta: Front matter.
         path: Relative, posix.
-        is_creation: When it was written first, rather than the day it is about or was last changed.
+        is_creation: Prefer the date of creation; otherwise the day that the note is about, or of its last change.
 
     Returns:
-        An ISO 8601 day, or a moment where the hour's offset from UTC is known; "" where it names none.
+        An ISO 8601 day, or a moment in UTC where the date has an hour; "" where the note has no date.
     """
     keys = _CREATION_KEYS if is_creation else _DATE_KEYS
     dates = [_date_in(_scalar(meta, key)) for key in keys]
-    named = _date_in(posixpath.basename(path))
-    dates.insert(len(keys) if is_creation else 1, named)
+    dates.insert(len(keys) if is_creation else 1, _date_in(posixpath.basename(path)))
     return next(filter(None, dates), "")
 
 
 def _date_in(text: str) -> str:
     """Return the first ISO 8601 day or moment in a text; "" where there is none."""
     match = _DATED.search(text)
-    try:
-        return iso(parse_iso(match[0])) if match and len(match[0]) > len("2024-05-06") else _day(match)
-    except (ValueError, OverflowError):
+    if match is None:
         return ""
-
-
-def _day(match: re.Match[str] | None) -> str:
-    return date.fromisoformat(match[0]).isoformat() if match else ""
+    try:
+        has_hour = len(match[0]) > len("2024-05-06")
+        return iso(parse_iso(match[0])) if has_hour else date.fromisoformat(match[0]).isoformat()
+    except (ValueError, OverflowError):  # no such day, 2024-02-31
+        return ""
 
 
 class MemoryDocument:
@@ -471,7 +488,7 @@ class MemoryDocument:
         path: Relative, posix.
 
     Raises:
-        FormatError: The front matter is broken; from the operations: there is no such statement.
+        FormatError: The front matter is broken; by the methods with a `block_id`: there is no such statement.
     """
 
     def __init__(self, text: str, path: str = "") -> None:
@@ -507,15 +524,15 @@ class MemoryDocument:
         return new_block_id(one_line(text), block_ids(self._text[self._offset :]))
 
     def add_statement(self, text: str, block_id: str | None = None) -> MemoryDocument:
-        """Add a statement below the last one that still holds, or at the end of the page's first part."""
+        """Add a statement below the last current one; on a page without any, above the first `##` section."""
         line = statement_line(text, block_id or self.block_id_for(text))
         section = _SECTION.search(self._text, self._offset)
         end = section.start() if section else len(self._text)
         current = [item for item in self.memory.statements if not item.is_history and item.section != STEPS]
-        # a list that a person wrote without block ids counts only in the page's first part
-        above = [item for item in current if item.block_id] or [item for item in current if item.start < end]
-        if above:
-            return self._with(splice(self._text, above[-1].end, line))
+        # a person's list without block ids counts only where it is above the first section
+        items = [item for item in current if item.block_id] or [item for item in current if item.start < end]
+        if items:
+            return self._with(splice(self._text, items[-1].end, line))
         return self._with(_append(self._text, self._offset, end, line))
 
     def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
@@ -527,7 +544,7 @@ class MemoryDocument:
         return self._with(self._in_section(STEPS, line, before=HISTORY))
 
     def replace_statement(self, block_id: str, text: str) -> MemoryDocument:
-        """Put a text in place of a statement's own; its marker, block id and nested lists stay."""
+        """Replace a statement's own text; its marker, block id and nested lists stay."""
         line = one_line(text)
         if not line:
             raise ValueError("a statement must not be empty")
@@ -535,12 +552,12 @@ class MemoryDocument:
         return self._with(self._text[:start] + line + self._text[end:])
 
     def has_lines_below(self, block_id: str) -> bool:
-        """Return whether lines belong to a statement besides its own, such as a person's list below it."""
+        """Return whether a statement has further lines, such as a list that a person nested below it."""
         statement = self.statement(block_id)
         return "\n" in self._text[statement.start : statement.end].strip("\n")
 
     def without_statement(self, block_id: str) -> MemoryDocument:
-        """Take a statement out, with the lines below it; the rest of the page stays byte for byte."""
+        """Remove a statement with its nested lists; the rest of the page stays byte for byte."""
         statement = self.statement(block_id)
         return self._with(self._text[: statement.start] + self._text[statement.end :])
 
@@ -550,8 +567,8 @@ class MemoryDocument:
         Args:
             block_id: Of the statement.
             on: ISO 8601 date until which it held.
-            replaced_by: Block id of what holds now, if anything does.
-            since: ISO 8601 date from which it held, if known.
+            replaced_by: Block id of the statement that replaces it; "" for none.
+            since: ISO 8601 date from which it held; "" where unknown.
         """
         statement = self.statement(block_id)
         if statement.is_history:
@@ -584,52 +601,51 @@ class MemoryDocument:
         return self._with(edit_meta(self._text, **keys))
 
     def with_missing_keys(self, uuid: str, written: str) -> MemoryDocument:
-        """Give a page that a person made the keys it lacks, and only those.
+        """Add the front-matter keys that a person's page does not have; present keys stay.
 
         Args:
             uuid: A new one.
-            written: ISO 8601 UTC moment of the file's last change; a note with a date of its own was made on that day.
+            written: ISO 8601 UTC moment of the file's last change. It becomes `created_at` too, unless the note has a
+                date in its front matter or file name.
         """
-        defaults = {
-            "uuid": uuid,
-            "created_at": own_date(self._meta, self._path, is_creation=True) or written,
-            "updated_at": written,
-            "tags": [],
-            "emotion": "neutral",
-            "reinforcement_count": 0,
-        }
+        defaults = _first_keys(uuid, written)
+        defaults["created_at"] = own_date(self._meta, self._path, is_creation=True) or written
         missing = {key: value for key, value in defaults.items() if self._meta.get(key) is None}
         return self.set_meta(**missing) if missing else self
 
 
 def _append(text: str, start: int, end: int, lines: str) -> str:
-    """Return the text with lines as a paragraph of their own after the last content between two offsets."""
+    """Return the text with lines added as a paragraph after the last line that is not blank between two offsets."""
     at = end_of_content(text, start, end)
     before = "\n" if at > start else ""
     after = "\n" if at == end and end < len(text) else ""
     return splice(text, at, before + lines + after)
 
 
+def _first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
+    """Return the front-matter keys that every memory has, for a new one."""
+    return {
+        "uuid": uuid,
+        "created_at": now,
+        "updated_at": now,
+        "tags": list(tags),
+        "emotion": emotion,
+        "reinforcement_count": 0,
+    }
+
+
 def whole_memory(body: str, *, uuid: str, now: str, tags: Iterable[str] = (), **meta: Any) -> str:
-    """Return the text of a page whose body is a note, byte for byte.
+    """Return the text of a new page that has a note, byte for byte, below its front matter.
 
     Args:
-        body: As it was written.
+        body: The note.
         uuid: A new one.
         now: ISO 8601 UTC.
         tags: Keywords.
         meta: Further keys.
     """
-    keys = {
-        "uuid": uuid,
-        "created_at": now,
-        "updated_at": now,
-        "tags": list(tags),
-        "emotion": "neutral",
-        "reinforcement_count": 0,
-        **meta,
-    }
     newline = "\r\n" if "\r\n" in body else "\n"
+    keys = _first_keys(uuid, now, tags) | meta
     return f"{render_meta(keys)}\n".replace("\n", newline) + body.lstrip("\r\n")
 
 
@@ -655,18 +671,10 @@ def new_memory(
         emotion: One word.
         statements: Texts, in order.
         steps: Of a skill, in order.
-        body: What stands right below the heading, Markdown as it is (exchanges of an episodic page, an intro).
+        body: Markdown right below the heading, such as the exchanges of an episodic page.
         meta: Further keys: category, subject, subject_type, importance, canonical_key, sources, focused, …
     """
-    keys = {
-        "uuid": uuid,
-        "created_at": now,
-        "updated_at": now,
-        "tags": list(tags),
-        "emotion": emotion,
-        "reinforcement_count": 0,
-        **meta,
-    }
+    keys = _first_keys(uuid, now, tags, emotion) | meta
     body = f"\n{body.rstrip()}\n" if body.strip() else ""
     document = MemoryDocument(f"{render_meta(keys)}\n# {one_line(title)}\n{body}")
     for text in statements:

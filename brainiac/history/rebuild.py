@@ -58,7 +58,7 @@ from brainiac.storage.files import Disk
 from brainiac.storage.folders import Folders
 from brainiac.storage.journal import Journal, to_line
 from brainiac.storage.pages import INDEX
-from brainiac.storage.statements import StatementChange, StatementLog, read_statements, text_hash
+from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.storage.store import Store
 from brainiac.tree import LocalPlaces, Tree, is_brain
 
@@ -143,7 +143,7 @@ class _Maker:
 
     def __init__(self, store: Store, folder: Path) -> None:
         self._store, self._folder, self._raw = store, folder, Raw()
-        self._log: StatementLog = read_statements(store)
+        self._log: StatementLog = StatementLog(store)
         self._verbatim = self._log.made_by(OFFLINE)
 
     def make(self) -> Raw:

@@ -23,10 +23,10 @@ class Recovery:
     """What `recover` did when the program started.
 
     Attributes:
-        finished: Ids of the events that a crash had interrupted and that are finished now.
-        left: Paths of those events that a person changed meanwhile; they were not written.
+        finished: Ids of the events whose commits a crash had interrupted and that are finished now.
+        left: Paths in these commits that a person changed meanwhile; they were not written.
         merged: Paths into which a displaced save was merged, or put back.
-        swept: Hash by path of temporary files of ours that belonged to no commit; their texts are kept as blobs.
+        swept: Hash by path of removed temporary files that belonged to no commit; their texts are kept as blobs.
     """
 
     finished: list[str] = field(default_factory=list)
@@ -84,7 +84,10 @@ class Committer(Transactions):
             return recorded
 
     def recover(self) -> Recovery:
-        """Finish the commit that a crash interrupted; nothing else is ever replayed from the journal onto the tree."""
+        """Finish what a crash interrupted: a commit, checks of displaced saves, and temporary files to be removed.
+
+        Nothing else is ever replayed from the journal onto the tree.
+        """
         report = Recovery()
         with self.commit_lock():
             for event in self.finish_pending():
@@ -98,7 +101,7 @@ class Committer(Transactions):
         return report
 
     def check_displaced(self) -> None:
-        """Merge saves from files that our writes swapped out, then checkpoint; called every ten seconds."""
+        """Merge saves that persons made into displaced files, then checkpoint; called every ten seconds."""
         with self.commit_lock():
             self.finish_pending()
             if self.write_ahead.size:
@@ -113,14 +116,14 @@ class Committer(Transactions):
         with self.commit_lock():
             self.finish_pending()
             self.edits.saves.check_displaced()
-            # they hold former versions word for word, and the write-ahead file would restore its texts
+            # displaced files have former versions word for word
             for displaced in self.displaced_files():
                 self.disk.unlink(displaced.path)
-            self.checkpoint()
+            self.checkpoint()  # empties the write-ahead file, which would restore its texts
             self.journal.blobs.delete(*digests)
 
     def close(self) -> None:
-        """Close the files; what was displaced less than ten seconds ago is checked again at the next start."""
+        """Close the files; files displaced less than ten seconds ago are checked once more at the next start."""
         try:
             with suppress(StorageError), storage_trouble():
                 self.check_displaced()
@@ -128,7 +131,12 @@ class Committer(Transactions):
             self.file_states.close()
 
     def _confined(self, path: str) -> str:
-        """Return the relative path of a file that may be written; refuse a link and a path outside the brain."""
+        """Return the relative path of a file that may be written.
+
+        Raises:
+            ConfinementError: It is outside the brain.
+            UserError: It is a symbolic link, or in a source, which is only read.
+        """
         absolute = self.tree.confine(path)
         if absolute.is_symlink():
             raise UserError(f"{path}: a symbolic link; Brainiac changes files, not links; replace it by the file")
@@ -143,10 +151,10 @@ class Committer(Transactions):
 
     def _sweep(self) -> dict[str, str]:
         """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
-        waiting, swept = {displaced.path for displaced in self.displaced_files()}, {}
-        for path in _leftovers(self.tree) - waiting:
+        needed, swept = {displaced.path for displaced in self.displaced_files()}, {}
+        for path in _temporary_files(self.tree) - needed:
             content, relative = read_bytes(path), self.tree.relative(path)
-            # its text may be a person's save that a crash left there: kept as a blob, and named by the event
+            # its text may be a person's save that a crash left there: it is kept as a blob
             if content and not self.is_hash_only(relative, content) and self.tree.journal not in path.parents:
                 swept[relative] = self.journal.blobs.put(content)
             self.disk.unlink(path)
@@ -157,10 +165,10 @@ class Committer(Transactions):
         return swept
 
 
-def _leftovers(tree: Tree) -> set[Path]:
-    """Return our temporary files in the tree, those of commits in flight included."""
-    leftovers: set[Path] = set()
+def _temporary_files(tree: Tree) -> set[Path]:
+    """Return our temporary files in the tree, those of unfinished commits included."""
+    files: set[Path] = set()
     for top in {tree.inbox, tree.memory, tree.system, tree.logs}:
         for folder, _, names in os.walk(top):
-            leftovers.update(Path(folder, name) for name in names if name.startswith(OUR_TEMPORARY_PREFIX))
-    return leftovers
+            files.update(Path(folder, name) for name in names if name.startswith(OUR_TEMPORARY_PREFIX))
+    return files

@@ -92,7 +92,7 @@ class ConcurrentSaves:
     def _is_earlier_text(self, text: bytes) -> bool:
         """Return whether a text was the content of some file before, by this device's journal."""
         journal, digest = self._transactions.journal, content_hash(text)
-        return digest in journal.blobs and journal.names(digest)
+        return digest in journal.blobs and journal.has_written(digest)
 
     def _possible_bases(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[tuple[str, bytes]]:
         """Yield hash and text of the versions, newest first, that an editor may have loaded before it made a save.

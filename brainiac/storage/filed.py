@@ -1,10 +1,14 @@
-"""Exchanges that were moved to the pages of their days: which of them wait for consolidation, which are not quoted."""
+"""Exchanges that were filed (moved from short-term memory to the pages of their days).
+
+Which of them wait for consolidation, which no model has read, and which must not be quoted.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from brainiac.errors import FormatError
 from brainiac.formats.discretion import is_private
@@ -15,7 +19,7 @@ from brainiac.storage.causes import undone_events
 from brainiac.storage.store import Store
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-# An exchange needs nothing more once it was consolidated, or once Reflection noted a revision of it.
+# SQL: the exchange of the row `it` was not consolidated, and Reflection noted no revision of it
 _NOT_DONE = """
 NOT EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange AND is_consolidated
             AND event NOT IN (SELECT value FROM json_each(?1)))
@@ -23,7 +27,7 @@ AND NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchang
                 AND event NOT IN (SELECT value FROM json_each(?1)))"""
 
 
-class Filed:
+class FiledExchanges:
     """Queries on filed exchanges; events that were undone do not count.
 
     Args:
@@ -36,14 +40,15 @@ class Filed:
 
     @property
     def waiting(self) -> list[str]:
-        """Exchanges that were filed and not consolidated, oldest first."""
+        """Ids of the exchanges that were filed and not consolidated, oldest first."""
         return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
 
     @property
     def unread(self) -> list[str]:
-        """Exchanges that were consolidated without a model, oldest first.
+        """Ids of the exchanges that were consolidated without a model, oldest first.
 
-        A model has consolidated an exchange where it was asked about it and a later promotion carried that out.
+        An exchange was consolidated with a model where one was asked about it and a later promotion used its answer.
+        Forgotten and revised exchanges are left out.
         """
         undone = "SELECT value FROM json_each(?1)"
         is_read = f"""EXISTS (SELECT 1 FROM analyses look, filings done
@@ -58,27 +63,31 @@ class Filed:
 
     @property
     def withheld(self) -> frozenset[str]:
-        """Exchanges that the model of the last catch-up might not see."""
+        """Ids of the exchanges that the last catch-up did not show to its model, since they are private."""
         rows = self._projection.query("SELECT withheld FROM catch_ups WHERE withheld IS NOT NULL ORDER BY event")
         return frozenset(json.loads(rows[-1][0])) if rows else frozenset()
 
     @property
     def unextracted(self) -> set[str]:
-        """Exchanges that Reflection noted without a model: goals, facts and tasks in them were not extracted yet."""
-        later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange AND later.is_extracted
-                   AND later.event > it.event AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
-        return set(self._exchanges("outcomes", f"is_extracted = 0 AND {later} AND {_NOT_DONE}"))
+        """Ids of the exchanges that Reflection noted without a model, and that are not consolidated yet.
+
+        Their goals, facts and tasks are still to be extracted.
+        """
+        not_later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange
+            AND later.is_extracted AND later.event > it.event
+            AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
+        return set(self._exchanges("outcomes", f"is_extracted = 0 AND {not_later} AND {_NOT_DONE}"))
 
     @property
     def filed_at(self) -> str:
-        """When exchanges were last filed into long-term memory, ISO 8601; "" for never; undone filings do not count."""
+        """When exchanges were last filed, ISO 8601; "" for never."""
         rows = self._projection.query(
             "SELECT max(at) FROM filings WHERE is_filed AND event NOT IN (SELECT value FROM json_each(?))", self._undone
         )
         return rows[0][0] or ""
 
     def page_of(self, exchange: str) -> str:
-        """Return the page that an exchange was put on; "" for none."""
+        """Return the path of the page that an exchange was put on; "" for none."""
         rows = self._projection.query(
             "SELECT page FROM filings WHERE exchange = ? AND page IS NOT NULL"
             " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
@@ -88,33 +97,48 @@ class Filed:
         return rows[0][0] if rows else ""
 
     def _exchanges(self, table: str, where: str) -> list[str]:
-        """Return the exchanges of a table for which a SQL condition on its rows `it` holds, oldest first."""
+        """Return the ids of exchanges in a table, oldest first.
+
+        Args:
+            table: With the columns `exchange` and `event`.
+            where: A SQL condition, in which `it` is the row and `?1` are the undone events.
+        """
         sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where}"
         sql += " AND event NOT IN (SELECT value FROM json_each(?1)) ORDER BY exchange"  # ids ascend in time
         return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
 
 
-def waiting_events(store: Store) -> tuple[list[StmEvent], list[str], bool]:
-    """Return the oldest exchanges that wait to be consolidated, as their pages have them by now.
+class WaitingExchanges(NamedTuple):
+    """The oldest exchanges that wait to be consolidated, as their pages have them now.
 
-    Returns:
-        The exchanges, oldest first; the ids of those that are on no page any more (a person removed them); whether
-        more than these wait.
+    Attributes:
+        events: The exchanges, oldest first.
+        removed: Ids of those that are on no page any more: a person removed them.
+        is_partial: Whether further exchanges wait.
     """
-    waiting = Filed(store).waiting
+
+    events: list[StmEvent]
+    removed: list[str]
+    is_partial: bool
+
+
+def waiting_events(store: Store) -> WaitingExchanges:
+    """Return the oldest exchanges that wait to be consolidated, at most `MAX_WAITING`."""
+    waiting = FiledExchanges(store).waiting
     ids = waiting[:MAX_WAITING]
     events = exchanges_in_pages(store, ids)
-    return sorted(events.values(), key=said_at), [name for name in ids if name not in events], len(waiting) > len(ids)
+    removed = [exchange for exchange in ids if exchange not in events]
+    return WaitingExchanges(sorted(events.values(), key=said_at), removed, len(waiting) > len(ids))
 
 
 def said_at(event: StmEvent) -> tuple[str, str]:
-    """Return by what exchanges are put into the order in which they were said."""
+    """Return the sort key that puts exchanges into the order in which they were said."""
     return event.at, event.id
 
 
 def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, StmEvent]:
-    """Return exchanges as their pages have them by now, by id; without those that are on no page any more."""
-    exchanges = Filed(store)
+    """Return exchanges as their pages have them now, by id; those that are on no page any more are left out."""
+    exchanges = FiledExchanges(store)
     events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
     if any(exchange not in events for exchange in ids):  # a person may have moved their page
         tree = store.tree
@@ -123,9 +147,9 @@ def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, StmEvent]:
     return events
 
 
-def _exchanges_on_pages(store: Store, paths: Collection[str], wanted: Collection[str]) -> dict[str, StmEvent]:
-    """Return the wanted exchanges that are on these pages, by id."""
-    return {event.id: event for path in paths for event in _exchanges_of(store, path) if event.id in wanted}
+def _exchanges_on_pages(store: Store, paths: Collection[str], ids: Collection[str]) -> dict[str, StmEvent]:
+    """Return the exchanges with these ids that are on these pages, by id."""
+    return {event.id: event for path in paths for event in _exchanges_of(store, path) if event.id in ids}
 
 
 def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
@@ -134,13 +158,17 @@ def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
     try:
         meta, offset = split(text, path)
     except FormatError:
-        meta, offset = {"private": True}, 0  # it may say `private`, so it counts as private
+        meta, offset = {"private": True}, 0
     for placed in find_events(text, offset):
         yield replace(placed.event, is_private=True) if is_private(meta) else placed.event
 
 
 def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
-    """Return, by deleted page, the exchanges it rested on, while a person has not decided whether to forget them."""
+    """Return the exchanges behind each deleted page for which a person has not decided yet whether to forget them.
+
+    Returns:
+        Ids of exchanges, by the page's uuid, or its path where it has none.
+    """
     store.projection.follow()
     rows = store.projection.query(
         "SELECT deleted, data FROM proposals WHERE deleted != '' AND id NOT IN (SELECT proposal FROM decisions)"
@@ -154,19 +182,19 @@ def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
 
 
 def muted_exchanges(store: Store) -> frozenset[str]:
-    """Return the exchanges that must not be quoted until a person decides what the deletion of their page means."""
+    """Return the ids of the exchanges that must not be quoted: their page was deleted, see `undecided_deletions`."""
     return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)
 
 
 def origin_on_page(store: Store, path: str) -> str:
-    """Return whose words the exchanges of a page are, one of `ORIGINS`, by its front matter.
+    """Return the origin of the exchanges on a page, one of `ORIGINS`, by its front matter.
 
     Args:
-        store: The store.
-        path: Of the page; "" for none.
+        store: Of the brain.
+        path: Of the page; "" for none, which gives `person`.
     """
     try:
         meta, _ = split(store.read_text(path) or "", path) if path else ({}, 0)
     except FormatError:
-        return ORIGINS[-1]  # nobody can tell
+        return ORIGINS[-1]  # unclear, so the least trusted
     return origin_in(meta)

@@ -32,9 +32,9 @@ class Folders:
     """The index pages of the folders in which a commit changes pages.
 
     Args:
-        store: The store.
+        store: Of the brain.
         changes: The page changes of the commit.
-        related: Paths of two pages each: one with a new statement, and one that the statement names.
+        related: Pairs of paths: of a page with a new statement, and of a page that the statement names.
         is_whole: Make the manifest entry of every page anew; otherwise only of the changed pages, since a folder may
             hold thousands.
     """
@@ -49,7 +49,7 @@ class Folders:
     ) -> None:
         self._store, self._is_whole, self._related = store, is_whole, list(related)
         self._pages, self._now = store.pages(), iso(store.clock.now())
-        # The texts that the changes will leave at their paths; None for a page that is removed.
+        # the future texts of the changed pages; None for a page that is removed
         self._texts = {
             change.path: None if change.op == "remove" else (change.after or b"").decode("utf-8", "surrogateescape")
             for change in changes
@@ -64,7 +64,7 @@ class Folders:
         deepest_first = sorted(folders, key=lambda folder: (-folder.count("/"), folder))
         for folder in deepest_first:
             self._open_index(folder)
-        for folder in deepest_first:  # a parent's manifest has the summaries of its subfolders' new index pages
+        for folder in deepest_first:  # a folder's manifest has the new summaries of its subfolders
             if folder in self._indexes:
                 self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
         for source, target in self._related:
@@ -96,8 +96,8 @@ class Folders:
         for path in self._texts:
             if path.startswith(f"{folder}/"):
                 children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
-        former = () if self._is_whole else self._indexes[folder].page.manifest
-        entries = {entry.path: entry for entry in former}
+        reused = () if self._is_whole else self._indexes[folder].page.manifest
+        entries = {entry.path: entry for entry in reused}
         for path in sorted(children):
             name = posixpath.basename(path)
             if name in entries and path not in self._texts:
@@ -105,7 +105,7 @@ class Folders:
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
-                # A link in the summary is relative to the subfolder's index page; here it must be from this folder.
+                # a link in the summary is relative to the subfolder; in this manifest it must be relative to the folder
                 summary = with_rooted_links(self._store, _first_sentence(index.summary), [path])
                 yield IndexEntry(
                     index.title, f"{name}/{INDEX}", index.uuid, with_links_from(self._store, summary, f"{path}.md")
@@ -135,7 +135,12 @@ class Folders:
             return None
 
     def _add_related(self, folder: str, target: str) -> None:
-        """Add a page that a statement in this folder names to the index page's Related Memories."""
+        """Add a link to a page to the Related Memories of a folder; none to a page of the folder itself.
+
+        Args:
+            folder: In which a statement names the page.
+            target: Path of the page.
+        """
         memory, index = self._memory(target), self._indexes.get(folder)
         if memory is None or index is None or not memory.uuid or posixpath.dirname(target) == folder:
             return
@@ -164,16 +169,16 @@ def title_of_folder(folder: str) -> str:
 
 
 def _default_summary(folder: str, name: str) -> str:
-    """Return the sentence on a new folder, until a person or a model writes another."""
+    """Return the summary of a new folder, until a person or a model writes another."""
     if re.search(r"/\d{4}(/\d\d){0,2}$", folder):
         return f"What was said and what happened {'on' if folder.count('/') >= 5 else 'in'} {title_of_folder(folder)}."
     return _ABOUT.get(name, f"What is known about {title_of_folder(folder)}.")
 
 
 def _summary_of(memory: Memory) -> str:
-    """Return the one line that a manifest has about a page; "" for a page that is private as a whole.
+    """Return the line about a page in a manifest; "" for a page that is private as a whole.
 
-    It is the number of exchanges or steps, else the page's own summary, else its first statement.
+    It is the number of exchanges or steps, else the `summary` of the front matter, else the first current statement.
     """
     text = shareable_text(memory.text)
     if text is None:

@@ -34,15 +34,18 @@ _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """The content of a heartbeat.
+    """The content of a heartbeat file.
 
     Attributes:
-        since: ISO 8601 UTC, when the daemon asked to serve; the earlier of two that start at once goes first.
+        device: Id of the daemon's device.
+        host: Name of its machine.
+        pid: Its process.
+        since: ISO 8601 UTC, when the daemon asked to serve; of two that start at once the earlier one serves.
         beat: Grows with every beat.
         inode: Of the file that this was written to.
         is_active: The settings name this device to run the processes, or name none.
-        is_serving: It runs the processes; False while it waits for its turn.
-        is_ended: It stopped, or was found dead; the next daemon finishes its work.
+        is_serving: The daemon runs the processes; False while it waits for another daemon to end.
+        is_ended: The daemon stopped, or was found dead; the next daemon finishes its work.
     """
 
     device: str
@@ -57,7 +60,10 @@ class Beat:
 
     @property
     def rank(self) -> tuple[bool, bool, str, str]:
-        """Sort key, the lowest serves: the device of the settings, then one that serves already, then the earliest."""
+        """Sort key; of several daemons the lowest serves.
+
+        First comes the device that the settings name, then one that serves already, then the earliest.
+        """
         return not self.is_active, not self.is_serving, self.since, self.device
 
     def __str__(self) -> str:
@@ -66,12 +72,12 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """A heartbeat as last read.
+    """A heartbeat file as this process last read it.
 
     Attributes:
         content: Of the file.
-        since: Monotonic time when this content was first seen.
-        has_changed: Whether the content was ever seen to change.
+        since: Monotonic time when this content was first read.
+        has_changed: Whether the content was different at an earlier reading.
     """
 
     content: bytes
@@ -91,30 +97,29 @@ class OtherDaemons:
         self._seen: dict[str, _Sighting] = {}  # by the heartbeat's path
 
     def look(self) -> list[Beat]:
-        """Return the daemons that are not known to be dead: their heartbeat changed less than ten seconds ago."""
+        """Return the daemons that may be alive: their heartbeat changed, or was first read, within `DEAD_SECONDS`."""
         now, beats = time.monotonic(), []
         for path, raw, beat in _beats(self._store):
-            # clocks of two homes differ: what counts is whether the content changes, by our own monotonic clock
+            # two machines' clocks may differ: only our own monotonic clock is asked how long the content is the same
             sighting = self._seen.setdefault(path, _Sighting(raw, now))
             if raw != sighting.content:
                 sighting = self._seen[path] = _Sighting(raw, now, has_changed=True)
-            # one seen for the first time may be alive: it gets the full time to change
             if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
 
-    def moving(self) -> list[Beat]:
-        """Return the daemons that are known to be alive: their heartbeat was seen to change."""
+    def living(self) -> list[Beat]:
+        """Return the daemons that are certainly alive: their heartbeat changed between two readings."""
         beats = self.look()
         changed = [path for path, sighting in self._seen.items() if sighting.has_changed]
-        alive = {os.path.basename(os.path.dirname(path)) for path in changed}
-        return [beat for beat in beats if beat.device in alive]
+        devices = {os.path.basename(os.path.dirname(path)) for path in changed}
+        return [beat for beat in beats if beat.device in devices]
 
     def end_dead(self) -> None:
         """Mark the heartbeats of dead daemons as ended, so that no daemon waits for them again."""
-        living = {beat.device for beat in self.look()}
+        possibly_alive = {beat.device for beat in self.look()}
         for path, _, beat in list(_beats(self._store)):
-            if beat.device not in living and not beat.is_ended:
+            if beat.device not in possibly_alive and not beat.is_ended:
                 with suppress(OSError):
                     _write(Path(path), replace(beat, is_ended=True))
 
@@ -138,11 +143,10 @@ class Heartbeat:
         self.is_replaced = False
 
     def claim(self, wait: Callable[[Beat], bool]) -> bool:
-        """Become the one daemon that serves this folder.
+        """Become the only daemon that serves this folder.
 
-        Nothing else is written to the brain while another serves. A daemon first writes that it wants to serve and
-        looks for others then: of two that do so at once at least one sees the other, and the one of higher `rank`
-        withdraws.
+        While another daemon serves, only the heartbeat is written. A daemon first writes its heartbeat and then looks
+        for others: of two that start at once at least one sees the other, and the one of higher `rank` withdraws.
 
         Args:
             wait: Called repeatedly with the serving daemon while there is one; returns False to give up.
@@ -151,13 +155,13 @@ class Heartbeat:
             Whether this daemon serves now.
         """
         self._own = replace(self._own, since=iso(self._store.clock.now()))
-        is_first = False
+        may_serve = False
         try:
-            is_first = self._wait_for_turn(wait)
+            may_serve = self._wait_for_turn(wait)
         finally:
-            if not is_first:
+            if not may_serve:
                 self._withdraw()
-        if not is_first:
+        if not may_serve:
             return False
         self._others.end_dead()
         self._own = replace(self._own, is_serving=True)
@@ -166,12 +170,12 @@ class Heartbeat:
         return True
 
     def _wait_for_turn(self, wait: Callable[[Beat], bool]) -> bool:
-        """Wait until no other daemon serves or wants to; return False where `wait` gave up."""
+        """Wait until no other daemon serves or is about to; return False where `wait` gave up."""
         while True:
             self._own = replace(self._own, is_active=self._store.is_active)
             others = self._others.look()
-            ahead = [beat for beat in others if beat.rank < self._own.rank]
-            if ahead:
+            lower = [beat for beat in others if beat.rank < self._own.rank]
+            if lower:
                 self._withdraw()
             elif not self._last:
                 self._write_beat()
@@ -180,20 +184,20 @@ class Heartbeat:
                 self._write_beat()  # the others see it and withdraw, or prove to be dead
             else:
                 return True
-            if not wait(min(ahead or others, key=lambda beat: beat.rank)):
+            if not wait(min(lower or others, key=lambda beat: beat.rank)):
                 return False
 
     def _withdraw(self) -> None:
-        """Mark the own heartbeat as ended, if one was written."""
+        """Mark this daemon's heartbeat as ended, if one was written."""
         if self._last:
             self._end()
         self._last = 0.0
 
     def check(self) -> None:
-        """Raise if another daemon serves by now, as it may after this process was suspended; called before each commit.
+        """Make sure, before each commit, that no other daemon serves instead, as after this machine slept.
 
         Raises:
-            StorageError: This process must not write any more.
+            StorageError: Another one does: this process must not write any more.
         """
         if time.monotonic() - self._last > STILL_SECONDS:
             self._beat()
@@ -217,23 +221,26 @@ class Heartbeat:
             self._on_replaced()
 
     def _beat(self) -> None:
-        """Write a beat and look for other daemons; give up serving where one of lower `rank` is alive."""
+        """Write a beat and look for other daemons; give up serving where one of lower `rank` is alive.
+
+        After a pause of `STILL_SECONDS` (this machine slept) give up for any other daemon: it took this one for dead
+        and serves.
+        """
         with self._mutex:
-            # after a suspension another daemon may have taken over although no beat of it was seen to change yet
-            stood_still = time.monotonic() - self._last > STILL_SECONDS
+            was_paused = time.monotonic() - self._last > STILL_SECONDS
             self._own = replace(self._own, is_active=self._store.is_active)
             self._write_beat()  # before looking: of two that do this at once, one sees the other
-            others = self._others.look() if stood_still else self._others.moving()
-            # the one that stood still gives way whatever its rank: the other took it for dead and serves
-            if (stood_still and others) or any(beat.rank < self._own.rank for beat in others):
+            # after a pause no heartbeat was read twice yet, so that one cannot be known to change
+            others = self._others.look() if was_paused else self._others.living()
+            if (was_paused and others) or any(beat.rank < self._own.rank for beat in others):
                 self.is_replaced = True
                 self._end()
 
     def _write_beat(self) -> None:
-        """Write the next beat; an error is ignored, since a full disk stops the other daemons' beats too."""
+        """Write the next beat; a full disk is ignored, since it stops the other daemons' beats too."""
         self._own, self._last = replace(self._own, beat=self._own.beat + 1), time.monotonic()
         with suppress(OSError):
-            # without its disk the folder would be made anew below the mount point
+            # while the brain's disk is not mounted, the folder would be made below the mount point
             if self._store.tree.is_there:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 _write(self._path, self._own)
@@ -250,8 +257,8 @@ def other_daemon(store: Store) -> Beat | None:
     """
     others = OtherDaemons(store)
     while others.look():
-        if moving := others.moving():
-            return moving[0]
+        if living := others.living():
+            return living[0]
         time.sleep(_LOOK_SECONDS)
     others.end_dead()
     return None
@@ -273,14 +280,13 @@ def serving_message(store: Store, other: Beat) -> str:
 
 
 def possible_other_daemon(store: Store) -> Beat | None:
-    """Return a daemon that probably serves this folder from another home; None for none. It does not wait for a beat.
+    """Return a daemon that probably serves this folder from another home, by its heartbeat's file time; None for none.
 
-    `_beats` leaves out this home's own heartbeat.
+    Enough for a message, and at once; `other_daemon` is certain and takes up to ten seconds.
     """
     now = time.time()  # file times are the system clock's
-    # the file's time is enough for a message; `OtherDaemons` makes sure, which takes ten seconds
-    fresh = [beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS]
-    return fresh[0] if fresh else None
+    recent = (beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS)
+    return next(recent, None)
 
 
 def ended_devices(store: Store) -> set[str]:
@@ -327,14 +333,14 @@ def _read(path: str) -> tuple[bytes, int]:
 
 
 def _parsed(device: str, raw: bytes, inode: int) -> Beat:
-    """Return the beat in a heartbeat file; of one that cannot be parsed (half written) only device and inode."""
+    """Return the beat in a heartbeat file; one with only device and inode where the file is half written or damaged."""
     unknown = Beat(device, inode=inode)
     try:
         beat = Beat(**{**json.loads(raw), "device": device})
     except (ValueError, TypeError):
         return unknown
-    is_sound = all(type(getattr(beat, name)) is type(value) for name, value in asdict(unknown).items())
-    return beat if is_sound else unknown
+    is_valid = all(type(getattr(beat, name)) is type(value) for name, value in asdict(unknown).items())
+    return beat if is_valid else unknown
 
 
 def _write(path: Path, beat: Beat) -> None:

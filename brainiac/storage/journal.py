@@ -93,7 +93,7 @@ def _pieces_back(path: Path) -> Iterator[bytes]:
 
 
 def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the whole lines of a file in order, each with its path; lines appended meanwhile are left out."""
+    """Yield path and line for each whole line of a file, in order; lines appended meanwhile are left out."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         bytes_left = os.fstat(file.fileno()).st_size  # the caller may append while it iterates
         for line in file:
@@ -104,7 +104,7 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def _first_seq(path: Path) -> int:
-    """Return the `seq` that a file begins with; 0 for one that cannot be read."""
+    """Return the `seq` of a file's first line; 0 where there is no file or the line has none."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
         numbered = _SEQ.match(file.readline())
         return int(numbered[1]) if numbered else 0
@@ -112,7 +112,10 @@ def _first_seq(path: Path) -> int:
 
 
 def _line_with(path: Path, seq: int) -> bytes:
-    """Return the line of a file that has a `seq`, or where there is none the next; lines ascend, so few are read."""
+    """Return the first line of a file whose `seq` is not below the given one; b"" where there is none.
+
+    A binary search, since the lines of a file ascend by `seq`.
+    """
     with suppress(FileNotFoundError), open(path, "rb") as file:
         low, high = 0, os.fstat(file.fileno()).st_size
         while low < high:
@@ -126,7 +129,7 @@ def _line_with(path: Path, seq: int) -> bytes:
 
 
 def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
-    """Return the first line that begins at an offset or behind it, with its `seq`; infinity at the end."""
+    """Return `seq` and bytes of the first line that begins at an offset or behind it; (infinity, b"") at the end."""
     # one byte earlier: where that is a newline, the rest of it is read and a line begins right at the offset
     file.seek(max(offset - 1, 0))
     if offset:
@@ -138,26 +141,25 @@ def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
 
 
 def device_id(folder: Path, copy: Path | None = None) -> str:
-    """Return this machine's name in journals, made once: a readable part and a random one.
+    """Return this device's id: the host's name and a random part. It is made at the first call and stored.
 
     Args:
-        folder: The folder with the id for all brains of this machine.
-        copy: A second file with it, of one brain, from which a damaged one is restored.
+        folder: The folder with the file of the id, which all brains of this machine share.
+        copy: A second file with the id, in the state folder of one brain; a damaged first file is restored from it.
     """
     path = folder / DEVICE_ID
     name = _id_in(path)
     if name is None:
-        # two processes may start at once on a new machine: the first id written counts
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
         set_aside_non_file(path)
         folder.mkdir(parents=True, exist_ok=True)
-        _place_id(path, former or _new_id(), is_damaged=is_damaged)
-        name = _id_in(path) or ""
+        _write_id(path, former or _new_id(), is_replacing=is_damaged)
+        name = _id_in(path) or ""  # another process may have written its id first: that one counts
     if copy is not None and _id_in(copy) != name:
         set_aside_non_file(copy)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _place_id(copy, name, is_damaged=True)
+        _write_id(copy, name, is_replacing=True)
     return name
 
 
@@ -172,15 +174,21 @@ def _new_id() -> str:
     return f"{name}-{secrets.token_hex(3)}"
 
 
-def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
-    """Write an id file; one that another process has written meanwhile is kept, a damaged one replaced."""
+def _write_id(path: Path, name: str, *, is_replacing: bool) -> None:
+    """Write an id file.
+
+    Args:
+        path: The file.
+        name: The id.
+        is_replacing: Whether a file that is there is replaced; otherwise it is kept.
+    """
     draft = path.with_name(f".{DEVICE_ID}-{secrets.token_hex(4)}")
     draft.write_text(f"{name}\n")
-    if is_damaged:
+    if is_replacing:
         os.replace(draft, path)
         return
     try:
-        os.link(draft, path)  # of two processes that start at once, one wins
+        os.link(draft, path)  # unlike a rename it fails where another process has just written the file
     except FileExistsError:
         pass
     finally:
@@ -189,7 +197,13 @@ def _place_id(path: Path, name: str, *, is_damaged: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The last event of the journal, and path, inode and size of its file, which change when somebody appends."""
+    """The end of this device's journal as last read; inode and size of the file change when another process writes.
+
+    Attributes:
+        path: The newest file; None for a journal without events.
+        seq: Of the last event.
+        last_id: Of the last event.
+    """
 
     path: Path | None
     inode: int
@@ -205,7 +219,7 @@ class ForeignPart:
     Attributes:
         events: In order.
         end: Where its last whole line ends, in bytes.
-        mark: The last bytes before that, by which is seen later whether the file was rewritten.
+        mark: The last bytes before that; where they differ later, the file was rewritten.
     """
 
     events: Sequence[Event]
@@ -312,7 +326,7 @@ class Journal:
         return dict(sorted(sizes.items()))
 
     def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
-        """Return the new events of another device's file.
+        """Return the events that were added to another device's journal file since it was last read.
 
         Args:
             path: Of the file.
@@ -320,7 +334,7 @@ class Journal:
             mark: The last of these bytes, to check that the file was only appended to.
 
         Returns:
-            The events after `start`, and how far they reach; None where the bytes before `start` are others now.
+            The events after `start`, and how far they reach; None where the bytes before `start` have changed.
         """
         try:
             with open(path, "rb") as file:
@@ -336,58 +350,63 @@ class Journal:
         return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
-        """Return this device's event of that id, looking from the newest back."""
+        """Return this device's event with an id; None where there is none.
+
+        Args:
+            event_id: The id.
+            since_seq: Only events after this `seq` are searched.
+        """
         mark = f'"id":"{event_id}"'.encode()
-        lines = (placed for placed in self._lines_after(since_seq) if mark in placed[1])
+        lines = ((path, line) for path, line in self._lines_after(since_seq) if mark in line)
         return next((event for event in self._parse(lines, None) if event.id == event_id), None)
 
     def event_at(self, seq: int, device: str) -> Event | None:
-        """Return the event that a device gave a `seq`; None where it is not here (any more)."""
+        """Return the event of a device with a `seq`; None where this copy of its journal does not have it."""
         files = self._files(device)
-        number = bisect_right(files, seq, key=_first_seq)
+        number = bisect_right(files, seq, key=_first_seq)  # the event is in the last file that begins not behind it
         path = files[number - 1] if number else None
         events = self._parse([(path, _line_with(path, seq))], None) if path else iter(())
         return next((event for event in events if event.seq == seq), None)
 
-    def names(self, digest: str) -> bool:
-        """Return whether some event of this device left a note with that content."""
+    def has_written(self, digest: str) -> bool:
+        """Return whether a file had this content after some event of this device."""
         # searched for in the bytes: a person's save waits for this, and parsing a year of events takes seconds
         mark = f'"after":"{digest}"'.encode()
         return any(mark in line for _, line in self._lines_after(0))
 
     def events_naming(self, path: str, device: str = "") -> Iterator[Event]:
-        """Yield the events whose lines name a file, newest first.
+        """Yield the events of a device in which a file's path appears, newest first.
 
         Args:
             path: Relative.
             device: Another device; "" for this one.
         """
-        # searched for in the bytes, as it is written there: parsing years of events takes minutes
+        # searched for in the bytes, in both ways JSON may write it: parsing years of events takes minutes
         marks = [json.dumps(path, ensure_ascii=is_ascii).encode("utf-8", "replace") for is_ascii in (False, True)]
         for file in reversed(self._files(device)):
             lines = ((file, line) for line in lines_back(file) if any(mark in line for mark in marks))
             yield from self._parse(lines, None)
 
     def fold(self) -> dict[str, str]:
-        """Return path → content hash of every tracked note as this device last saw it."""
-        tree: dict[str, str] = {}
+        """Return the content hash of every tracked file as this device last saw it, by path."""
+        hashes: dict[str, str] = {}
         for event in self.events():
             # an adoption lists the whole tree as it was found
             if event.kind == TreeAdopted.kind:
-                tree.clear()
+                hashes.clear()
             for change in event.changes:
                 if change.op != "append":
                     for path in (change.source, change.path):
-                        tree.pop(path or "", None)
+                        hashes.pop(path or "", None)
                     if change.after is not None:
-                        tree[change.path] = change.after
-        return tree
+                        hashes[change.path] = change.after
+        return hashes
 
     def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
-        """Replace the data of events in this device's journal, for a purge; `seq`, id and changes stay.
+        """Remove purged words from the data of events in this device's journal; `seq`, id and changes stay.
 
         Args:
-            cleaned: Returns an event as it is to be; an equal one leaves its line byte for byte.
+            cleaned: Returns an event without purged words; where it equals the event, the line stays byte for byte.
 
         Returns:
             How many lines were changed.
@@ -416,12 +435,12 @@ class Journal:
         return [folder / name for name in sorted(self._names(folder))]
 
     def _names(self, folder: Path) -> list[str]:
-        """Return the names of a device's journal files."""
+        """Return the names of a device's journal files, conflict copies left out: nothing must be appended to these."""
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
             return []
-        return [name for name in names if _FILE.fullmatch(name)]  # a conflict copy must not be written on
+        return [name for name in names if _FILE.fullmatch(name)]
 
     def _newest(self) -> Path | None:
         """Return this device's last file; the folder is listed again only when its time has changed."""
@@ -449,7 +468,12 @@ class Journal:
     def _parse(
         self, lines: Iterable[tuple[Path, bytes]], kinds: Collection[type[EventData] | str] | None
     ) -> Iterator[Event]:
-        """Yield the events in lines that are of these kinds; a line that is no event goes into `warnings`."""
+        """Yield the events in lines; of a line that cannot be read a sentence is added to `warnings`.
+
+        Args:
+            lines: Each with the path of its file.
+            kinds: Only events of these kinds; None for all.
+        """
         names = None if kinds is None else kinds_of(*kinds)
         marks = [f'"kind":"{kind}"'.encode() for kind in names or ()]
         for path, line in lines:
@@ -476,14 +500,14 @@ class Journal:
         return tail
 
     def _read_tail(self, path: Path) -> _Tail:
-        """Return the end of a journal file: its stamp and its last event, after a torn line was cut off."""
+        """Return the end of a journal file, after a line that a crash left unfinished was cut off."""
         self._cut_torn_line(path)
         last = next(self.events(reverse=True), None)
         stat = os.stat(path)
         return _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
 
     def _cut_torn_line(self, path: Path) -> None:
-        """Remove what a crash left after the last whole line."""
+        """Remove an unfinished line from a file's end, which a crash left."""
         if torn := next(_pieces_back(path), b""):
             self._disk.truncate(path, path.stat().st_size - len(torn))
 

@@ -19,7 +19,7 @@ Lines = list[bytes]
 
 
 def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge two changed versions of a base; None when both changed the same or adjacent lines.
+    """Merge two changed versions of a base; None where both changed the same or adjacent lines, or texts are too large.
 
     Where both only added lines at one place, both additions are kept, ours first, equal lines once.
     """
@@ -45,23 +45,28 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool)
 
 
 def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
-    """Merge two versions so that no added or changed line is lost: where both changed the same, both texts stand.
+    """Merge two versions so that no added or changed line is lost: where both changed the same, both texts are kept.
 
     Args:
         base: The common earlier version; None where it is not known, then no line counts as removed.
         ours: The one version, whose lines come first.
         theirs: The other version.
     """
-    former = common_lines(ours, theirs) if base is None else base
-    merged = _merged(former, ours, theirs, lambda base, ours, theirs: (_joined(ours, theirs), True))
+    base = common_lines(ours, theirs) if base is None else base
+    merged = _merged(base, ours, theirs, lambda base, ours, theirs: (_joined(ours, theirs), True))
     return ours + theirs if merged is None else merged[0]
 
 
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """Return whether a save was made from `base` by an editor that had not loaded our later version.
 
-    It must lack every line that we added, undo some change of ours, and still have a line of `base`. A save that has
-    some of our lines was made by somebody who saw them; the lines it lacks were removed on purpose.
+    Such a save has no line that we added, lacks some change of ours, and still has a line of `base`. In a save that has
+    some of our lines, a person saw them: the lines it lacks were removed on purpose.
+
+    Args:
+        base: A version before ours.
+        ours: Our later version.
+        theirs: The save.
     """
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
@@ -70,11 +75,11 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     our_lines = {line for line in lines[1] if line.strip()} - set(lines[0])
     if not our_lines.isdisjoint(lines[2]):
         return False
-    common_base = {line for line in (*head, *lines[0], *tail) if line.strip()}
-    if common_base.isdisjoint((*head, *lines[2], *tail)):
-        return False  # written anew
+    base_lines = {line for line in (*head, *lines[0], *tail) if line.strip()}
+    if base_lines.isdisjoint((*head, *lines[2], *tail)):
+        return False  # a new text, made from no version
     groups = _groups(*lines)
-    # where both did the same, the person had seen ours
+    # merge3 calls a group `same` where both made the same change: then the person had seen ours
     return all(kind != "same" for kind, _ in groups) and any(_is_undone(kind, texts) for kind, texts in groups)
 
 
@@ -102,8 +107,8 @@ def _is_undone(kind: str, texts: list[Lines]) -> bool:
     if kind != "conflict":
         return kind == "a"
     base, ours, theirs = texts
-    overlapping = _hunks(base, theirs)
-    return any(not any(_overlap(other, hunk) for other in overlapping) for hunk in _hunks(base, ours))
+    their_hunks = _hunks(base, theirs)
+    return any(not any(_overlap(other, hunk) for other in their_hunks) for hunk in _hunks(base, ours))
 
 
 def _merged(
@@ -115,8 +120,8 @@ def _merged(
         base: The common earlier version.
         ours: The one version.
         theirs: The other version.
-        resolve: Returns the lines for a group that both changed (base, ours, theirs), and whether no change was
-            dropped; None to give up.
+        resolve: Called with the lines of a group that both changed, in base, ours and theirs. Returns the lines to
+            write, and whether no change was dropped; None to give up.
 
     Returns:
         The text, and whether no change was dropped; None when it gave up or the texts are too large.
@@ -145,7 +150,7 @@ def _merged(
 
 @dataclass(frozen=True, slots=True)
 class _Hunk:
-    """A change of one side: `lines` in place of the lines of the base from `start` to `end`."""
+    """A change by one side: `lines` replace the lines of the base from number `start` up to `end`."""
 
     start: int
     end: int
@@ -161,7 +166,7 @@ class _Hunk:
 
 
 def _hunks(base: Lines, text: Lines) -> list[_Hunk]:
-    """Return the changes that make a text of the base."""
+    """Return the changes from the base to a text."""
     codes = SequenceMatcher(None, base, text, autojunk=False).get_opcodes()
     return [_Hunk(i, j, tuple(text[k:n])) for kind, i, j, k, n in codes if kind != "equal"]
 
@@ -175,22 +180,25 @@ def _overlap(hunk: _Hunk, other: _Hunk) -> bool:
 
 
 def _with_both_changes(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first: bool) -> tuple[Lines, bool]:
-    """Return the base with the changes of both sides, and whether none of the losing side's was dropped."""
-    first, second = (_hunks(base, text) for text in ((ours, theirs) if is_ours_first else (theirs, ours)))
+    """Return the base with the changes of both sides, and whether no change was dropped.
+
+    Where changes overlap, those of the first side win. Lines that the other side added there are kept behind them.
+    """
+    winning, losing = (_hunks(base, text) for text in ((ours, theirs) if is_ours_first else (theirs, ours)))
     kept, is_clean = [], True
-    for hunk in second:
-        overlapping = [other for other in first if _overlap(other, hunk)]
+    for hunk in losing:
+        overlapping = [winner for winner in winning if _overlap(winner, hunk)]
         if not overlapping:
             kept.append(hunk)
-        elif overlapping != [hunk]:
+        elif overlapping != [hunk]:  # an equal change of both sides loses nothing
             is_clean = False
             if hunk.has_surplus:  # it has added lines: rather twice in the text than lost
                 kept.append(replace(hunk, start=overlapping[-1].end, end=overlapping[-1].end))
-    return _with_hunks(base, *((first, kept) if is_ours_first else (kept, first))), is_clean
+    return _with_hunks(base, *((winning, kept) if is_ours_first else (kept, winning))), is_clean
 
 
 def _with_hunks(base: Lines, ours: list[_Hunk], theirs: list[_Hunk]) -> Lines:
-    """Return the base with the changes of both sides, which overlap only where they are of the very same lines."""
+    """Return the base with the changes of both sides; changes that overlap replace exactly the same lines."""
     lines: Lines = []
     at = 0
     for start, end in sorted({(hunk.start, hunk.end) for hunk in (*ours, *theirs)}):
@@ -203,10 +211,10 @@ def _with_hunks(base: Lines, ours: list[_Hunk], theirs: list[_Hunk]) -> Lines:
 
 def _joined(ours: Lines, theirs: Lines) -> Lines:
     """Return our lines and then theirs; where one side has all lines of the other in order, that side alone."""
-    for whole, part in ((ours, theirs), (theirs, ours)):
-        remaining = iter(whole)
-        if all(line in remaining for line in part):  # in order
-            return whole
+    for longer, shorter in ((ours, theirs), (theirs, ours)):
+        remaining = iter(longer)
+        if all(line in remaining for line in shorter):  # `in` consumes the iterator, so the order counts
+            return longer
     return ours + theirs
 
 
@@ -241,5 +249,5 @@ def _lines(text: bytes) -> Lines:
 
 def _is_ended(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """Return whether a merged text ends with a newline: like the side that changed this, else like the base."""
-    was, is_ours, is_theirs = (not text or text.endswith(b"\n") for text in (base, ours, theirs))
-    return is_ours if is_theirs == was else is_theirs
+    base_ends, ours_ends, theirs_ends = (not text or text.endswith(b"\n") for text in (base, ours, theirs))
+    return ours_ends if theirs_ends == base_ends else theirs_ends

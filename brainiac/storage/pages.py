@@ -1,7 +1,7 @@
 """All memory pages of a brain at one moment: read and parsed once, found by path, uuid, name or folder (design: 3, 10).
 
-Code that needs more than a page or two calls `store.pages()`. `change` makes a change that holds the text as it was
-read: the commit is refused where the file differs by then.
+Code that needs more than a page or two calls `store.pages()`. `PageSet.change` makes a change with the text as it was
+read, so that the commit is refused where the file differs by then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Stamp = tuple[int, int, int, int]  # size, modification time, change time, inod
 
 
 class PageSet:
-    """The memories, index pages and archived pages as they stood when the set was made; nothing of it changes.
+    """The memories, index pages and archived pages as they were when the set was made; it never changes.
 
     Args:
         tree: The brain's places.
@@ -64,9 +64,15 @@ class PageSet:
                 yield entry
 
     def _add_page(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
-        """Add the page at a path, taken from the former set if its stamp is unchanged."""
+        """Add the page at a path to `pages`, or to `broken`; it is not read again if its stamp is unchanged.
+
+        Args:
+            path: Of the page, relative.
+            entry: Its file.
+            former: The page in the former set, with its stamp; None where it was not there.
+        """
         try:
-            # Looked at before it is read: a file written in between is then read again by the next set.
+            # before the file is read: a file written in between is then read again by the next set
             status = entry.stat(follow_symlinks=False)
         except OSError:
             return  # it vanished
@@ -92,7 +98,7 @@ class PageSet:
             text = page_text(self._tree, path)
             return None if text is None else parse_memory(path, text)
         except FormatError as error:
-            # A new one: the one that was raised holds on to this set, and the set to all its pages.
+            # a new error: the traceback of the raised one would keep this set and all its pages in memory
             return FormatError(path, error.problem, error.line)
 
     # --- identity ---------------------------------------------------------------------------------------
@@ -121,7 +127,7 @@ class PageSet:
         return pages
 
     def kind_of(self, path: str) -> str:
-        """Return the first folder below long-term memory: `concrete`, `events`, `skills`."""
+        """Return the kind of a memory, `concrete`, `events` or `skills`: the folder right below long-term memory."""
         return path.removeprefix(self.root + "/").partition("/")[0]
 
     def statement(self, uuid: str, block_id: str) -> Statement | None:
@@ -133,12 +139,12 @@ class PageSet:
     # --- links ------------------------------------------------------------------------------------------
 
     def target(self, page: Memory, link: Link) -> str:
-        """Return the path that a link on a page means: where its uuid is now, else the path it names."""
+        """Return the path that a link on a page leads to: the present one of its uuid's page, else the written one."""
         return self.path_by_uuid.get(link.uuid) or linked_path(link, page.path)
 
     @cached_property
     def linking_to(self) -> Mapping[str, set[str]]:
-        """By the path of a page: the other pages with a Markdown link to it, index pages included."""
+        """Paths of the pages with a Markdown link to a page, by that page's path; index pages included."""
         sources: dict[str, set[str]] = defaultdict(set)
         for path, page in self.pages.items():
             for link in page.links:
@@ -150,7 +156,7 @@ class PageSet:
 
     @cached_property
     def children(self) -> Mapping[str, set[str]]:
-        """Memories and subfolders of each folder of long-term memory by path, as its manifest lists them."""
+        """Paths of the memories and subfolders in each folder of long-term memory, by the folder's path."""
         children: dict[str, set[str]] = {self.root: set()}
         for path in self.pages:
             if path.startswith(self.root + "/"):
@@ -166,15 +172,15 @@ class PageSet:
             try:
                 names = os.listdir(self._tree.absolute(folder))
             except OSError:
-                names = []  # it is still to be made
+                names = []  # a commit will make the folder
             self._names[folder] = {name.casefold() for name in names}
         return self._names[folder]
 
     def free_path(self, folder: str, title: str, taken: set[str] | None = None) -> str:
-        """Return a path that is free for a new page of a folder.
+        """Return a path for a new page in a folder that no file has.
 
         Args:
-            folder: Relative; it need not be there yet.
+            folder: Relative; it need not exist.
             title: Of the page; its file name is made of it.
             taken: Further names, casefolded with `.md`, that pages not yet written will have.
         """
@@ -184,7 +190,7 @@ class PageSet:
     # --- changes ----------------------------------------------------------------------------------------
 
     def change(self, path: str, after: str) -> Change:
-        """Return the change from a page's text, as it was read, to another text; where there is no page, a new one.
+        """Return the change that gives a page another text, or makes a page where there is none.
 
         Args:
             path: Relative.
@@ -195,7 +201,12 @@ class PageSet:
 
 
 def linked_path(link: Link, page: str) -> str:
-    """Return the path from the root that a link's relative target means on a page."""
+    """Return the path from the root for a link's target, which is relative to the folder of its page.
+
+    Args:
+        link: The link.
+        page: Path of its page.
+    """
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), link.target))
 
 
@@ -209,7 +220,7 @@ def page_text(tree: Tree, path: str) -> str | None:
         file = tree.confine(path)
         content = read_bytes(file) if stat.S_ISREG(os.lstat(file).st_mode) else None
         if content is None:
-            raise FormatError(path, "is no file of its own but a link, a folder or a device; put a file there")
+            raise FormatError(path, "is a link, a folder or a device and no file; put a file there")
         return content.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -1,7 +1,7 @@
-"""A brain's pages at one moment, now or earlier, by what this device's journal saw.
+"""A brain's pages at one moment, now or earlier, by this device's journal.
 
-The tree at an earlier moment is the fold of the journal up to it; page changes stand in the projection, so that a long
-history costs one query. A brain that came to this device later is seen with the journal of a device that had it then.
+The tree at an earlier moment is the result of all recorded changes up to it. Changes of pages are in the projection, so
+that a long history costs one query. For a moment before this device had the brain, another device's journal is used.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PagesAt:
 
     Attributes:
         hashes: Content hash by path.
-        text_of: Returns the text of a path; None where it is not kept (any more).
-        device: The other device whose journal tells it; "" for this one.
+        text_of: Returns the text of a path; None where it was not kept, or is purged.
+        device: The device whose journal was used; "" for this one.
     """
 
     hashes: Mapping[str, str]
@@ -36,7 +36,7 @@ class PagesAt:
 
 
 def present_pages(store: Store) -> PagesAt:
-    """Return the pages as their files stand now."""
+    """Return the pages as their files are now."""
     hashes: dict[str, str] = {}
     for entry in store.tree.walk(store.tree.long_term, store.tree.archive):
         path = store.tree.relative(entry.path)
@@ -48,13 +48,13 @@ def present_pages(store: Store) -> PagesAt:
 
 
 def first_moment(store: Store) -> str:
-    """Return the ISO 8601 moment at which the record of pages in the journals begins; "" where there is none."""
+    """Return the ISO 8601 moment of the first recorded change of a page on any device; "" where there is none."""
     store.projection.follow()
     return store.projection.query("SELECT min(at) FROM changes")[0][0] or ""
 
 
 def pages_at(store: Store, at: str) -> PagesAt:
-    """Return the pages as they stood after the last change that is not later than a moment.
+    """Return the pages as they were after the last change that is not later than a moment.
 
     Args:
         store: The store.
@@ -70,13 +70,13 @@ def pages_at(store: Store, at: str) -> PagesAt:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as it stood at a moment.
+    """A file as it was at a moment.
 
     Attributes:
-        path: Where it lay then.
+        path: Its path then.
         digest: Its content hash.
-        at: When it was changed last until then, ISO 8601.
-        event: Id of that change.
+        at: When it was last changed before that moment, ISO 8601.
+        event: Id of the event of that change.
     """
 
     path: str
@@ -86,7 +86,7 @@ class Version:
 
 
 class Past:
-    """What a device's journal says of files up to a moment.
+    """The files of a brain at a moment, by a device's journal.
 
     Args:
         store: The store.
@@ -103,7 +103,7 @@ class Past:
 
     @property
     def other_device(self) -> str:
-        """The device whose journal tells it, if that is not this one; else ""."""
+        """The device whose journal is used; "" for this one."""
         return "" if self._device == self._store.journal.device else self._device
 
     def pages(self) -> dict[str, str]:
@@ -112,7 +112,7 @@ class Past:
         return {path: version.digest for path, version in self._versions.items() if kind_of(path) in _PAGES}
 
     def version(self, path: str) -> Version | None:
-        """Return what stood at a path; None where nothing did, or nothing that the journal keeps."""
+        """Return the file that was at a path; None where there was none, or the journal did not keep its text."""
         if self._store.tree.kind_of(path) in (*_PAGES, PathKind.INDEX_PAGE, PathKind.REVIEW):
             return self._versions.get(path)
         for event in self._store.journal.events_naming(path, self.other_device):
@@ -125,12 +125,16 @@ class Past:
         return None
 
     def former_path(self, path: str) -> str:
-        """Return where the file lay at the moment that lies at a path now: there, or where it was moved from since."""
+        """Return the path that a file had at the moment, by following its moves since then back.
+
+        Args:
+            path: The file's present path.
+        """
         sql = (
             "SELECT source, event FROM changes WHERE path = ? AND device = ? AND at > ? AND event < ?"
             " AND source IS NOT NULL ORDER BY event DESC LIMIT 1"
         )
-        before = "~"  # behind every id
+        before = "~"  # sorts behind every id
         while rows := self._store.projection.query(sql, path, self._device, self._at, before):
             path, before = rows[0]
         return path
@@ -166,7 +170,7 @@ class Past:
         )
 
     def _device_then(self) -> str:
-        """Return this device where its journal had begun by then, else the one whose journal goes nearest to it."""
+        """Return this device if its journal had begun by then, else the one with the last event before the moment."""
         own = self._store.journal.device
         sql = "SELECT device, max(event) FROM changes WHERE at <= ? GROUP BY device"
         last: dict[str, str] = dict(self._store.projection.query(sql, self._at))
@@ -174,6 +178,6 @@ class Past:
             return own
         if last:
             return max(last, key=lambda device: last[device])
-        begun = first_moment(self._store)
-        when = f"; the oldest begins at {moment_in(self._store.zone, begun)}" if begun else ""
+        start = first_moment(self._store)
+        when = f"; the oldest begins at {moment_in(self._store.zone, start)}" if start else ""
         raise UserError(f"no journal in {self._store.tree.relative(self._store.tree.journal)}/ goes back so far{when}")

@@ -1,6 +1,6 @@
-"""The journals of all devices as tables: one SQLite file in the cache, made from the journals and never their source.
+"""The journals of all devices as tables, in one SQLite file of the cache; it is derived from the journals alone.
 
-Each row holds what one event states, under that event's id; queries work out what is true now. So the tables are the
+Each row has the id of the event that it was made from, and queries work out what is true now. So the tables are the
 same in whatever order journals arrive, and whether they are read step by step, twice, or from the beginning. The file
 may be deleted or damaged at any moment.
 """
@@ -136,7 +136,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far a journal was read; see the table."""
+    """How far a journal was read; a row of the table `positions`."""
 
     at: int = 0
     mark: str = ""
@@ -154,7 +154,8 @@ class Projection:
 
     def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
         self._path, self._tree, self._journal = path, tree, journal
-        self._basis = f"{_VERSION} {journal.device} {tree.layout}"  # what the tables depend on besides the journals
+        # all that the tables depend on besides the journals; where it differs, the file is made anew
+        self._basis = f"{_VERSION} {journal.device} {tree.layout}"
         self._mutex = threading.RLock()
         self._database = self._open()
         self.follow()
@@ -165,7 +166,7 @@ class Projection:
             self._database.close()
 
     def follow(self) -> None:
-        """Read what was added to the journals: by other processes to this device's, by syncing to the others'."""
+        """Read the events that other processes added to this device's journal, and sync tools to other devices'."""
         # looked up before the mutex is held: who holds the commit lock may be waiting for the mutex
         last, sizes = self._journal.last(), self._journal.foreign_sizes()
         self._attempt(lambda: None if self._is_current(last, sizes) else self._follow())
@@ -176,7 +177,7 @@ class Projection:
             self.follow()  # events come out of order where several threads or processes record
 
     def query(self, sql: str, *values: str) -> list[Row]:
-        """Return the rows of a query on the tables as they are; call `follow` first where newer events count."""
+        """Return the rows of a query; call `follow` first where events by other processes and devices matter."""
         return self._attempt(lambda: self._database.execute(sql, values).fetchall())
 
     def purges(self) -> list[tuple[str, Event]]:
@@ -203,7 +204,7 @@ class Projection:
     def _append(self, event: Event) -> bool:
         """Insert an event if it comes right after the last one that was read; return whether it did."""
         with self._database:
-            self._database.execute("BEGIN IMMEDIATE")  # of several processes only one goes on from a position
+            self._database.execute("BEGIN IMMEDIATE")  # only one process at a time may read on from a position
             positions = self._positions("WHERE source IN ('', ?)", self._journal.device)
             last = positions.get(self._journal.device, _Position())
             is_same = positions.get("", _Position()).mark == self._basis
@@ -214,7 +215,7 @@ class Projection:
         return True
 
     def _follow(self) -> None:
-        """Read on in each journal; read all journals anew where one was rewritten or cut."""
+        """Read each journal from its position on; where one was rewritten or cut, read all journals anew."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             positions = self._positions()
@@ -228,7 +229,7 @@ class Projection:
     def _read_on(self, positions: dict[str, _Position]) -> bool:
         """Read each journal from its position on; return False where one does not continue there."""
         own, sizes = positions.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
-        if positions.keys() - sizes.keys():
+        if positions.keys() - sizes.keys():  # a file is gone
             return False
         for source, size in sizes.items():
             position = positions.get(source, _Position())
@@ -243,14 +244,14 @@ class Projection:
 
     def _read_on_own(self, position: _Position) -> bool:
         """Read this device's journal from a position on; return False where it does not continue there."""
-        read = self._journal.events(since_seq=max(position.at - 1, 0))
-        events: Iterable[Event] = read
+        stream = self._journal.events(since_seq=max(position.at - 1, 0))
+        events: Iterable[Event] = stream
         if position.at:
-            first, events = next(read, None), list(read)
+            first, events = next(stream, None), list(stream)
             if first is None or (first.seq, first.id) != (position.at, position.mark):
                 return False  # git took the journal back
             if any(event.kind == PurgeHonoured.kind for event in events):
-                return False  # words of earlier lines are gone
+                return False  # the purge rewrote earlier lines
         last = self._insert(events, self._journal.device)
         if last is not None:
             position = _Position(last.seq, last.id)
@@ -258,7 +259,7 @@ class Projection:
         return True
 
     def _insert(self, events: Iterable[Event], device: str) -> Event | None:
-        """Insert the rows of events and return the last event, None for no events."""
+        """Insert the rows of events of a device, and return the last event; None for no events."""
         last: Event | None = None
         open_exchanges: dict[str, Event] = {}
         rows: dict[str, list[Row]] = defaultdict(list)
@@ -292,7 +293,7 @@ class Projection:
         rows.clear()
 
     def _positions(self, where: str = "", *values: str) -> dict[str, _Position]:
-        """Return how far each journal was read; `where` limits which."""
+        """Return how far each journal was read, by the `source` of its position; `where` is a SQL condition."""
         rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {where}", values)
         return {source: _Position(*position) for source, *position in rows}
 
@@ -304,24 +305,24 @@ class Projection:
     # --- the file -------------------------------------------------------------------------------------------
 
     def _attempt(self, action: Callable[[], T]) -> T:
-        """Return what an action on the tables returns; after an error of the file, of a second try with new tables."""
+        """Return the result of an action on the tables; after an error of the file, try again with new tables."""
         with self._mutex:
             try:
                 return action()
             except sqlite3.ProgrammingError:
-                raise  # it was closed
+                raise  # the projection was closed
             except sqlite3.Error as error:
                 self._database.close()
                 if is_damage(error):
                     with suppress(OSError):
                         remove_derived(self._path)
-                # any other error (a full disk, no right to write) would come again: the tables are kept in memory then
+                # another error (a full disk, no right to write) would come again: the tables are kept in memory
                 self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
             self._follow()
             return action()
 
     def _open(self) -> sqlite3.Connection:
-        """Return the opened file; a database in memory where no file can be written."""
+        """Return the opened file, made anew where its tables are outdated; a database in memory where it cannot be."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             database = open_derived(self._path, _SCHEMA)
@@ -348,9 +349,9 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case ExchangeEvent() as exchange_event:
             yield "exchanges", _exchange_row(event, exchange_event, device)
         case OutcomeEvent() as outcome:
-            noted = outcome if isinstance(outcome, ExchangeReflected) else None
-            superseded = noted.supersedes if noted and noted.supersedes != noted.exchange else ""
-            extracted_and_prompt = noted and noted.is_extracted, noted and noted.prompt
+            reflected = outcome if isinstance(outcome, ExchangeReflected) else None
+            superseded = reflected.supersedes if reflected and reflected.supersedes != reflected.exchange else ""
+            extracted_and_prompt = reflected and reflected.is_extracted, reflected and reflected.prompt
             yield "outcomes", (outcome.exchange, event.id, superseded, *extracted_and_prompt)
         case ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
@@ -402,7 +403,7 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
     if isinstance(what, StatingEvent):
         yield from (("statements", row) for row in _statement_rows(event, what, device))
     header = event.at, event.kind, event.by, device
-    decided: set[str] = {row.candidate for row in what.statements} if isinstance(what, OwningEvent) else set()
+    decided: set[str] = {record.candidate for record in what.statements} if isinstance(what, OwningEvent) else set()
     match what:
         case MemoryPromoted() | CandidatesRefused():
             decided |= {refused.candidate for refused in what.refused}
@@ -428,10 +429,10 @@ def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[R
     header = event.seq, device, event.at, event.kind, event.by, event.cause
     for position, record in enumerate(what.statements):
         data = json.dumps(record.stored)
-        states: tuple[StatementRecord | StatementRef, ...] = (record, *record.steps)
-        for step, state in enumerate(states):
-            place = record.page, event.id, position, step
-            yield *place, state.block, state.hash, state.since, is_owning, *header, data
+        statements: tuple[StatementRecord | StatementRef, ...] = (record, *record.steps)
+        for step, statement in enumerate(statements):
+            key = record.page, event.id, position, step
+            yield *key, statement.block, statement.hash, statement.since, is_owning, *header, data
 
 
 def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:

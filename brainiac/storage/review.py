@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from brainiac.events import Change, ProposalRecord, create, update
-from brainiac.formats.markdown import PRIVATE_MARK, one_line
+from brainiac.formats.markdown import PRIVATE_MARK, newline_of, one_line
 from brainiac.storage.store import Store
 
 EMPTY = """\
@@ -29,7 +29,7 @@ class Proposal:
     """A proposal with what its line in `review.md` needs.
 
     Attributes:
-        record: The proposal as the journal keeps it; this, and not the line, says what is done.
+        record: The proposal as the journal keeps it; what is done is decided by this, not by the line.
         is_private: Whether its line has the private mark.
     """
 
@@ -45,10 +45,9 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
         proposals: The proposals.
     """
     text = EMPTY if text is None or not text.strip() else text
-    shown = set(_ID.findall(text))
-    newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
+    present_ids, newline = set(_ID.findall(text)), newline_of(text)
     for proposal in proposals:
-        if proposal.record.id not in shown:
+        if proposal.record.id not in present_ids:
             text += "" if text.endswith("\n") else newline
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
             text += f"- [ ] {one_line(proposal.record.what)}{mark} <!-- proposal: {proposal.record.id} -->{newline}"
@@ -56,7 +55,7 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
 
 
 def review_change(store: Store, proposals: Iterable[Proposal]) -> list[Change]:
-    """Return the change that adds proposals to `review.md`; none where all of them have a line."""
+    """Return the change that adds proposals to `review.md`; no change where all of them have a line."""
     proposals = list(proposals)
     if not proposals:
         return []
@@ -70,7 +69,7 @@ def review_change(store: Store, proposals: Iterable[Proposal]) -> list[Change]:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line of `review.md` that shows a proposal.
+    """The line of a proposal in `review.md`.
 
     Attributes:
         id: Of the proposal.
@@ -85,7 +84,7 @@ class Tick:
 
 
 def find_ticks(text: str) -> list[Tick]:
-    """Return the lines that show a proposal, in order; a line cut short in its comment shows none."""
+    """Return the lines of proposals, in order; a line without its whole comment belongs to none."""
     ticks = []
     for line in _LINE.finditer(text):
         box = _BOX.match(line[0])
@@ -94,7 +93,10 @@ def find_ticks(text: str) -> list[Tick]:
 
 
 def decisions_in(text: str) -> dict[str, bool]:
-    """Return a person's decisions by proposal id, True to do it; a proposal with `x` and `-` is left out."""
+    """Return whether a person wants each proposal done, by its id.
+
+    Left out are proposals without a mark, and those whose line was copied and has both `x` and `-`.
+    """
     marks: dict[str, set[str]] = {}
     for tick in find_ticks(text):
         if tick.mark in ("x", "-"):

@@ -1,4 +1,4 @@
-"""`daemon.json` in the state folder: the daemon writes it for `status` and for its own next start.
+"""`daemon.json` in the state folder: the daemon's state, written for `status` and for the daemon's next start.
 
 It has the last valid settings too, which reading commands use while `system/config.yaml` is broken.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ class RunState:
     Attributes:
         pid: Its process; 0 once it stopped.
         since: ISO 8601 UTC when it started.
-        watch: `WatchHealth` as plain values.
-        pending: `Pending` prompts as plain values.
-        access_log: How far the access log was read.
-        settings: The last good ones, as plain values, for commands that read while the file is broken.
+        watch: `WatchHealth` as plain JSON values.
+        pending: `Pending` prompts as plain JSON values.
+        access_log: How far the access log was read: `offset` and `last`; None where it was not.
+        settings: The last valid ones, as plain JSON values.
         problem: Why the daemon does no work at present; "" when it works.
     """
 
@@ -47,39 +47,39 @@ class RunState:
 
 
 def read_run_state(state: Path) -> RunState:
-    """Return what the last or running daemon of this brain wrote; an empty state where that is missing or damaged."""
+    """Return what a brain's daemon wrote last; an empty state where the file is missing or damaged.
+
+    Args:
+        state: The brain's state folder.
+    """
     try:
         values = json.loads((state / FILE).read_bytes())
         run = RunState(**{name: value for name, value in values.items() if name in RunState.__dataclass_fields__})
     except (OSError, ValueError, TypeError, AttributeError):
         return RunState()
-    kinds = [(name, type(value)) for name, value in _fields(RunState()) if name != "access_log"]
-    is_sound = all(isinstance(getattr(run, name), kind) for name, kind in kinds) and _is_log_position(run.access_log)
-    return run if is_sound else RunState()
+    types = {name: type(value) for name, value in asdict(RunState()).items() if name != "access_log"}
+    is_valid = all(isinstance(getattr(run, name), kind) for name, kind in types.items())
+    return run if is_valid and _is_log_position(run.access_log) else RunState()
 
 
-def _fields(run: RunState) -> list[tuple[str, Any]]:
-    return [(name, getattr(run, name)) for name in RunState.__dataclass_fields__]
-
-
-def _is_log_position(mark: object) -> bool:
+def _is_log_position(value: object) -> bool:
     """Return whether a value has the form of `RunState.access_log`."""
-    if mark is None:
+    if value is None:
         return True
-    return isinstance(mark, dict) and isinstance(mark.get("offset"), int) and isinstance(mark.get("last"), str)
+    return isinstance(value, dict) and isinstance(value.get("offset"), int) and isinstance(value.get("last"), str)
 
 
 def write_run_state(state: Path, run: RunState) -> None:
-    """Replace the file; it is not synced to the disk, since it can be rebuilt."""
+    """Replace the file in a brain's state folder; it is not synced to the disk, since it can be rebuilt."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    values = dict(_fields(run))
     set_aside_non_file(state / FILE)
-    temporary = state / f".{FILE}-{os.getpid()}"
-    temporary.write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8", errors="surrogateescape")
-    os.replace(temporary, state / FILE)
+    draft = state / f".{FILE}-{os.getpid()}"
+    text = json.dumps(asdict(run), ensure_ascii=False, indent=1)
+    draft.write_text(text, encoding="utf-8", errors="surrogateescape")
+    os.replace(draft, state / FILE)
 
 
-def last_good_settings(root: Path, config: Path) -> Settings:
+def last_valid_settings(root: Path, config: Path) -> Settings:
     """Return the last valid settings that a daemon of this machine used, else the defaults.
 
     Args:

@@ -20,10 +20,10 @@ class Source:
     """A folder that the setting `sources` names.
 
     Attributes:
-        name: As the settings have it.
+        name: As written in the settings.
         folder: Its real path.
-        problem: Why it is not read; "" where it is.
-        todo: What a person can do about that.
+        problem: Why it is not read; "" where it is read.
+        todo: What a person can do about the problem.
         is_refused: It is not read because nobody allowed it on this machine.
     """
 
@@ -52,7 +52,13 @@ def readable_folders(root: Path, names: Sequence[str], state: Path) -> list[Path
 
 
 def _source(root: Path, name: str, allowed: Iterable[str]) -> Source:
-    """Return the source of a name, relative to the root, absolute, or beginning with `~`."""
+    """Return the source for a name in the settings.
+
+    Args:
+        root: The brain's folder, resolved.
+        name: A path relative to the root, absolute, or beginning with `~`.
+        allowed: Real paths of the folders outside the brain that may be read.
+    """
     path = Path(name)
     if name.startswith("~"):
         path = Path(os.path.expanduser(name))  # an unknown user's home stays as it is written
@@ -83,13 +89,10 @@ def set_allowed(state: Path, folder: Path, *, is_allowed: bool) -> None:
 
 
 def _allowed(state: Path) -> frozenset[str]:
-    """Return the folders that may be read on this machine; none where the list is missing or damaged."""
+    """Return the real paths that may be read on this machine; none where the list is missing or damaged."""
     try:
         folders = json.loads((state / ALLOWED).read_text("utf-8", "surrogateescape"))
     except (OSError, ValueError):
         return frozenset()
-    return frozenset(filter(_is_text, folders)) if isinstance(folders, list) else frozenset()
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    listed = folders if isinstance(folders, list) else []
+    return frozenset(folder for folder in listed if isinstance(folder, str))

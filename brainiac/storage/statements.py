@@ -1,6 +1,7 @@
-"""What the journals say of statements: who wrote each, what it rests on, and what persons corrected.
+"""Queries on the journals about statements: who wrote each, which exchanges it rests on, what persons corrected.
 
-A statement is ours iff its block id and the hash of its text stand in a readable journal; all others are a person's.
+A statement is ours (a process wrote it) if a readable journal has its block id with the hash of its text; all others
+are a person's.
 """
 
 from __future__ import annotations
@@ -39,23 +40,23 @@ from brainiac.storage.projection import Row
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_ASKED_FOR = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
-_BY_HAND = json.dumps(sorted(FOUND | _ASKED_FOR))
+_COMMANDED = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
+_BY_HAND = json.dumps(sorted(FOUND | _COMMANDED))  # kinds of events with changes that a person made or asked for
 
 
 def text_hash(text: str) -> str:
-    """Return a short hash of a statement's text, white space folded: its identity in the journal."""
+    """Return the short hash by which the journal knows a statement's text; runs of white space count as one space."""
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def line_id(text: str) -> str:
-    """Return the id of an event that is made of a line a person wrote, every space of it counting."""
+    """Return the id of an event that is made of a line that a person wrote, a hash of the exact line."""
     return LINE + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def event_hash(event: StmEvent) -> str:
-    """Return a hash of all that an event says, by which an edit of it is noticed; a line of a list has no time."""
-    at = "" if event.id.startswith(LINE) else event.at
+    """Return a hash of an event's content; another hash later means that a person edited the event."""
+    at = "" if event.id.startswith(LINE) else event.at  # an event made of a line gets a new time at each reading
     return text_hash(f"{at}\n{event.user}\n{event.ai}\n{event.thoughts}\n{event.is_private}")
 
 
@@ -64,16 +65,16 @@ class StatementChange:
     """One recorded operation on a statement, or on the whole body of a page.
 
     Attributes:
-        event: What records it, without its data.
-        row: What it records.
+        event: The event that records it, without its data.
+        record: The operation.
         block: The statement's block id; "" for a whole body.
-        hash: Of the text that stood then.
+        hash: Of its text after the operation.
         since: When it was said, an ISO date.
-        device: Where it was done.
+        device: On which it was done.
     """
 
     event: Event
-    row: StatementRecord
+    record: StatementRecord
     block: str
     hash: str
     since: str
@@ -82,11 +83,11 @@ class StatementChange:
     @property
     def former(self) -> StatementRef:
         """The statement that it replaced; without block id and hash where it replaced none."""
-        return self.row.replaced or StatementRef()
+        return self.record.replaced or StatementRef()
 
     @property
     def retired(self) -> str:
-        """The block id of another statement that it retired; "" where it reworded its own."""
+        """The block id of another statement that it retired; "" where it retired none or reworded the same one."""
         return self.former.block if self.former.block != self.block else ""
 
 
@@ -96,8 +97,8 @@ class Correction:
 
     Attributes:
         page: The page's uuid.
-        before: What stood there.
-        at: When it was noticed, ISO 8601.
+        before: The statement's text before the change.
+        at: When the change was noticed, ISO 8601.
     """
 
     page: str
@@ -117,8 +118,8 @@ class StatementLog:
 
     Args:
         store: Whose journals are asked.
-        corrected_since: ISO 8601 moment of the oldest event to be promoted; older corrections cannot contradict it.
-            None where `corrections` and `by_hand` are not needed.
+        corrected_since: ISO 8601 moment; `corrections` and `by_hand` are from then on. Promotion gives that of the
+            oldest event it consolidates, which older corrections cannot contradict. None where they are not needed.
     """
 
     def __init__(self, store: Store, corrected_since: str | None = None) -> None:
@@ -129,21 +130,26 @@ class StatementLog:
     # --- statements -----------------------------------------------------------------------------------------
 
     def is_ours(self, page: str, statement: Statement) -> bool:
-        """Return whether a statement stands as a process wrote it."""
+        """Return whether a process wrote a statement in its present words.
+
+        Args:
+            page: The page's uuid.
+            statement: Of the page as it is now.
+        """
         return (statement.block_id, text_hash(statement.text)) in self._since(page)
 
     def since_of(self, page: str, statement: Statement) -> str:
-        """Return the date a statement of ours was said on; "" if unknown."""
+        """Return the ISO date on which a statement of ours was said; "" if unknown, or for a person's statement."""
         return self._since(page).get((statement.block_id, text_hash(statement.text)), "")
 
     def note_stated(self, page: str, block: str, text: str, since: str) -> None:
-        """Count a statement as ours that is about to be committed."""
+        """Treat a statement as ours from now on, before the commit that records it."""
         self._since(page)[block, text_hash(text)] = since
 
     def _since(self, page: str) -> dict[tuple[str, str], str]:
-        """Return when each statement of ours on a page was said, by block id and text hash."""
+        """Return the ISO date on which each statement of ours on a page was said, by block id and text hash."""
         if page not in self._stated:
-            rows = self._counting("statements", "block, hash, since", "page = ? AND is_owning AND block != ''", page)
+            rows = self._rows("statements", "block, hash, since", "page = ? AND is_owning AND block != ''", page)
             self._stated[page] = {(block, digest): since for block, digest, since in rows}
         return self._stated[page]
 
@@ -164,18 +170,22 @@ class StatementLog:
         return [change for change in self.history_of(page) if change.event.id not in self._undone]
 
     def made_by(self, model: str) -> dict[tuple[str, str], list[str]]:
-        """Return the statements that no other model and no person had a part in, by page and block id.
+        """Return the statements all of whose operations a model decided, with the exchanges they rest on.
 
-        Each comes with the exchanges it rests on, oldest first; a whole page has block id "".
+        Args:
+            model: Its name.
+
+        Returns:
+            Ids of exchanges, oldest first, by the page's uuid and block id; a whole page has block id "".
         """
-        places: dict[tuple[str, str], list[str]] = {}
-        others: set[tuple[str, str]] = set()
-        for page, block, data in self._counting("statements", "page, block, data", "is_owning AND step = 0"):
+        sources: dict[tuple[str, str], list[str]] = {}
+        by_others: set[tuple[str, str]] = set()
+        for page, block, data in self._rows("statements", "page, block, data", "is_owning AND step = 0"):
             record = StatementRecord.from_json(json.loads(data))
-            places.setdefault((page, block), []).extend(record.sources)
+            sources.setdefault((page, block), []).extend(record.sources)
             if record.model != model:
-                others.add((page, block))
-        return {place: sources for place, sources in places.items() if place not in others}
+                by_others.add((page, block))
+        return {place: exchanges for place, exchanges in sources.items() if place not in by_others}
 
     def knows_page(self, page: str) -> bool:
         """Return whether any operation on a page's statements was recorded."""
@@ -183,16 +193,16 @@ class StatementLog:
 
     def whole_body_of(self, page: str) -> StatementChange | None:
         """Return the last operation that wrote the whole body of a page; None where it holds statements."""
-        return next((change for change in reversed(self.changes_of(page)) if change.row.is_whole), None)
+        return next((change for change in reversed(self.changes_of(page)) if change.record.is_whole), None)
 
     def provenance_of(self, page: str, statement: Statement) -> list[StatementChange]:
         """Return the operations that made a statement, oldest first; none where a person wrote or reworded it."""
         changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
         # a statement that was moved to History got a new block id there: its past is recorded under the former one
-        moved = [change.former for change in changes if block and change.former.history == block != change.former.block]
-        if moved:
-            block, digest = moved[-1].block, moved[-1].hash or digest
+        retired = [c.former for c in changes if block and c.former.history == block != c.former.block]
+        if retired:
+            block, digest = retired[-1].block, retired[-1].hash or digest
         changes = [change for change in changes if block and change.block == block]
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
@@ -200,19 +210,19 @@ class StatementLog:
     # --- candidates -----------------------------------------------------------------------------------------
 
     def is_decided(self, candidate: str) -> bool:
-        """Return whether a candidate was written, or refused for good."""
-        return bool(self._counting("candidates", "1", "candidate = ?", candidate))
+        """Return whether a candidate, by its id, was written, or refused for good."""
+        return bool(self._rows("candidates", "1", "candidate = ?", candidate))
 
     def analyses(self, exchanges: Iterable[str]) -> list[Event]:
         """Return this device's earlier analyses of any of these exchanges, oldest first.
 
-        An analysis is left out when all of its exchanges were consolidated since: if one is put back into short-term
-        memory, it is analyzed again.
+        Left out are analyses of promotions that were undone, and those all of whose exchanges were consolidated since:
+        an exchange that is put back into short-term memory is analyzed again.
         """
         runs = self._store.projection.query(
             "SELECT run FROM promotions WHERE event IN (SELECT value FROM json_each(?))", json.dumps(list(self._undone))
         )
-        rows = self._counting(
+        rows = self._rows(
             "analyses look",
             "DISTINCT seq",
             """device = ? AND exchange IN (SELECT value FROM json_each(?))
@@ -229,58 +239,62 @@ class StatementLog:
         return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
 
     def answer_days(self) -> dict[tuple[str, str], frozenset[str]]:
-        """Return the days on which an answer rested on some words, by the exchange they were said in and their hash."""
+        """Return the days on which answers used words of an exchange, by the exchange's id and the words' hash."""
         days: dict[tuple[str, str], frozenset[str]] = {}
-        for exchange, digest, at in self._counting("led", "exchange, hash, at", "1"):
-            # days are counted, not answers: a question asked five times on one day is one use
+        for exchange, digest, at in self._rows("led", "exchange, hash, at", "1"):
+            # days and not answers: a question asked five times on one day is one use
             days[exchange, digest] = days.get((exchange, digest), frozenset()) | {self._store.day_of(at)}
         return days
 
     # --- short-term memory ----------------------------------------------------------------------------------
 
-    def noted_from(self, item: str) -> frozenset[str]:
-        """Return the exchanges from which Reflection noted an item of the structured data, given the item's text."""
-        rows = self._counting("writings", "exchange", "hash = ? AND part = 'item'", text_hash(item))
+    def sources_of_item(self, item: str) -> frozenset[str]:
+        """Return the ids of the exchanges that Reflection took an item of a list from; none where a person wrote it.
+
+        Args:
+            item: Text of an item of short-term memory.
+        """
+        rows = self._rows("writings", "exchange", "hash = ? AND part = 'item'", text_hash(item))
         return frozenset(exchange for (exchange,) in rows)
 
     def are_own_thoughts(self, thoughts: str) -> bool:
         """Return whether Reflection wrote these thoughts."""
-        return bool(self._counting("writings", "1", "hash = ? AND part = 'thoughts'", text_hash(thoughts)))
+        return bool(self._rows("writings", "1", "hash = ? AND part = 'thoughts'", text_hash(thoughts)))
 
     def is_own_summary(self, paragraph: str) -> bool:
         """Return whether Promotion wrote a paragraph of the summary."""
-        return bool(self._counting("writings", "1", "hash = ? AND part = 'summary'", text_hash(paragraph)))
+        return bool(self._rows("writings", "1", "hash = ? AND part = 'summary'", text_hash(paragraph)))
 
     def prompt_of(self, exchange: str) -> str:
-        """Return the path of the prompt of an exchange, as it was when it was noted; "" if unknown."""
-        rows = self._counting("outcomes", "prompt", "exchange = ? AND prompt IS NOT NULL", exchange)
+        """Return the path that the prompt of an exchange had when Reflection noted it; "" if unknown."""
+        rows = self._rows("outcomes", "prompt", "exchange = ? AND prompt IS NOT NULL", exchange)
         return rows[-1][0] if rows else ""
 
     def proposals(self) -> dict[str, frozenset[str]]:
-        """Return the exchanges that each proposal to retire a statement rests on, by its id."""
-        rows = self._counting("proposals", "id, data", "json_extract(data, '$.operation') = 'retire'")
-        return {name: frozenset(RetireProposal.from_json(json.loads(data)).sources) for name, data in rows}
+        """Return the ids of the exchanges behind each proposal to retire a statement, by the proposal's id."""
+        rows = self._rows("proposals", "id, data", "json_extract(data, '$.operation') = 'retire'")
+        return {proposal: frozenset(RetireProposal.from_json(json.loads(data)).sources) for proposal, data in rows}
 
     # --- what persons changed --------------------------------------------------------------------------------
 
     def touched_at(self, path: str) -> str:
-        """Return when a person last changed a memory; "" for never."""
-        rows = self._by_hand("at", "path = ?", path)
+        """Return when a person last changed a memory on this device, ISO 8601; "" for never."""
+        rows = self._changes_by_hand("at", "path = ?", path)
         return rows[-1][0] if rows else ""
 
     @property
     def corrections(self) -> list[Correction]:
-        """Statements that persons changed or removed, oldest first."""
+        """Statements that persons changed or removed since `corrected_since`, oldest first."""
         return self._edits.corrections
 
     @property
     def by_hand(self) -> dict[tuple[str, str], str]:
-        """When a person wrote a statement, by (page uuid, text hash)."""
+        """When a person wrote each statement, ISO 8601, by the page's uuid and text hash; since `corrected_since`."""
         return self._edits.by_hand
 
     @cached_property
     def all_corrections(self) -> list[Correction]:
-        """What persons ever changed, oldest first."""
+        """Statements that persons ever changed or removed on this device, oldest first."""
         return self._edits_since("").corrections
 
     @cached_property
@@ -291,26 +305,33 @@ class StatementLog:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
         by_hand: dict[tuple[str, str], str] = {}
-        rows = self._by_hand("path, before, after, at", "at >= ?", moment)
+        rows = self._changes_by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
+            # compared with a purged text, which is not kept, every statement would seem to be edited
             is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
-            # of a version that was purged nobody knows what it had: else all of the other would count as edited
             if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
                 for key in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])
                     corrections.append(Correction(key[0], text, at))
-                by_hand |= {(page, text_hash(text)): at for (page, _), text in after.items() - before.items()}
+                for key in after.keys() - before.keys():
+                    by_hand[key] = at
         return _Edits(corrections, by_hand)
 
-    def _by_hand(self, columns: str, where: str, value: str) -> list[Row]:
-        """Return the recorded changes of files by persons on this device, oldest first."""
-        where = f"device = ? AND kind IN (SELECT value FROM json_each(?)) AND {where}"
-        return self._counting("changes", columns, where, self._store.journal.device, _BY_HAND, value)
+    def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:
+        """Return columns of the recorded changes of files that persons made on this device, oldest first.
 
-    def _counting(self, table: str, columns: str, where: str, *values: str) -> list[Row]:
+        Args:
+            columns: Of the table `changes`.
+            where: A SQL condition with one `?`.
+            value: For the `?`.
+        """
+        where = f"device = ? AND kind IN (SELECT value FROM json_each(?)) AND {where}"
+        return self._rows("changes", columns, where, self._store.journal.device, _BY_HAND, value)
+
+    def _rows(self, table: str, columns: str, where: str, *values: str) -> list[Row]:
         """Return rows of a table in the order of their events, without those of events that were undone."""
-        # `?1` is the undone events; where the condition has its own `?` they count on from there
+        # SQLite numbers each `?` of the condition on from `?1`, the undone events
         return self._store.projection.query(
             f"SELECT {columns} FROM {table} WHERE event NOT IN (SELECT value FROM json_each(?1)) AND {where}"
             " ORDER BY event",
@@ -319,28 +340,18 @@ class StatementLog:
         )
 
 
-def read_statements(store: Store, corrected_since: str | None = None) -> StatementLog:
-    """Return the queries on statements; what an undone run recorded counts as never recorded.
-
-    Args:
-        store: The store.
-        corrected_since: See `StatementLog`.
-    """
-    return StatementLog(store, corrected_since)
-
-
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     """Return the exchanges that operations rest on."""
-    return frozenset(source for change in changes for source in change.row.sources)
+    return frozenset(source for change in changes for source in change.record.sources)
 
 
 def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, str], str]:
-    """Return the texts of a page's current statements in an earlier version, by page uuid and text hash.
+    """Return the texts of the current statements in a version of a page, by the page's uuid and text hash.
 
     Args:
-        store: The store.
-        path: The page.
-        digest: The content hash of the version; {} for one whose text was not kept.
+        store: Of the brain.
+        path: Of the page.
+        digest: The content hash of the version; None for no page, which has no statements.
     """
     try:
         memory = parse_memory(path, store.kept_text(digest) or "")
@@ -355,11 +366,11 @@ def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, 
 
 @dataclass(slots=True)
 class Adoption:
-    """Statements that a person hands over to the processes, which may update, move and retire them from then on.
+    """A person's statements that become ours: from then on the processes may update, move and retire them.
 
     Attributes:
         changes: The changes that add missing block ids and uuids.
-        statements: The statements as the journal will record them: page, block, hash.
+        statements: The statements as the journal will record them.
         texts: Path of the page and text of each statement.
     """
 
@@ -368,14 +379,18 @@ class Adoption:
     texts: list[tuple[str, str]] = field(default_factory=list)
 
 
-def plan_adoption(store: Store, named: str | None = None) -> Adoption:
-    """Return the statements on a page, below a folder, or in all of long-term memory, that are a person's.
+def plan_adoption(store: Store, page_or_folder: str | None = None) -> Adoption:
+    """Return the person's statements on a page, in a folder, or in all of long-term memory.
+
+    Args:
+        store: Of the brain.
+        page_or_folder: Its path; None for all of long-term memory.
 
     Raises:
         UserError: There is no such page or folder in long-term memory.
     """
-    adoption, log = Adoption(), read_statements(store)
-    for path in _pages(store, named):
+    adoption, log = Adoption(), StatementLog(store)
+    for path in _pages(store, page_or_folder):
         text = store.read_text(path) or ""
         try:
             page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
@@ -388,19 +403,22 @@ def plan_adoption(store: Store, named: str | None = None) -> Adoption:
                 digest = text_hash(statement.text)
                 adoption.statements.append(StatementRecord(page=uuid, block=statement.block_id, hash=digest, path=path))
                 adoption.texts.append((path, statement.text))
-        # A page all of whose statements are ours is left alone, whatever else it lacks.
+        # where all statements are ours already, missing block ids and uuids are no reason to change the page
         if len(adoption.statements) > count and str(page) != text:
             adoption.changes.append(update(path, text, str(page)))
     return adoption
 
 
-def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoption]:
-    """Hand over statements in one commit; no event when all are the processes' own already.
+def adopt(store: Store, page_or_folder: str | None = None) -> tuple[Event | None, Adoption]:
+    """Make a person's statements ours in one commit; see `plan_adoption`.
+
+    Returns:
+        The event, None where all statements were ours already; and what was adopted.
 
     Raises:
         ConflictError: A page was saved meanwhile; nothing was changed.
     """
-    adoption = plan_adoption(store, named)
+    adoption = plan_adoption(store, page_or_folder)
     if not adoption.statements:
         return None, adoption
     adopted = StatementsAdopted(statements=tuple(adoption.statements))
@@ -408,7 +426,7 @@ def adopt(store: Store, named: str | None = None) -> tuple[Event | None, Adoptio
 
 
 def with_block_ids(page: MemoryDocument) -> MemoryDocument:
-    """Return a page on which each current statement has a block id, at the end of its own text."""
+    """Return a page with a block id added to each current statement that has none."""
     text, path = page.memory.text, page.memory.path
     taken = block_ids(text)
     ids: list[tuple[int, str]] = []
@@ -422,12 +440,13 @@ def with_block_ids(page: MemoryDocument) -> MemoryDocument:
     return MemoryDocument(text, path)
 
 
-def _pages(store: Store, named: str | None) -> list[str]:
-    """Return the paths of the memories at a path or below a folder; of all memories for None."""
+def _pages(store: Store, page_or_folder: str | None) -> list[str]:
+    """Return the paths of the memories in a folder, or of one memory; of all memories for None."""
     tree = store.tree
-    top = tree.confine(named, inside=tree.memory) if named else tree.long_term
-    files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)] if top.is_file() else []
+    top = tree.confine(page_or_folder, inside=tree.memory) if page_or_folder else tree.long_term
+    files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)]
     paths = [path for path in map(tree.relative, files) if tree.kind_of(path) is PathKind.MEMORY]
-    if not paths and not top.is_dir():
-        raise UserError(f"{named}: no page or folder of {tree.relative(tree.long_term)}/; name one, or nothing for all")
+    if not top.is_dir() and not (paths and top.is_file()):
+        long_term = tree.relative(tree.long_term)
+        raise UserError(f"{page_or_folder}: no page or folder of {long_term}/; name one, or nothing for all")
     return paths

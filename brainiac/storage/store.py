@@ -28,7 +28,7 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import FILE, Projection
-from brainiac.storage.runstate import last_good_settings
+from brainiac.storage.runstate import last_valid_settings
 from brainiac.storage.sources import readable_folders
 from brainiac.tree import LocalPlaces, Tree
 
@@ -42,7 +42,7 @@ class Store:
     Args:
         root: The brain's folder.
         clock: The only source of time.
-        is_reading: Open it also while `system/config.yaml` is broken, with the last good settings.
+        is_reading: Open the brain also while `system/config.yaml` is broken, with the last valid settings.
 
     Raises:
         SettingsError: `system/config.yaml` does not validate.
@@ -62,13 +62,17 @@ class Store:
         self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
 
     def _settings_at_start(self, root: Path, is_reading: bool) -> Settings:
-        """Return the settings; a reading command gets the last valid ones while the file is broken."""
+        """Return the settings; while the file is broken, the last valid ones for a reading command.
+
+        Raises:
+            SettingsError: The file is broken, and the command is to change something.
+        """
         try:
             return self._settings_file.read()
         except SettingsError:
             if not is_reading:
                 raise
-            self._settings_file.fall_back(last_good_settings(root, self._settings_file.path))
+            self._settings_file.fall_back(last_valid_settings(root, self._settings_file.path))
             return self._settings_file.last
 
     @property
@@ -89,10 +93,10 @@ class Store:
         return self._settings_file.read()
 
     def refresh_sources(self) -> bool:
-        """Look again which sources are read, since the settings and what this machine allows may have changed.
+        """Update the tree's sources from the settings and from the list of folders that this machine allows.
 
         Returns:
-            Whether there are others than before.
+            Whether they changed.
         """
         folders = readable_folders(self.root, self.settings.sources, self.places.state)
         if folders == list(self.tree.sources):
@@ -164,11 +168,11 @@ class Store:
         return document_of(EMPTY if text is None else text)
 
     def short_term_lock(self) -> AbstractContextManager[None]:
-        """Hold the lock on short-term memory that all Brainiac processes of this machine take before writing it."""
+        """Return the lock that all Brainiac processes of this machine hold while they write short-term memory."""
         return locked(self.places.state / "short_term.lock")
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Return what `attempt` returns; call it again while its commit fails because a file changed meanwhile.
+        """Return the result of `attempt`; call it again while its commit fails because a file changed meanwhile.
 
         Args:
             attempt: Reads the tree, decides and commits.
@@ -183,7 +187,7 @@ class Store:
         return attempt()
 
     def commit_lock(self) -> AbstractContextManager[None]:
-        """Hold the commit lock, so that no other process commits between reading files and the commit about them."""
+        """Return the commit lock; while it is held, no other process commits."""
         return self.committer.commit_lock()
 
     def commit(
@@ -210,8 +214,8 @@ class Store:
             ConflictError: A file changed since the decision; nothing was written.
             StorageError: The disk is full or cannot be written.
         """
-        # a daemon that another one replaced while this machine slept must change no file; an event alone is no harm: it
-        # goes into this device's own journal
+        # where another daemon took over while this machine slept, no file may be changed; an event without changes is
+        # harmless, since only this device writes its journal
         if changes and self.before_commit:
             self.before_commit()
         with storage_trouble():
@@ -253,7 +257,11 @@ class Store:
             return iso(self.clock.now())
 
     def kept_text(self, digest: str | None) -> str | None:
-        """Return a text that the journal keeps, by its content hash; None where it was never kept or is purged."""
+        """Return a text that the journal keeps, by its content hash; None where it was never kept or is purged.
+
+        Args:
+            digest: The hash; None gives None.
+        """
         try:
             return decode_text(self.committer.text_of(digest)) if digest else None
         except BlobError:
@@ -269,7 +277,7 @@ class Store:
 
     def pages(self) -> PageSet:
         """Return all memory pages as they are now; pages unchanged since the last call are not read again."""
-        # a new set each time: another caller may still decide by the former one, which never changes
+        # a new set each time: another caller may still use the former one, which never changes
         self._pages = PageSet(self.tree, self._pages)
         return self._pages
 
@@ -292,12 +300,13 @@ class Store:
 
     @property
     def git_operation(self) -> str:
-        """What git is in the middle of in this folder, such as "merge"; "" for nothing."""
-        return operation_under_way(self.git) if self.git else ""
+        """The operation that git has begun and not finished in this folder, such as "merge"; "" for none."""
+        git = self.git
+        return next((name for file, name in _OPERATIONS.items() if (git / file).exists()), "") if git else ""
 
     @property
     def waits_for(self) -> str:
-        """Why this device must not run the processes now, in words for a person; "" when it is to run them."""
+        """A sentence for a person why this device must not run the processes now; "" where it is to run them."""
         active = self.settings.active_device
         if active not in (None, self.journal.device):
             return f"{active} runs the processes of this brain; `brainiac takeover` makes it this device"
@@ -313,7 +322,10 @@ class Store:
         return not self.waits_for
 
     def answers_here(self, prompt: Prompt) -> bool:
-        """Return whether this device is to answer a prompt: its own wherever they arrive, others where it is active."""
+        """Return whether this device is to answer a prompt.
+
+        A prompt with a `device` is answered by that one; any other by the device that runs the processes.
+        """
         return prompt.device == self.journal.device or (self.is_active and not prompt.device)
 
     def _elder_device(self) -> str:
@@ -325,10 +337,10 @@ class Store:
 
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""
-        # opened on first use: what was never used must not be opened to be closed
+        # cached properties: what was never used must not be opened to be closed
         for name in ("committer", "projection"):
-            if opened := self.__dict__.pop(name, None):
-                opened.close()
+            if part := self.__dict__.pop(name, None):
+                part.close()
 
     def _announce(self, event: Event) -> None:
         """Give an event that was just recorded to the projection and to the listeners."""
@@ -338,7 +350,7 @@ class Store:
             listener(event)
 
 
-# what stands in git's folder while an operation is under way, and what a person calls it
+# files that git has in its folder during an operation, with the operation's name
 _OPERATIONS = {
     "MERGE_HEAD": "merge",
     "rebase-merge": "rebase",
@@ -350,22 +362,13 @@ _OPERATIONS = {
 
 
 def git_folder(root: Path) -> Path | None:
-    """Return the folder in which git keeps the repository that a folder is in; None outside of any."""
+    """Return git's own folder (`.git`) of the repository that a folder is in; None where it is in none."""
     for folder in (root, *root.parents):
-        place = folder / ".git"
-        if place.is_dir():
-            return place
-        with suppress(OSError, UnicodeDecodeError):  # a worktree or a submodule has a file that names it
-            named = place.read_text("utf-8").strip()
-            if named.startswith("gitdir: "):
-                return folder / named.removeprefix("gitdir: ")
+        path = folder / ".git"
+        if path.is_dir():
+            return path
+        with suppress(OSError, UnicodeDecodeError):  # a worktree or a submodule has a file with the folder's path
+            text = path.read_text("utf-8").strip()
+            if text.startswith("gitdir: "):
+                return folder / text.removeprefix("gitdir: ")
     return None
-
-
-def operation_under_way(folder: Path) -> str:
-    """Return what git is in the middle of, such as "merge"; "" for nothing.
-
-    Args:
-        folder: Git's own, of `git_folder`.
-    """
-    return next((name for file, name in _OPERATIONS.items() if (folder / file).exists()), "")

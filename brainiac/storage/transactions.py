@@ -37,7 +37,7 @@ from brainiac.tree import LocalPlaces, Tree
 
 INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writing them twice would cost more
 CHECKPOINT_BYTES = 4_000_000
-# a crash between two steps leaves a text twice rather than nowhere
+# removals last: after a crash between two steps of a move the text is at both paths rather than at none
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 
 
@@ -68,8 +68,8 @@ class Transactions:
         holds_secret: Whether a text at a (relative) path has a secret in it, so that the journal must not keep it.
 
     Attributes:
-        file_states: What each tracked note was when last seen.
-        write_ahead: The commits in flight.
+        file_states: The state of each tracked file when it was last seen.
+        write_ahead: The commits that may be unfinished.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Transactions:
         self,
         event: EventData | PluginEvent | str,
         changes: Sequence[Change],
-        standing: Mapping[str, bytes | None],
+        contents: Mapping[str, bytes | None],
         *,
         by: str,
         data: Mapping[str, Any] | None = None,
@@ -122,21 +122,21 @@ class Transactions:
 
         Args:
             event: What happens.
-            changes: Their paths are confined.
-            standing: Content of files that were read already.
+            changes: With confined paths.
+            contents: Content by path of the files that were read already.
             by: Who does it.
             data: Plain JSON values of a plugin's own kind.
             cause: Id of the event that led here.
-            expect: Path → hash of further files, None for "must not exist".
+            expect: Hash by path of further files, None for "must not exist".
 
         Raises:
-            ConflictError: A file is not as the decision took it; nothing was changed.
+            ConflictError: A file has not the content that a change or `expect` has for it; nothing was changed.
             UserError: Two changes name one path.
         """
-        plan = _Plan(self, changes, expect or {}, standing)
-        hidden = {"off_record": plan.off_record} if plan.off_record else {}
+        plan = _Plan(self, changes, expect or {}, contents)
+        off_record = {"off_record": plan.off_record} if plan.off_record else {}
         kind, data = kind_and_data(event, data)
-        return self._commit(_event(kind, by, plan.recorded, data | hidden, cause), plan.steps, plan.texts)
+        return self._commit(_event(kind, by, plan.recorded, data | off_record, cause), plan.steps, plan.texts)
 
     def run_merge(
         self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes
@@ -145,9 +145,9 @@ class Transactions:
 
         Args:
             event: What happens.
-            changes: What the tree is to hold; where nothing is to change, the text alone is kept.
+            changes: The changes that the merge makes; without any, only the save's text is kept.
             path: The file.
-            base: Hash of what the save grew from.
+            base: Hash of the version that the save was made from.
             save: The person's text.
 
         Raises:
@@ -155,7 +155,7 @@ class Transactions:
         """
         plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
         if not self.is_hash_only(path, save):
-            # the history has their version first, as theirs, and ours on top of it: undoing ours gives theirs back
+            # the person's version is recorded first and ours after it, so that undoing ours gives theirs back
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
@@ -174,8 +174,8 @@ class Transactions:
 
         Args:
             event: What happened.
-            changes: What was found.
-            texts: Content by hash; those that are not blobs yet.
+            changes: The changes that were detected.
+            texts: Content by hash, of texts that are not blobs yet.
             by: Who did it.
         """
         self.finish_pending()
@@ -219,13 +219,13 @@ class Transactions:
     def checkpoint(self) -> None:
         """Sync blobs and journal, then drop from the write-ahead file all commits without displaced files."""
         intents = self.write_ahead.read()
-        # texts before the lines that name them, and both before the file that can still restore them
+        # texts before the journal lines that name them, and both before the write-ahead file can no longer restore them
         self.journal.blobs.sync(
             {digest for intent in intents if intent.texts for digest in _kept_digests(intent.event)}
         )
         self.journal.sync()
-        waiting = {displaced.intent.event.id for displaced in self.displaced_files()}
-        self.write_ahead.keep_only([intent for intent in intents if intent.event.id in waiting])
+        needed = {displaced.intent.event.id for displaced in self.displaced_files()}
+        self.write_ahead.keep_only([intent for intent in intents if intent.event.id in needed])
 
     def displaced_files(self) -> list[DisplacedFile]:
         """Return the files that commits swapped out and that still exist.
@@ -241,12 +241,12 @@ class Transactions:
         return displaced
 
     def text_of(self, digest: str) -> bytes:
-        """Return a text by hash, from the commits in flight or the journal's blobs.
+        """Return a text by hash, from the write-ahead file or the journal's blobs.
 
         Raises:
             BlobError: It is in neither.
         """
-        with locked(self.journal.lock):  # reading cuts off a line that is unfinished, or being written
+        with locked(self.journal.lock):  # reading the file would cut off a line that another process is writing
             intents = self.write_ahead.read()
         for intent in intents:
             if digest in intent.texts:
@@ -256,26 +256,29 @@ class Transactions:
     def is_hash_only(self, path: str, content: bytes | None) -> bool:
         """Return whether only the hash of a text at a (relative) path may be recorded, never the text.
 
-        So it is with a file off the record, the answer to a prompt off the record, and a text with a secret in it.
+        True for a file off the record, the answer to a prompt off the record, and a text with a secret in it.
         """
         if content is None:
             return False
         return self.is_off_record(path, content) or self._holds_secret(path, content)
 
     def is_off_record(self, path: str, content: bytes) -> bool:
-        """Return whether a file at a (relative) path asks to be kept nowhere, or answers a prompt that asks so."""
-        return is_off_record(content) or self._answers_unrecorded(path, content)
+        """Return whether a file at a (relative) path is off the record, or answers a prompt that is."""
+        return is_off_record(content) or self._answers_off_record(path, content)
 
-    def _answers_unrecorded(self, path: str, content: bytes) -> bool:
-        """Return whether this is the answer to a prompt that is off the record, or was while it still stood."""
-        prompts = prompt_path_of(path)
+    def _answers_off_record(self, path: str, content: bytes) -> bool:
+        """Return whether a file is the answer to a prompt off the record.
+
+        Where the prompt is gone, the answer is still off the record if only its hash was kept while the prompt existed.
+        """
+        prompt_paths = prompt_path_of(path)
         try:
-            standing = [raw for prompt in prompts if (raw := read_bytes(self.tree.absolute(prompt))) is not None]
+            prompts = [raw for prompt in prompt_paths if (raw := read_bytes(self.tree.absolute(prompt))) is not None]
         except OSError:
-            return True  # the prompt cannot be read: the careful answer
-        if prompts and not standing:
+            return True  # the prompt cannot be read and may be off the record
+        if prompt_paths and not prompts:
             return self.file_states.hash_only(path) == content_hash(content)
-        return any(map(is_off_record, standing))
+        return any(map(is_off_record, prompts))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
         """Write a commit to the write-ahead file, which makes it binding, and carry it out."""
@@ -286,7 +289,7 @@ class Transactions:
         if large:
             self._keep_texts(event, large)
             self.journal.blobs.sync(set(large))
-        # texts that are blobs already, or that no step writes, stay out of the line, for whose fsync everybody waits
+        # the commit waits for the line's fsync: texts that are blobs already, or that no step writes, stay out of it
         needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
         inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
         intent = Intent(event, since_seq, tuple(steps), inline)
@@ -300,7 +303,7 @@ class Transactions:
         """Put a commit's files in place and record it, now or after a crash."""
         placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
         placement.run(intent)
-        # texts before the line that names them: whoever reads the journal finds every text
+        # texts before the journal line that names them, so that a reader of the journal finds every text
         self._keep_texts(intent.event, intent.texts)
         event = self.journal.record(_with_outcome(intent, placement))
         self._recorded.append(event)
@@ -309,6 +312,7 @@ class Transactions:
         return event
 
     def _text(self, intent: Intent, digest: str) -> bytes:
+        """Return a text of a commit by its hash: one of the write-ahead file, or a blob."""
         return intent.texts[digest] if digest in intent.texts else self.journal.blobs.get(digest)
 
     def _keep_texts(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
@@ -323,19 +327,19 @@ class _Plan:
     """The steps of a commit, checked against the tree before anything is written.
 
     Args:
-        transactions: Has the last seen states, and says which texts are hash-only.
-        changes: The wanted changes.
-        expect: Path → hash of further files, None for "must not exist".
-        standing: Content of files that were read already.
+        transactions: Has the last seen states of files, and decides which texts are hash-only.
+        changes: The changes to make.
+        expect: Hash by path of further files, None for "must not exist".
+        contents: Content by path of the files that were read already.
 
     Attributes:
         steps: In the order in which they are done.
         recorded: The changes as the journal will record them.
         texts: Content by hash, all that the steps and the journal need.
-        off_record: Hashes of the texts that are written, or looked at, but not kept.
+        off_record: Hashes of the texts that are written or observed but not kept.
 
     Raises:
-        ConflictError: A file is not as the decision took it.
+        ConflictError: A file has not the content that a change or `expect` has for it.
         UserError: Two changes name one path.
     """
 
@@ -344,14 +348,11 @@ class _Plan:
         transactions: Transactions,
         changes: Sequence[Change],
         expect: Mapping[str, str | None],
-        standing: Mapping[str, bytes | None],
+        contents: Mapping[str, bytes | None],
     ) -> None:
-        self._tree, self._states, self._is_hash_only = (
-            transactions.tree,
-            transactions.file_states,
-            transactions.is_hash_only,
-        )
-        self._contents = dict(standing)
+        self._tree, self._states = transactions.tree, transactions.file_states
+        self._is_hash_only = transactions.is_hash_only
+        self._contents = dict(contents)
         self._conflicts: list[str] = []
         self.steps: list[Step] = []
         self.recorded: list[RecordedChange] = []
@@ -369,7 +370,7 @@ class _Plan:
         self.steps.sort(key=lambda step: (step.path == last, _ORDER[step.op]))
 
     def _add(self, change: Change) -> None:
-        """Add the steps and the recorded change for one wanted change."""
+        """Add the steps and the recorded change for one change."""
         before = None if change.before is None else self._add_text(change.before)
         after = None if change.after is None else self._add_text(change.after)
         if change.op == "append":
@@ -397,10 +398,10 @@ class _Plan:
         """Add the step for one file, unless it would leave the file unchanged."""
         self._check_content(path, before)
         if op == "update" and before == after:
-            return  # sync and watchers need not wake for it
+            return  # sync tools and watchers need not notice a file written anew with the same text
         exists = before is not None and self._contents[path] is not None
         inode = os.stat(self._tree.absolute(path)).st_ino if exists else 0
-        # stored now: when a displaced save is found later, the file may have newer versions that its editor never had
+        # stored now: when a displaced save is found later, the file may have newer versions that no editor had loaded
         state = self._states.get(path)
         versions = state.versions if state is not None and state.hash == before else ()
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
@@ -410,19 +411,19 @@ class _Plan:
 
         A file that becomes hash-only is recorded as deleted; a change between two hash-only texts is not recorded.
         """
-        is_hidden = self._is_hash_only(change.path, change.after)
-        if is_hidden and after is not None:
+        becomes_hash_only = self._is_hash_only(change.path, change.after)
+        if becomes_hash_only and after is not None:
             self.off_record.append(after)
         path = change.source or change.path
-        if change.op != "append" and (is_hidden or self._is_hash_only(path, change.before)):
+        if change.op != "append" and (becomes_hash_only or self._is_hash_only(path, change.before)):
             state = self._states.get(path)
             if state is not None:  # its former text was on the record until now
                 self.recorded.append(RecordedChange("observe", path, state.hash, None))
-            if not is_hidden and after is not None:
+            if not becomes_hash_only and after is not None:
                 self.recorded.append(RecordedChange("create", change.path, None, after))
             return
         if change.op == "observe":
-            # nothing is written: the content before is what this device saw last
+            # nothing is written: the content before is the one that this device saw last
             state = self._states.get(change.path)
             before = state.hash if state else None
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
@@ -459,7 +460,7 @@ def _with_joined_appends(changes: Sequence[Change]) -> list[Change]:
 def _event(
     kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None = None
 ) -> Event:
-    """Return an event without `seq`, id and time, which it gets in `_commit`."""
+    """Return an event without `seq`, id and time, which the commit and the journal give it."""
     return Event(0, "", "", kind, by, cause, data, tuple(changes))
 
 
@@ -470,7 +471,10 @@ def _kept_digests(event: Event) -> set[str]:
 
 
 def _with_outcome(intent: Intent, placement: Placement) -> Event:
-    """Return the event after its steps: files left as a person saved them are in `left`, not among its changes."""
+    """Return a commit's event as it is recorded after its steps.
+
+    Files that were not written, since a person changed them meanwhile, are in its `left` and not among its changes.
+    """
     event, left = intent.event, set(placement.left)
     if not left and not placement.displaced:
         return event

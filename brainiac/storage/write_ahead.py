@@ -1,9 +1,9 @@
-"""The write-ahead file with commits that may be unfinished, and placing their files, now or after a crash.
+"""The write-ahead file with commits that may be unfinished, and writing their files, now or after a crash.
 
 The file is in the state folder and has one line a commit; adding the line is the commit point. Lines stay until a
-checkpoint has synced their texts and journal lines, so that a commit waits for one fsync here and for those of the
-files it places. Only the last line can be unfinished; where another line cannot be read, a copy of the file is set
-aside and the readable lines are kept. See docs/decisions/write-ahead.md.
+checkpoint has synced their texts and journal lines, so that a commit waits for one fsync here and for those of its
+files. Only the last line can be unfinished; where another line cannot be read, a copy of the file is set aside and the
+readable lines are kept. See docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from brainiac.storage.files import (
 from brainiac.storage.journal import from_line, to_line
 from brainiac.tree import Tree
 
-MISSING_STEPS, STEP_SECONDS = 20, 0.01
+MISSING_TRIES, TRY_SECONDS = 20, 0.01  # how long a file may be missing while an editor saves it
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One file to be put in place.
+    """The change of one file in a commit.
 
     Attributes:
         op: What is to be done; a move is a create and a remove.
         path: Relative.
-        before: Hash of what must stand there.
-        after: Hash of what is to stand there.
-        temporary: Relative path of the new text until it is placed, then of what it displaced.
-        inode: Of the file that stood there, to tell it from our text when a crash fell between.
-        size: Where a log ended that is appended to.
+        before: Hash of the content that the file must have; None for no file.
+        after: Hash of the content that it is to have; None for no file.
+        temporary: Relative path of a file beside it: the new text until both are swapped, then the displaced file.
+        inode: Of the file before; after a crash it tells the displaced file from the new text.
+        size: For `append`: the size of the log before, in bytes.
         versions: `FileState.versions` at that time: a displaced save was made from one of them, never from a later
             one.
     """
@@ -64,11 +64,11 @@ class Intent:
     """One commit.
 
     Attributes:
-        event: As it will be recorded, unless files are left.
-        since_seq: The journal's last `seq` before it; its line comes after.
-        steps: In order.
-        texts: Content by hash, of what is not among the blobs yet.
-        is_done: Its files are in place; what may still be missing is a blob or the journal line.
+        event: As it will be recorded, unless a person changes some of its files meanwhile.
+        since_seq: The journal's last `seq` before it; its journal line comes after.
+        steps: In the order in which they are done.
+        texts: Content by hash, of texts that are no blobs yet.
+        is_done: Its files are written; after a power failure a blob or the journal line may still be missing.
     """
 
     event: Event
@@ -78,7 +78,7 @@ class Intent:
     is_done: bool = False
 
     def to_record(self) -> dict[str, Any]:
-        """Return it as its line holds it."""
+        """Return the commit as the JSON object of its line."""
         return {
             "event": to_line(self.event).decode(),
             "since_seq": self.since_seq,
@@ -89,10 +89,11 @@ class Intent:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Intent:
-        """Read a line.
+        """Return the commit of a line's JSON object.
 
         Raises:
-            ValueError: A text is not what its hash says; other errors for what is no commit at all.
+            ValueError: A text has another hash.
+            KeyError, TypeError, AttributeError: The object is no commit.
         """
         texts = {digest: base64.b64decode(text) for digest, text in record["texts"].items()}
         if any(content_hash(text) != digest for digest, text in texts.items()):
@@ -123,7 +124,7 @@ class WriteAhead:
         content = read_bytes(self.path) or b""
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
-        # a line below may hold the only copy of a text: one unreadable line must not take it along
+        # one unreadable line must not destroy the others, which may have the only copy of a text
         readable = [line for line in lines if self._could_apply(line)]
         if len(readable) < len(lines) or not torn.startswith(b"{"[: len(torn)]):
             damaged = free_name(self.path)
@@ -143,12 +144,12 @@ class WriteAhead:
         self._disk.append(self.path, _line(intent.to_record()))
         for path in (self.path, *folders):
             self._disk.fsync(path)
-        # after the write: where the disk refused it, the file is read again before anything relies on the commit
+        # after the write: where the disk refused it, the commit does not count
         self._intents.append(intent)
         self._stamp = self._stamp_now()
 
     def note_done(self, intent: Intent) -> None:
-        """Note that a commit's files are in place and its journal line written."""
+        """Record that a commit's files and its journal line are written."""
         self._append_record({"done": intent.event.id})
 
     def note_merged(self, step: Step, digest: str) -> None:
@@ -160,12 +161,16 @@ class WriteAhead:
         return self._merged.get(step.temporary, step.before)
 
     def keep_only(self, intents: Iterable[Intent]) -> None:
-        """Drop all other commits, whose texts must be on the disk; these wait only for displaced files."""
+        """Remove all commits but those that still have displaced files; the texts of all must be synced as blobs.
+
+        Args:
+            intents: The commits to keep, without their texts.
+        """
         self._intents = [replace(intent, texts={}, is_done=True) for intent in intents]
-        waiting = {step.temporary for intent in self._intents for step in intent.steps}
-        self._merged = {name: digest for name, digest in self._merged.items() if name in waiting}
+        displaced = {step.temporary for intent in self._intents for step in intent.steps}
+        self._merged = {path: digest for path, digest in self._merged.items() if path in displaced}
         records = [intent.to_record() for intent in self._intents]
-        records += [{"merged": name, "hash": digest} for name, digest in self._merged.items()]
+        records += [{"merged": path, "hash": digest} for path, digest in self._merged.items()]
         if records:
             self._replace(b"".join(map(_line, records)))
         elif self.path.exists():
@@ -180,13 +185,13 @@ class WriteAhead:
         return self._stamp[1]
 
     def _append_record(self, record: dict[str, Any]) -> None:
-        """Append a record without syncing it: losing it means only that finished work is checked again."""
+        """Append a record without syncing it; if it is lost, finished work is checked once more."""
         self._disk.append(self.path, _line(record))
         self._apply(record)
         self._stamp = self._stamp_now()
 
     def _could_apply(self, line: bytes) -> bool:
-        """Apply a line; return False where it cannot be read."""
+        """Apply a line of the file; return False where it cannot be read."""
         try:
             self._apply(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -219,16 +224,17 @@ class WriteAhead:
             stat = os.stat(self.path)
         except FileNotFoundError:
             return 0, 0, 0
-        # the size alone does not tell: another process may have emptied the file and filled it again
+        # the size alone is not enough: another process may have emptied the file and filled it again
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Placement:
     """Writes the files of one commit so that no newer save is overwritten.
 
-    What is still to be done is read off the files themselves, so that a new commit and one that a crash interrupted
-    take the same way. An updated file is swapped with the new one in one step, and the old one is checked afterwards:
-    checking first and replacing then lost saves that fell between. A removed file is moved aside and checked there.
+    Each step looks at the files to see whether it is done already, so that a new commit and one that a crash
+    interrupted run the same code. An updated file is swapped with the new one in one operation, and the old one is
+    checked afterwards: a check before a replacement lost saves that were made in between. A removed file is moved aside
+    and checked there.
 
     Args:
         tree: The brain's folder.
@@ -237,7 +243,7 @@ class Placement:
 
     Attributes:
         left: Paths that a person changed meanwhile; they were not written.
-        displaced: Paths whose swapped-out file has a person's save in it, which is still to be merged.
+        displaced: Paths whose displaced file has a person's save, which is still to be merged.
     """
 
     def __init__(self, tree: Tree, disk: Disk, text_of: Callable[[str], bytes]) -> None:
@@ -248,25 +254,24 @@ class Placement:
 
     def run(self, intent: Intent) -> None:
         """Do all steps of a commit that are not done yet."""
-        place = {"append": self._append, "create": self._create, "update": self._update, "remove": self._remove}
+        methods = {"append": self._append, "create": self._create, "update": self._update, "remove": self._remove}
         targets = {change.source: change.path for change in intent.event.changes if change.source is not None}
         for step in intent.steps:
             if step.op == "remove" and targets.get(step.path) in self.left:
-                self.left.append(step.path)  # a move whose new place was taken: nothing moves
+                self.left.append(step.path)  # a move to a path where a person has made a file: nothing moves
             else:
-                place[step.op](step)
-        # a rename is on the disk when its folder is; each is waited for once
+                methods[step.op](step)
+        # a rename survives a power cut only if its folder was synced; each folder once, after all steps
         for folder in sorted(self._folders):
             self._disk.fsync(folder)
 
     def _append(self, step: Step) -> None:
-        """Add what is missing of the lines; other writers may have added theirs since."""
+        """Append lines to a log, or what is missing of them after a crash; others may have appended lines since."""
         path, text = self._tree.absolute(step.path), self._after(step)
         _, tail = read_end(path, step.size)
-        # done before the crash
-        if text in tail:
+        if text in tail:  # done before the crash
             return
-        if text.startswith(tail):  # torn, or not begun
+        if text.startswith(tail):  # nothing, or a part, was written before the crash
             text = text[len(tail) :]
         elif not tail.endswith(b"\n"):
             text = b"\n" + text
@@ -277,13 +282,13 @@ class Placement:
     def _create(self, step: Step) -> None:
         """Write a new file; where a person has made one at that path meanwhile, theirs is left."""
         path, temporary = self._paths(step)
-        standing = _hash(path)
-        # beside the file and then renamed: nobody who watches or syncs sees half a file
+        present_hash = _hash(path)
+        # written beside the file and then renamed, so that watchers and sync tools never see half a file
         self._discard(temporary)
         self._folders.add(path.parent)
-        if standing is None:
+        if present_hash is None:
             self._make_folder(path)
-            # readable for others as an editor's files are; what lies in the state folder is not
+            # readable for other users, as a file that an editor makes
             self._disk.write(temporary, self._after(step), mode=0o644)
             self._disk.fsync(temporary)
             try:
@@ -291,11 +296,11 @@ class Placement:
             except FileExistsError:
                 self._disk.unlink(temporary)
                 self.left.append(step.path)
-        elif standing != step.after:
+        elif present_hash != step.after:
             self.left.append(step.path)
 
     def _update(self, step: Step) -> None:
-        """Swap the new file in; a save that a person made meanwhile is swapped out and named in `displaced`."""
+        """Swap the new text with the file; where that had a person's newer save, add its path to `displaced`."""
         path, temporary = self._paths(step)
         if _hash(path) != step.after and not self._was_swapped(step, temporary):
             self._discard(temporary)
@@ -308,7 +313,11 @@ class Placement:
             self.displaced.append(step.path)
 
     def _swap(self, step: Step, path: Path, temporary: Path) -> bool:
-        """Put the new text in place of the old; return False where there is no regular file, or a newer one."""
+        """Write the new text to a file; return False where there is no regular file any more.
+
+        Where the filesystem cannot swap files, False also for a file that a person has just saved; elsewhere `_update`
+        finds such a save afterwards.
+        """
         if path.is_symlink() or path.is_dir():
             return False
         try:
@@ -324,21 +333,25 @@ class Placement:
         return True
 
     def _exchange(self, temporary: Path, path: Path) -> bool:
-        """Swap two files; wait a moment for a missing one, since some editors move the old file away and then save."""
-        for left in reversed(range(MISSING_STEPS)):
+        """Swap two files; wait a moment where the file is missing, since some editors move it away before they save.
+
+        Returns:
+            False where the filesystem cannot swap files.
+        """
+        for remaining in reversed(range(MISSING_TRIES)):
             try:
-                # at each try: what the editor put there meanwhile may have others
+                # at each try, since the editor's new file may have other attributes
                 copy_attributes(path, temporary)
                 self._disk.fsync(temporary)
                 return self._disk.exchange(temporary, path)
             except FileNotFoundError:
-                if not left or not path.parent.is_dir():
+                if not remaining or not path.parent.is_dir():
                     raise
-                time.sleep(STEP_SECONDS)
-        raise AssertionError("the last step returns or raises")
+                time.sleep(TRY_SECONDS)
+        raise AssertionError("the last try returns or raises")
 
     def _was_swapped(self, step: Step, temporary: Path) -> bool:
-        """Return whether a temporary file is already the swapped-out one: by its inode, or as it is not our text."""
+        """Return whether the files were swapped before a crash: the temporary file is not the new text any more."""
         content = read_bytes(temporary)
         if content is None:
             return False
@@ -351,8 +364,8 @@ class Placement:
             if path.exists():  # a person made the file anew since
                 self.left.append(step.path)
                 return
-        elif (standing := _hash(path)) != step.before:
-            if standing is not None:
+        elif (present_hash := _hash(path)) != step.before:
+            if present_hash is not None:
                 self.left.append(step.path)
             return
         else:
@@ -360,13 +373,13 @@ class Placement:
                 self._disk.replace(path, temporary)
             except FileNotFoundError:
                 return
-        # checked after the move, when nobody can save into the file by its name any more
+        # checked after the move, since an editor can no longer open the file by its name
         self._folders.add(path.parent)
         if _hash(temporary) != step.before:
             self.left.append(step.path)
             try:
                 self._disk.rename_new(temporary, path)
-            except FileExistsError:  # saved once more meanwhile: both saves are kept
+            except FileExistsError:  # a person saved once more meanwhile: both saves are kept
                 self.displaced.append(step.path)
 
     def _paths(self, step: Step) -> tuple[Path, Path]:

@@ -19,7 +19,8 @@ from brainiac.formats.prompt import (
     ORIGINS,
     parse_prompt,
 )
-from brainiac.history.why import Chain, Exchanges, Said, Why
+from brainiac.history.exchanges import Exchanges, Said
+from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened

@@ -19,7 +19,7 @@ from brainiac.formats.page import parse_exchanges
 from brainiac.history.undo import undo
 from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request, Result, SynthesizeRequest
 from brainiac.storage.causes import commits_of
-from brainiac.storage.filed import Filed
+from brainiac.storage.filed import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages, set_model, statements
 from tests.unit.test_month import MONTH, Recording, live
 from tests.unit.test_past import NIGHTLY, files_of
@@ -104,7 +104,7 @@ def test_a_catch_up_killed_twenty_times_ends_as_if_it_never_was(tmp_path: Path) 
     assert Counter(statements(first, history=True)) == Counter(statements(brain, history=True))
     said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
     assert sorted(message["text"] for message in MONTH["messages"]) == sorted(said)
-    assert [] == Filed(brain).unread
+    assert [] == FiledExchanges(brain).unread
     calls = {name for name in paid if json.loads(name)[0] == Purpose.CONSOLIDATE}
     read = [exchange for name in calls for exchange in json.loads(name)[1] if not json.loads(name)[2]]
     assert len(read) == len(set(read)) == len(MONTH["messages"])

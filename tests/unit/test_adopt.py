@@ -13,7 +13,7 @@ from brainiac.brain import Brain
 from brainiac.clock import Clock
 from brainiac.errors import UserError
 from brainiac.formats.page import parse_memory
-from brainiac.storage.statements import adopt, read_statements
+from brainiac.storage.statements import StatementLog, adopt
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
@@ -71,7 +71,7 @@ def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
 
 def ours(brain: Brain, path: str) -> list[bool]:
     """Whether each statement that holds on a page is ours."""
-    past, memory = read_statements(brain, "9999"), parse_memory(path, brain.read_text(path) or "")
+    past, memory = StatementLog(brain, "9999"), parse_memory(path, brain.read_text(path) or "")
     return [past.is_ours(memory.uuid, one) for one in memory.statements if not one.is_history]
 
 

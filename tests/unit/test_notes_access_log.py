@@ -32,7 +32,7 @@ def test_garbage_is_named_and_passed_over() -> None:
     """F-LOG-4: torn and foreign lines do not hide the others."""
     good = "2025-09-16T15:30:00Z | READ | /a.md"
     found = parse_access_log(f"\ufeff{good}\ngarbage\n\n2025-09-16T15:30:00Z | READ | \n{good}\n2025-09-1")
-    assert ((2, 4, 6), 2) == (found.garbage, len(found.entries))
+    assert ((2, 4, 6), 2) == (found.unreadable, len(found.entries))
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_any_text_is_read(text: str) -> None:
 def test_ten_megabytes_are_read() -> None:
     """F-LOG-4: a log of 10 MB of garbage gives the numbers of its lines."""
     found = parse_access_log(BIG)
-    assert ((), BIG.count("\n") + 1) == (found.entries, len(found.garbage))
+    assert ((), BIG.count("\n") + 1) == (found.entries, len(found.unreadable))

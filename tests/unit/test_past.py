@@ -17,12 +17,13 @@ from brainiac.errors import ModelError, UserError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
-from brainiac.history.forget import find_words, forget
+from brainiac.history.forget import forget
+from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose
 from brainiac.storage.causes import commits_of, last_caused
-from brainiac.storage.filed import Filed
+from brainiac.storage.filed import FiledExchanges
 from tests.support.exports import chatgpt, write_json
 from tests.support.promotions import (
     ScriptedEngine,
@@ -70,6 +71,7 @@ def files_of(brain: Brain) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted((brain.root / "memory").rglob("*.md"))}
 
 
+@pytest.mark.slow
 def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -> None:
     """A month is lived twice: statements, History, pages and exchanges are the same; one undo gives back every byte."""
     first, engine = make_brain(tmp_path / "a", engine=(with_model := Recording())), Recording()
@@ -77,7 +79,7 @@ def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -
     brain = make_brain(tmp_path / "b", keyless=True, config=NIGHTLY)
     list(live(brain, engine))
     brain = given_a_model(brain, engine)
-    assert len(MONTH["messages"]) == len(Filed(brain).unread)
+    assert len(MONTH["messages"]) == len(FiledExchanges(brain).unread)
     before = files_of(brain)
 
     started, outcome = catch_up(brain, plan_past(brain))
@@ -87,7 +89,7 @@ def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -
     assert pages(first).keys() == pages(brain).keys()
     said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
     assert sorted(message["text"] for message in MONTH["messages"]) == sorted(said)
-    assert [] == Filed(brain).unread
+    assert [] == FiledExchanges(brain).unread
     assert ["system/config.yaml"] == [problem.path for problem in examine(brain)]  # where the model was set
 
     assert last_caused(brain) == commits_of(brain, started)
@@ -181,9 +183,9 @@ def test_it_goes_on_where_a_failing_model_left_it(tmp_path: Path) -> None:
     brain = given_a_model(brain, engine := Tired())
     before = files_of(brain)
     first, outcome = catch_up(brain, plan_past(brain))
-    assert ("out of budget", 2, 4) == (outcome.problem, outcome.exchanges, len(Filed(brain).unread))
+    assert ("out of budget", 2, 4) == (outcome.problem, outcome.exchanges, len(FiledExchanges(brain).unread))
     second, outcome = catch_up(brain, plan_past(brain))
-    assert (first, "", 4, []) == (second, outcome.problem, outcome.exchanges, Filed(brain).unread)
+    assert (first, "", 4, []) == (second, outcome.problem, outcome.exchanges, FiledExchanges(brain).unread)
     assert 7 == len(engine.of(Purpose.CONSOLIDATE))
     commits = commits_of(brain, first)
     assert 6 == len(commits)
@@ -203,7 +205,7 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     brain = make_brain(tmp_path / "b", keyless=True, config=NIGHTLY)
     turns = [("My sister Ruth lives in Bristol.", "Nice."), ("Ruth has a bicycle.", "Good.")]
     import_path(brain, write_json(tmp_path / "c.json", [chatgpt("c1", turns)]))
-    assert [] == Filed(brain).waiting
+    assert [] == FiledExchanges(brain).waiting
     brain = given_a_model(brain, engine := ScriptedEngine())
     assert promote(brain).event is None
     catch_up(brain, plan_past(brain))
@@ -211,4 +213,4 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     assert [user for user, _ in turns] == [said.event.user for said in asked.said]
     source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"
     assert [f"{user} {source}" for user, _ in turns] == statements(brain)
-    assert [] == Filed(brain).unread
+    assert [] == FiledExchanges(brain).unread

@@ -30,7 +30,7 @@ from brainiac.events import (
 from brainiac.storage.causes import undone_events
 from brainiac.storage.journal import to_line
 from brainiac.storage.projection import FILE, TABLES, Projection
-from brainiac.storage.statements import read_statements
+from brainiac.storage.statements import StatementLog
 from tests.support.examples import examples
 from tests.support.kernel import make_root
 
@@ -283,7 +283,7 @@ class ProjectionMachine(RuleBasedStateMachine):
     @invariant()
     def statements_are_those_of_the_journals(self) -> None:
         for brain in getattr(self, "brains", ()):
-            log, undone = read_statements(brain), undone_events(brain)
+            log, undone = StatementLog(brain), undone_events(brain)
             events = [event for _, event in brain.journal.all_events() if isinstance(event.what, StatingEvent)]
             recorded = sorted((event.id, row.hash) for event in events for row in rows_of(event))
             assert recorded == sorted((change.event.id, change.hash) for change in log.history_of("page"))

@@ -23,7 +23,7 @@ from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.storage.commit import Committer
-from brainiac.storage.filed import MAX_WAITING, Filed
+from brainiac.storage.filed import MAX_WAITING, FiledExchanges
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, PowerDisk
@@ -175,7 +175,7 @@ def test_a_run_that_finds_nothing_to_remember_still_ends_the_wait(tmp_path: Path
     brain = make_brain(tmp_path / "b", CONFIG, engine)
     for number in range(20):
         tell(brain, f"hm {number}?")
-    assert Filed(brain).waiting
+    assert FiledExchanges(brain).waiting
     promote(brain)
     asked = len(engine.of(Purpose.CONSOLIDATE))
     wait(brain, 301)
@@ -229,7 +229,7 @@ def test_only_the_last_wording_of_a_revised_exchange_is_consolidated(tmp_path: P
     brain = make_brain(tmp_path / "b", CONFIG)
     first = tell(brain, "My car is a red Volvo.")
     talk(brain, 20)
-    assert first in Filed(brain).waiting
+    assert first in FiledExchanges(brain).waiting
     prompt = Prompt("inbox/1.md", "My car is a green Saab.", "", "2026-03-02T12:00:00Z")
     exchange = Exchange("0199-9999", prompt, Response(path="", text="Noted."), "2026-03-02T12:00:00Z", first)
     brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
@@ -278,7 +278,7 @@ def test_filing_is_taken_back_by_undo(tmp_path: Path) -> None:
     said = talk(brain, 12)
     event = next(brain.journal.events(kinds={ExchangesFiled}, reverse=True))
     undo(brain, event)
-    assert not Filed(brain).waiting
+    assert not FiledExchanges(brain).waiting
     assert (said, []) == ([each.user for each in log(brain)], on_pages(brain))
     said.append("I live in Lund.")
     tell(brain, said[-1])

@@ -13,12 +13,13 @@ from brainiac.clock import ManualClock
 from brainiac.errors import UserError
 from brainiac.health.doctor import examine
 from brainiac.history.correct import correct, possible_targets
-from brainiac.history.forget import find_words, forget
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import forget
 from brainiac.history.past import Comparison, compare
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
-from brainiac.history.why import Exchanges
-from brainiac.storage.filed import Filed
+from brainiac.history.targets import find_words
+from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.past import present_pages
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 from tests.unit.test_month import Recording, live
@@ -49,6 +50,7 @@ def all_bytes(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_month_is_made_again(tmp_path: Path) -> None:
     """Two rebuilds of a month hold what the month itself came to; nothing of the first brain changes."""
     brain = make_brain(tmp_path / "a", NIGHTLY, engine=(engine := Recording()))
@@ -64,7 +66,7 @@ def test_a_month_is_made_again(tmp_path: Path) -> None:
     assert [] == differences(brain, news[0])
     assert [] == differences(news[0], news[1])
     assert [] == [problem for problem in examine(news[0]) if problem.path != "system/config.yaml"]
-    assert [] == Filed(news[0]).unread
+    assert [] == FiledExchanges(news[0]).unread
 
 
 def test_what_a_person_did_holds(tmp_path: Path) -> None:
@@ -123,8 +125,8 @@ def test_it_goes_on_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     new = Brain(tmp_path / "b", clock=brain.clock)
     settle(new)
     assert statements(brain) == statements(new) == ["The blue box is not to be opened!"]
-    assert (2, []) == (len(Filed(new).unread), Filed(new).waiting)
+    assert (2, []) == (len(FiledExchanges(new).unread), FiledExchanges(new).waiting)
     assert brain.settings.brain_id != new.settings.brain_id
     assert pages(brain).keys() == pages(new).keys()
-    said = (Exchanges(new).in_memory(exchange) for exchange in Filed(new).unread)
+    said = (Exchanges(new).in_memory(exchange) for exchange in FiledExchanges(new).unread)
     assert "I like tea." in [event.user for event in said if event]

@@ -154,7 +154,7 @@ def test_a_late_reader_leaves_no_older_value_behind(config: Path) -> None:
     assert 0.25 == file.read().llm.daily_budget_usd
 
 
-def test_while_the_file_is_broken_the_last_good_settings_hold(config: Path) -> None:
+def test_while_the_file_is_broken_the_last_valid_settings_hold(config: Path) -> None:
     """A mistake made while the daemon runs stops nothing, and is told to whoever asks."""
     file = SettingsFile(config, Settings)
     assert Settings() == file.last
