@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
-from benchmarks.baselines import BASELINES
+from benchmarks.baselines import usual_ways
 from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.llm.catalog import count
@@ -187,21 +187,37 @@ def measure(conversations: Sequence[Conversation], folder: Path, embedder: str) 
 
 def measure_baselines(conversations: Sequence[Conversation]) -> dict[str, dict[str, float]]:
     """Ask every question in the usual ways, on the same turns."""
-    results = {}
-    for name, make in BASELINES.items():
-        scores = Scores()
-        for conversation in conversations:
-            find = make([turn.text for turn in conversation.turns])
-            if find is None:
-                break
-            session_of = {turn.id: turn.session for turn in conversation.turns}
+    by_way: dict[str, Scores] = defaultdict(Scores)
+    for conversation in conversations:
+        session_of = {turn.id: turn.session for turn in conversation.turns}
+        for name, find in usual_ways([turn.text for turn in conversation.turns]):
             for question in conversation.questions:
                 found = [conversation.turns[number].id for number in find(question.text, DEPTH)]
-                scores.add(question, found, session_of.__getitem__)
-        if scores.values:
-            results[name] = scores.summary()
-            print(name, results[name], file=sys.stderr, flush=True)
-    return results
+                by_way[name].add(question, found, session_of.__getitem__)
+    return {name: scores.summary() for name, scores in by_way.items()}
+
+
+def measure_all(conversations: Sequence[Conversation], embedder: str) -> dict[str, dict[str, float]]:
+    """Return the measures of the product, by words (`lexical`) and with an embedder (`hybrid`), and of the usual ways.
+
+    Args:
+        conversations: What is asked of what.
+        embedder: Of the hybrid run, as in `recall.embedder`; `none` leaves that run out.
+    """
+    results: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for conversation in conversations:
+            build_brain(conversation, folder / conversation.name)
+        embedders = {"lexical": "none"}
+        if has_embedder(folder / conversations[0].name, folder / "probe", embedder):
+            embedders["hybrid"] = embedder
+        elif embedder != "none":
+            print("hybrid left out: no embedder is installed; pip install '.[semantic]'", file=sys.stderr)
+        for label, setting in embedders.items():
+            results[label] = measure(conversations, folder, setting)
+            print(label, results[label], file=sys.stderr, flush=True)
+    return results | measure_baselines(conversations)
 
 
 def run(description: str | None, read_data: Callable[[Path], list[Conversation]]) -> None:
@@ -215,22 +231,7 @@ def run(description: str | None, read_data: Callable[[Path], list[Conversation]]
     parser.add_argument("data", type=Path)
     parser.add_argument("--embedder", default="auto", help="of the hybrid run; none: lexical only")
     arguments = parser.parse_args()
-    conversations = read_data(arguments.data)
-    results: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for conversation in conversations:
-            build_brain(conversation, folder / conversation.name)
-        embedders = {"lexical": "none"}
-        if has_embedder(folder / conversations[0].name, folder / "probe", arguments.embedder):
-            embedders["hybrid"] = arguments.embedder
-        elif arguments.embedder != "none":
-            print("hybrid left out: no embedder is installed; pip install '.[semantic]'", file=sys.stderr)
-        for label, embedder in embedders.items():
-            results[label] = measure(conversations, folder, embedder)
-            print(label, results[label], file=sys.stderr, flush=True)
-        results |= measure_baselines(conversations)
-    print(json.dumps(results))
+    print(json.dumps(measure_all(read_data(arguments.data), arguments.embedder)))
 
 
 if __name__ == "__main__":

@@ -1,30 +1,26 @@
 """Pages found by paraphrased queries in folders of real notes: public documentation, as a person keeps long pages.
 
-    python benchmarks/notes.py benchmarks/data/notes/hatch.json FOLDER [more pairs of file and folder]
-    python benchmarks/notes.py --embedder none benchmarks/data/notes/hatch.json FOLDER
-
 A file is `{"package", "folder", "questions": [{"text", "pages": [paths]}]}`: FOLDER is the folder of that name in the
 package's source distribution (`pip download --no-binary :all: --no-deps hatch==1.18.2`), which is no part of the
 project. Queries were written from the pages' headings, in other words, by somebody who had not seen any ranking.
-Shown is how often a page that answers stands first, among five and among ten, for the product and for the usual ways:
-BM25 over paragraphs (the best of each page), over whole pages, and SQLite FTS5. Ends with one line of JSON.
+Measured is how often a page that answers stands first, among five and among ten; `recall.py` prints it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
-from benchmarks.baselines import Find, bm25s, fts5, okapi, trigrams
+from benchmarks.baselines import Find, usual_ways
 from benchmarks.locomo import open_recall
 from brainiac.search.query import searches
 from brainiac.search.search import Recall
@@ -77,44 +73,33 @@ def measure(questions: Sequence[Question], find: Callable[[str], Sequence[str]])
     return {**shares, "p50_ms": round(float(p50), 1), "p95_ms": round(float(p95), 1)}
 
 
-def usual_ways(notes: Path) -> Iterator[tuple[str, Callable[[str], Sequence[str]]]]:
-    """Yield what the product is compared by."""
+def measure_usual_ways(notes: Path, questions: Sequence[Question]) -> dict[str, dict[str, float]]:
+    """Ask every question in the usual ways, over the paragraphs of all pages; the best one stands for its page."""
     texts = {str(file.relative_to(notes)): file.read_text("utf-8") for file in sorted(notes.rglob("*.md"))}
     paragraphs = [(name, part) for name, text in texts.items() for part in text.split("\n\n") if part.strip()]
 
-    def by_page(find: Find, names: Sequence[str]) -> Callable[[str], Sequence[str]]:
-        return lambda text: list(dict.fromkeys(names[number] for number in find(text, UNITS)))
+    def by_page(find: Find, text: str) -> Sequence[str]:
+        return list(dict.fromkeys(paragraphs[number][0] for number in find(text, UNITS)))
 
-    names, parts = [name for name, _ in paragraphs], [part for _, part in paragraphs]
-    if library := bm25s(parts):
-        yield "bm25s_paragraphs", by_page(library, names)
-    yield "bm25_paragraphs", by_page(okapi(parts), names)
-    yield "bm25_pages", by_page(okapi(list(texts.values())), list(texts))
-    yield "fts5_pages", by_page(fts5(list(texts.values())), list(texts))
-    yield "trigrams_paragraphs", by_page(trigrams(parts), names)
+    ways = usual_ways([part for _, part in paragraphs])
+    return {name: measure(questions, partial(by_page, find)) for name, find in ways}
 
 
-def main() -> None:
-    """Measure the pairs of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pairs", type=Path, nargs="+", help="a file of questions, then its folder of notes")
-    parser.add_argument("--embedder", default="", help="of the product; without it: none, then auto")
-    arguments = parser.parse_args()
-    results: dict[str, dict[str, dict[str, float]]] = {}
+def measure_all(path: Path, notes: Path, embedder: str) -> dict[str, dict[str, float]]:
+    """Return the measures of the product and of the usual ways.
+
+    Args:
+        path: The file of questions.
+        notes: The folder that they are asked of.
+        embedder: Of the hybrid run; `none` leaves it out.
+    """
+    questions, row = read(path), {}
     with tempfile.TemporaryDirectory() as name:
-        for path, notes in zip(arguments.pairs[::2], arguments.pairs[1::2], strict=True):
-            questions, root = read(path), Path(name) / path.stem
-            build_brain(notes, root)
-            row = results[path.stem] = {way: measure(questions, find) for way, find in usual_ways(notes)}
-            for embedder in [arguments.embedder] if arguments.embedder else ["none", "auto"]:
-                recall = open_recall(root, root.parent / f"{path.stem}-{embedder}", embedder)
-                recall.reindex()
-                found = measure(questions, lambda text, recall=recall: pages_found(recall, text))
-                row["words" if embedder == "none" else "hybrid"] = found
-                recall.close()
-            print(path.stem, json.dumps(row, indent=1), file=sys.stderr, flush=True)
-    print(json.dumps(results))
-
-
-if __name__ == "__main__":
-    main()
+        root = Path(name) / "brain"
+        build_brain(notes, root)
+        for setting in dict.fromkeys(("none", embedder)):
+            recall = open_recall(root, Path(name) / setting, setting)
+            recall.reindex()
+            row["lexical" if setting == "none" else "hybrid"] = measure(questions, partial(pages_found, recall))
+            recall.close()
+    return row | measure_usual_ways(notes, questions)

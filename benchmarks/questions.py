@@ -143,8 +143,8 @@ def shares(found: Sequence[Sequence[str]], questions: Sequence[Question]) -> lis
     return [round(100 * float(share), 1) for share in np.mean(met, axis=0)]
 
 
-def measure(given: QuestionSet, folder: Path, embedder: str) -> dict[str, object]:
-    """Ask everything on three days."""
+def measure(given: QuestionSet, folder: Path, embedder: str, days: int = TIMES) -> dict[str, object]:
+    """Ask everything on some days, each time noting afterwards what was asked."""
     root = folder / f"{given.name.replace('/', '-')}-{embedder}"
     build_brain(given.told, root)
     recall = open_recall(root, root / ".cache", given.language, embedder)
@@ -161,7 +161,7 @@ def measure(given: QuestionSet, folder: Path, embedder: str) -> dict[str, object
     result["falsely_absent"] = [
         word for question in given.questions for word in recall.absent(question.text) if word.casefold() in said
     ]
-    for day in range(TIMES):
+    for day in range(days):
         now = given.asked_at + timedelta(days=day)
         found = [ask(recall, question.text, now) for question in given.questions]
         result[f"asked_{day + 1}"] = shares(found, given.questions)

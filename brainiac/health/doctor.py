@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import subprocess
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ MAX_SHOWN = 200  # characters of a link's path
 def examine(brain: Brain) -> Iterator[Problem]:
     """Yield every problem, in the order in which they are best repaired."""
     yield from check_structure(brain)
+    yield from check_git(brain)
     pages = brain.pages()
     yield from check_versions(brain)
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
@@ -61,13 +63,13 @@ def mend(brain: Brain, problems: list[Problem]) -> list[Problem]:
 
     A file that a person saves at this moment is left to the next run.
     """
-    mended = []
+    repaired = []
     for problem in problems:
         if problem.fix is not None:
             with suppress(ConflictError):
                 problem.fix(brain)
-                mended.append(problem)
-    return mended
+                repaired.append(problem)
+    return repaired
 
 
 def _edit(path: str, edit: Callable[[Brain, str], str]) -> Fix:
@@ -98,12 +100,26 @@ def _create_missing(brain: Brain) -> None:
     create_brain(brain.root, is_shared=True, clock=brain.clock)
 
 
+def check_git(brain: Brain) -> Iterator[Problem]:
+    """Check that git merges a brain with a remote repository by what its files hold."""
+    if brain.git is None:
+        return
+    needed = {"merge.brainiac.driver", "merge.renames", "pull.twohead"}
+    command = ["git", "-C", os.fspath(brain.root), "config", "--get-regexp", r"^(merge|pull|remote)\."]
+    with suppress(OSError):  # git itself is not there
+        lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+        names = {line.partition(" ")[0] for line in lines}
+        if any(name.startswith("remote.") for name in names) and not needed <= names:
+            what = "is merged by git's own rules here, which can mix up a page that was moved and edited at once"
+            yield Problem(".gitattributes", what, "run `brainiac git setup`")
+
+
 def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Check page names: none equal to another on some file systems, and none for which a page would be ignored."""
-    same: dict[str, list[str]] = defaultdict(list)
+    """Check that no page's name equals another on some file systems, or keeps the page from being read."""
+    paths_by_key: dict[str, list[str]] = defaultdict(list)
     for path in sorted((*pages.pages, *pages.broken)):
-        same[unicodedata.normalize("NFC", path).casefold()].append(path)
-    for first, *others in same.values():
+        paths_by_key[unicodedata.normalize("NFC", path).casefold()].append(path)
+    for first, *others in paths_by_key.values():
         for path in others:
             what = f"has the same name as {first} where case or accents are not told apart"
             yield Problem(path, what, "rename one of them; links are healed by their uuid")
@@ -136,6 +152,7 @@ def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     now = iso(brain.clock.now())
     folders = {pages.root}
     for path in (*pages.pages, *pages.broken):
+        # the page's folder and those above it
         while path.startswith(pages.root + "/") and (path := posixpath.dirname(path)) not in folders:
             folders.add(path)
     for folder in sorted(folders):
@@ -146,6 +163,7 @@ def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
 
 
 def _create(path: str, title: str, now: str) -> Fix:
+    """Return a fix that makes an empty index page."""
     page = create(path, new_index(title, uuid=new_id(), now=now))
     return lambda brain: brain.commit(NoteMended(), by="doctor", changes=[page])
 
@@ -187,7 +205,7 @@ def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
     for path, error in pages.broken.items():
         if is_marked(brain, path) or twin_of(brain.tree, path):
-            continue  # `check_versions` names it
+            continue  # reported by `check_versions`
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():
         if missing := [key for key in KEYS if page.meta.get(key) is None]:
@@ -227,31 +245,29 @@ def _is_uuid(text: str) -> bool:
 
 
 def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
-    """Check that every link from a page has an existing file as target, and the page with its uuid if it has one."""
+    """Check that every link leads to an existing file, and a link with a uuid to the page that has this uuid."""
     for path, page in pages.pages.items():
         exchanges = [range(placed.start, placed.end) for placed in find_events(page.text)]
         for link in page.links:
             if link.is_wiki or link.is_external or not link.target:
                 continue
             target, pages_with_uuid = linked_path(link, path), pages.by_uuid.get(link.uuid, [])
+            # an exchange is kept word for word, also a link in it that leads nowhere
             if not pages_with_uuid and any(link.start in exchange for exchange in exchanges):
-                continue  # within an exchange, which is kept word for word
+                continue
             if target in pages_with_uuid or (not pages_with_uuid and brain.tree.holds(target)):
                 continue
             what = f"links to {_printable(target[:MAX_SHOWN])}, which is "
             if len(pages_with_uuid) == 1:
-                yield Problem(
-                    path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", _edit(path, _link_repair(path))
-                )
+                fix = _edit(path, partial(_with_repaired_links, path))
+                yield Problem(path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", fix)
             else:
                 yield Problem(path, f"{what}not there", "mend or remove the link")
 
 
-def _link_repair(path: str) -> Callable[[Brain, str], str]:
-    """Return the function that heals the links of a page."""
-    return lambda brain, text: with_repaired_links(
-        text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid
-    )
+def _with_repaired_links(path: str, brain: Brain, text: str) -> str:
+    """Return a page's text in which links with a uuid lead to the page that has it."""
+    return with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid)
 
 
 # --- what the processes read -------------------------------------------------------------------------------
@@ -269,7 +285,7 @@ def check_short_term(brain: Brain) -> Iterator[Problem]:
             _ = brain.short_term().memory
         except FormatError as error:
             if is_marked(brain, brain.tree.relative(brain.tree.short_term)):
-                return  # `check_versions` names it
+                return  # reported by `check_versions`
             todo = "put the heading back; what stands there is kept"
             yield Problem(brain.tree.relative(brain.tree.short_term), error.problem, todo)
 
@@ -292,20 +308,21 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
 
 
 def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
-    """Yield the notes whose content differs from the journal's fold, and the held deletions."""
-    held = set(brain.observed.held_deletions())
-    present = dict(_kept_files(brain))
-    changed = [path for path, digest in present.items() if fold.get(path) != digest]
-    missing = [
-        path
-        for path in fold
-        if brain.tree.is_tracked(path) and path not in held and not brain.tree.absolute(path).exists()
-    ]
-    if unseen := sorted(changed + missing):
-        what = f"and {len(unseen) - 1} more were" if len(unseen) > 1 else "was"
+    """Yield a problem for the notes that differ from the journal's fold, and one for each unconfirmed deletion.
+
+    Args:
+        brain: The brain.
+        fold: The content hash of each file by the journal, by path.
+    """
+    unconfirmed = set(brain.observed.held_deletions())
+    changed = [path for path, digest in _kept_files(brain) if fold.get(path) != digest]
+    tracked = (path for path in fold if brain.tree.is_tracked(path) and path not in unconfirmed)
+    missing = [path for path in tracked if not brain.tree.absolute(path).exists()]
+    if paths := sorted(changed + missing):
+        what = f"and {len(paths) - 1} more were" if len(paths) > 1 else "was"
         what, todo = f"{what} changed while nobody watched", "--fix (or `brainiac run`) takes it in"
-        yield Problem(unseen[0], what, todo, lambda brain: brain.observed.adopt())
-    for path in sorted(held):
+        yield Problem(paths[0], what, todo, lambda brain: brain.observed.adopt())
+    for path in sorted(unconfirmed):
         what = "is gone, among too many others to be believed"
         yield Problem(path, what, "put it back, or run `brainiac doctor --confirm-deletions` if all of them are to go")
 

@@ -23,7 +23,7 @@ from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.sources import bundled
-from brainiac.pipeline.reconcile import read_prompt
+from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.causes import undone_events
 from brainiac.storage.filed import FiledExchanges
@@ -72,11 +72,16 @@ class Overview:
     """The state of a brain, as `status --json` prints it.
 
     Attributes:
+        brain: Its folder.
+        device: The id of this device.
         active_device: The device that the settings name to run the processes; None for none.
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
-        counts: Files of each kind, and exchanges in short-term memory.
-        pending: `prompt` and `reason` of each prompt that waits.
-        unread: Files in the inbox of a type that is not read.
+        model: The default model of the settings.
+        counts: How many files of each kind, and how many exchanges in short-term memory.
+        pending: `prompt` (its path) and `reason` of each prompt that waits.
+        unread: Paths of files in the inbox of a type that is not read.
+        problems: A sentence on each problem.
+        notices: A sentence on each thing to know that is no problem.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
     """
 
@@ -102,18 +107,23 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
     Args:
         brain: The brain.
-        may_show: Returns whether a file, by its path, may be shown; None for a person, who sees all. What must not be
+        may_show: Returns whether the file at a path may be shown; None for a person, who sees all. What must not be
             shown is not even counted.
     """
     settings, tree = brain.settings, brain.tree
-    knows = may_show or (lambda path: True)
+    is_shown = may_show or (lambda path: True)
     # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
-    inbox = {path: tree.kind_of(path) for entry in tree.walk(tree.inbox) if knows(path := tree.relative(entry.path))}
+    inbox = {path: tree.kind_of(path) for entry in tree.walk(tree.inbox) if is_shown(path := tree.relative(entry.path))}
+    # prompts without a response file
     bare = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT and response_path(path) not in inbox)
-    memory = (path for entry in tree.walk(tree.memory) if knows(path := tree.relative(entry.path)))
+    memory = (path for entry in tree.walk(tree.memory) if is_shown(path := tree.relative(entry.path)))
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, memory))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
+    pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, bare, inbox, daemon)
+    faults = _faults(brain)
+    if may_show:  # what an error says may be of a private page
+        faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
     return Overview(
         brain=str(brain.root),
         brain_id=settings.brain_id,
@@ -122,13 +132,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         daemon=daemon,
         model=settings.llm.model,
         counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
-        pending=[each for each in daemon.pop("pending") if knows(str(each["prompt"]))]
-        if daemon["is_running"]
-        else list(_unanswered(brain, bare, inbox, daemon)),
+        pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
         unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_taken_back(brain, bare), *(() if may_show else _unread(brain))],
-        faults=[each if may_show is None else {"at": each["at"], "plugin": each["plugin"]} for each in _faults(brain)],
+        faults=faults,
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
         plugins=survey(brain),
@@ -151,7 +159,14 @@ def _daemon(brain: Brain) -> dict[str, Any]:
 def _unanswered(
     brain: Brain, bare: Iterable[str], inbox: Collection[str], daemon: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the waiting prompts with the reason, of those without a response file."""
+    """Yield the waiting prompts with the reason, while no daemon runs that could report them.
+
+    Args:
+        brain: The brain.
+        bare: Paths of the prompts without a response file.
+        inbox: Paths of all files of the inbox.
+        daemon: The `daemon` field of an overview.
+    """
     waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in bare:
         try:
@@ -165,7 +180,7 @@ def _unanswered(
 
 
 def _taken_back(brain: Brain, bare: Collection[str]) -> Iterator[str]:
-    """Yield the prompts whose answer was undone: they count as answered, so that nothing asks them again."""
+    """Yield a sentence on each prompt whose answer was undone: by itself nothing asks it again."""
     undone = undone_events(brain) if bare else {}
     for path in bare:
         answer = brain.answered.of(path)
@@ -174,7 +189,7 @@ def _taken_back(brain: Brain, bare: Collection[str]) -> Iterator[str]:
 
 
 def _unread(brain: Brain) -> Iterator[str]:
-    """Yield how many exchanges were kept without a model, where one is set by now."""
+    """Yield a sentence on how many exchanges were kept without a model, where a model is set by now."""
     llm = brain.settings.llm
     if llm.models.get("consolidate", llm.model) == "offline":
         return
@@ -189,12 +204,12 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
 
     Args:
         brain: The brain.
-        is_named: Name a file that is gone, of which nothing tells any more whether it was private.
+        is_named: Name a file that is gone; where it was private, nothing tells that any more.
     """
     yield from map(str, setup_problems(brain))
-    if held := brain.observed.held_deletions():
-        gone = f"{held[0]} and {len(held) - 1} more notes" if is_named else f"{len(held)} notes"
-        what = f"{gone} are gone, too many at once to be believed"
+    if paths := brain.observed.held_deletions():
+        notes = f"{paths[0]} and {len(paths) - 1} more notes" if is_named else f"{len(paths)} notes"
+        what = f"{notes} are gone, too many at once to be believed"
         yield f"{what}; put them back, or run `brainiac doctor --confirm-deletions` if they are to go"
     for path in map(brain.tree.relative, (brain.tree.short_term, brain.tree.review, brain.tree.config)):
         if is_marked(brain, path):
@@ -216,8 +231,8 @@ def _faults(brain: Brain) -> list[dict[str, Any]]:
 
 
 def _spent_today_usd(brain: Brain) -> float:
-    # not by `llm.costs`, which imports the model catalog: `status` must be fast
     """Return what this device's model calls cost since the person's midnight, in USD."""
+    # not by `llm.costs`, which imports the model catalog: `status` must be fast
     brain.projection.follow()
     sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
     return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)
@@ -227,7 +242,7 @@ def _spent_today_usd(brain: Brain) -> float:
 
 
 def survey(brain: Brain) -> list[PluginStatus]:
-    """Return all plugins and whether each would be loaded; none is loaded here."""
+    """Return all plugins, each with whether it would be loaded, without loading any."""
     return PluginHost(brain, bundled("plugins")).survey()
 
 
@@ -295,16 +310,16 @@ def _index_problem(brain: Brain) -> str:
     host.call("register_indexes", register=factories.__setitem__)
     if name in factories:
         return ""
-    there_are = ", ".join(f"`{index}`" for index in ("embedded", *factories))
-    return f"`recall.index`: no plugin that may run here registers `{name}`; there is {there_are}"
+    names = ", ".join(f"`{index}`" for index in ("embedded", *factories))
+    return f"`recall.index`: no plugin that may run here registers `{name}`; there is {names}"
 
 
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
     """Return why the embedder that the settings name cannot be used; "" when it can or was not tried."""
     name = brain.settings.recall.embedder
     # a model on this machine must be loaded to be checked, for which only `doctor` has the time
-    is_loaded = name == "local" or Path(name).expanduser().is_dir()
-    if name in ("auto", "none") or (is_loaded and not is_thorough):
+    is_on_disk = name == "local" or Path(name).expanduser().is_dir()
+    if name in ("auto", "none") or (is_on_disk and not is_thorough):
         return ""
     from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
     from brainiac.search.embed import EmbedderError, make_embedder

@@ -72,7 +72,8 @@ class PluginHost:
         self._pluggy.add_hookspecs(brainiac.host.hookspecs)
         self.status: list[PluginStatus] = []
         self._inline: set[str] = set()
-        self._modules: dict[str, tuple[dict[str, bytes], object]] = {}  # of the brain's own: sources and what they made
+        # of each of the brain's own plugins that is loaded: its sources by module name, and its module
+        self._modules: dict[str, tuple[dict[str, bytes], object]] = {}
         self._hanging: dict[tuple[str, str], threading.Thread] = {}
         self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
 
@@ -84,46 +85,46 @@ class PluginHost:
         self.status = [self._load_as_judged(plugin) for plugin in self.survey()]
 
     def reload(self) -> list[PluginStatus]:
-        """Take in what was trusted, distrusted, disabled or removed since; what did not change goes on as it is.
+        """Load plugins anew where files, trust or settings changed; a plugin that did not change is not run again.
 
-        A plugin that changed and is not trusted as it stands runs as it was. `shutdown` and `startup` are called for
-        the brain's own plugins that end or begin.
+        One that changed and is not trusted in its new version goes on in the old one. `shutdown` and `startup` are
+        called for those of the brain's own plugins that were replaced, removed or added.
 
         Returns:
-            The plugins that changed, as they stand now.
+            The new state of the plugins that changed.
         """
-        # loaded beside the running ones and then put in their place: a broken plugin must not leave half of them
-        anew = PluginHost(self._store, self._bundled, self._on_fault)
-        anew._modules = dict(self._modules)
-        anew.load()
-        surveyed = {plugin.name for plugin in (*self.status, *anew.status)}
+        # loaded in a second host that then takes over: a broken plugin must not leave half of the others
+        second = PluginHost(self._store, self._bundled, self._on_fault)
+        second._modules = dict(self._modules)
+        second.load()
+        names = {plugin.name for plugin in (*self.status, *second.status)}
         for name, plugin in self._pluggy.list_name_plugin():
-            if plugin is not None and name not in surveyed:  # added by `register`, from no file
-                anew.register(plugin, name)
-        ended = {name for name, loaded in self._modules.items() if anew._modules.get(name) is not loaded}
-        begun = {name for name, loaded in anew._modules.items() if self._modules.get(name) is not loaded}
-        # while the old ones still are in place: a plugin ends with the hooks that it began with
-        self._call("shutdown", {"brain": self._store}, ended)
-        changed = [plugin for plugin in anew.status if plugin.name in begun or plugin not in self.status]
-        self._inline = anew._inline
-        self._pluggy, self._modules, self.status = anew._pluggy, anew._modules, anew.status
-        self._call("startup", {"brain": self._store}, begun)
-        return changed
+            if plugin is not None and name not in names:  # added by `register`, from no file
+                second.register(plugin, name)
+        to_stop = {name for name, module in self._modules.items() if second._modules.get(name) is not module}
+        to_start = {name for name, module in second._modules.items() if self._modules.get(name) is not module}
+        self._call("shutdown", {"brain": self._store}, to_stop)
+        changes = [plugin for plugin in second.status if plugin.name in to_start or plugin not in self.status]
+        self._pluggy, self._inline = second._pluggy, second._inline
+        self._modules, self.status = second._modules, second.status
+        self._call("startup", {"brain": self._store}, to_start)
+        return changes
 
     def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
         """Load a plugin that may run and return its state; an untrusted new version leaves the trusted one running."""
         if plugin.state in ("ready", "failed"):
             return self._load(plugin)
-        known = self._modules.get(plugin.name)
-        if known and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
-            self.register(known[1], plugin.name)
+        running = self._modules.get(plugin.name)
+        if running and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
+            _, module = running
+            self.register(module, plugin.name)
             return replace(plugin, detail=f"{plugin.detail}; until then it runs as it was")
         if plugin.source == "brain":
             self._modules.pop(plugin.name, None)
         return plugin
 
     def survey(self) -> list[PluginStatus]:
-        """Return all plugins with the state that `load` would begin with; no plugin's code is run."""
+        """Return all plugins, each with its state before it is loaded; no plugin's code is run."""
         folder = self._store.tree.plugins
         # the repository itself is a brain, and its plugins are the bundled ones
         files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
@@ -159,13 +160,14 @@ class PluginHost:
     def _check_plain(self, plugin: object) -> None:
         """Raise `ValueError` for wrappers, generators and coroutines, which `call` cannot isolate."""
         for caller in self._pluggy.get_hookcallers(plugin) or ():
-            for impl in caller.get_hookimpls():
-                is_lazy = inspect.isgeneratorfunction(impl.function) or inspect.iscoroutinefunction(impl.function)
-                if impl.plugin is plugin and (is_lazy or impl.wrapper or impl.hookwrapper):
+            for implementation in caller.get_hookimpls():
+                function, is_wrapper = implementation.function, implementation.wrapper or implementation.hookwrapper
+                is_lazy = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+                if implementation.plugin is plugin and (is_lazy or is_wrapper):
                     raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
 
     def problem_of(self, name: str) -> str:
-        """Return why a plugin of the brain could not be loaded as its file stands; "" where nothing speaks against."""
+        """Return why a plugin of the brain could not be loaded in its present version; "" where it could."""
         sources = {path.stem: path.read_bytes() for path in plugin_files(self._store.tree.plugins) if path.stem == name}
         return syntax_problem(sources) or hook_problem(name, sources.get(name, b""))
 
@@ -175,15 +177,15 @@ class PluginHost:
 
     def has(self, hook: str) -> bool:
         """Return whether any plugin implements a hook."""
-        return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
+        return bool(self.implementations(hook))
 
     def has_foreign(self, hook: str) -> bool:
         """Return whether a plugin that does not ship with the program implements a hook."""
-        return any(name not in self._inline for name in self.implementers(hook))
+        return any(implementation.plugin_name not in self._inline for implementation in self.implementations(hook))
 
-    def implementers(self, hook: str) -> list[str]:
-        """Return the names of the plugins that implement a hook, in the order they are called in."""
-        return [impl.plugin_name for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls())]
+    def implementations(self, hook: str) -> list[pluggy.HookImpl]:
+        """Return the implementations of a hook, in the order they are called in."""
+        return list(reversed(getattr(self._pluggy.hook, hook).get_hookimpls()))
 
     def call(self, hook: str, /, **arguments: Any) -> list[Any]:
         """Call every implementation of a hook, and return the results that are not None.
@@ -200,49 +202,49 @@ class PluginHost:
     def _call(self, hook: str, arguments: Mapping[str, Any], among: Collection[str] | None = None) -> list[Any]:
         """Call the implementations of all plugins, or of some by name."""
         results, first_error = [], None
-        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
-            if among is not None and impl.plugin_name not in among:
+        for implementation in self.implementations(hook):
+            plugin = implementation.plugin_name
+            if among is not None and plugin not in among:
                 continue
-            try:
-                with _with_discretion(arguments):
-                    result = self._invoke(impl, hook, [arguments[name] for name in impl.argnames])
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
-                if for_caller := self._error_for_caller(impl.plugin_name, error):
-                    first_error = first_error or for_caller
-                else:
-                    with _with_discretion(arguments):
-                        self._fault(impl.plugin_name, hook, error)
-            else:
-                if result is not None:
-                    results.append(result)
+            with _discretion(arguments):
+                try:
+                    result = self._invoke(implementation, hook, arguments)
+                except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
+                    if for_caller := self._error_for_caller(plugin, error):
+                        first_error = first_error or for_caller
+                    else:
+                        self._fault(plugin, hook, error)
+                    continue
+            if result is not None:
+                results.append(result)
         if first_error:
             raise first_error
         return results
 
     def chain(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
-        for impl in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
-            values = {**arguments, argument: value}
+        for implementation in self.implementations(hook):
             try:
-                result = self._invoke(impl, hook, [values[name] for name in impl.argnames])
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything a plugin raises
-                self._fault(impl.plugin_name, hook, error)
+                result = self._invoke(implementation, hook, {**arguments, argument: value})
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
+                self._fault(implementation.plugin_name, hook, error)
             else:
                 value = value if result is None else result
         return value
 
-    def _invoke(self, impl: pluggy.HookImpl, hook: str, arguments: list[Any]) -> Any:
+    def _invoke(self, implementation: pluggy.HookImpl, hook: str, arguments: Mapping[str, Any]) -> Any:
         """Call one implementation; of a plugin that is not bundled in a thread, for `plugins.hang_seconds` at most.
 
         It is not called again while an earlier call of it still hangs; the result is then None.
         """
-        if impl.plugin_name in self._inline:
-            return impl.function(*arguments)
-        hanging = self._hanging.get((impl.plugin_name, hook))
+        plugin, values = implementation.plugin_name, [arguments[name] for name in implementation.argnames]
+        if plugin in self._inline:
+            return implementation.function(*values)
+        hanging = self._hanging.get((plugin, hook))
         # each further call would leave another thread that never ends
         if hanging and hanging.is_alive():
             return None
-        return self._bounded(impl.plugin_name, hook, impl.function, *arguments)
+        return self._bounded(plugin, hook, implementation.function, *values)
 
     def _bounded(self, plugin: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a thread and return its result.
@@ -314,7 +316,10 @@ class PluginHost:
         return replace(plugin, state="loaded")
 
     def _execute(self, plugin: PluginStatus) -> object:
-        """Run a plugin's code and return the object to register; a brain's own only in the bytes that are trusted."""
+        """Run a plugin's code and return the object to register; of a brain's own plugin only the bytes trusted here.
+
+        One whose bytes did not change is not run again.
+        """
         name, path = plugin.name, Path(plugin.path)
         serve_former_names()
         if plugin.source == "installed":
@@ -324,42 +329,52 @@ class PluginHost:
         sources = self.trust.verified(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        known = self._modules.get(name)
-        if known is None or known[0] != sources:
-            self._modules.pop(name, None)  # should it fail
-            known = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
-            self._modules[name] = known
-        return known[1]
+        running = self._modules.pop(name, None)
+        # the same tuple where nothing changed: by that `reload` sees which plugins to stop and to start
+        if running is None or running[0] != sources:
+            running = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
+        self._modules[name] = running
+        return running[1]
 
 
 def hook_problem(name: str, code: bytes) -> str:
-    """Say which function of a plugin is marked as a hook and cannot be one, without running it; "" where all can."""
-    # parsed, not imported: untrusted code must not run, and a syntax error was told before
-    for function in ast.parse(code).body:
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        # with arguments the mark may name another hook: only loading tells
-        marks = {ast.unparse(mark).rpartition(".")[2] for mark in function.decorator_list}
-        if "hookimpl" not in marks:
-            continue
-        where = f"`{function.name}` in {name}.py line {function.lineno}"
-        hook = getattr(brainiac.host.hookspecs, function.name, None)
-        if hook is None:
-            near = difflib.get_close_matches(function.name, vars(brainiac.host.hookspecs), n=1)
-            meant = f" (`{near[0]}`?)" if near else ""
-            return f"{where} is no hook{meant}; docs/hooks.md lists them; mend and trust it again"
-        has = set(inspect.signature(hook).parameters)
-        # an argument with a default is the plugin's own
-        required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
-        if unknown := [argument.arg for argument in required if argument.arg not in has]:
-            gives = f"which the hook does not give: {', '.join(inspect.signature(hook).parameters)} (docs/hooks.md)"
-            return f"{where} takes `{unknown[0]}`, {gives}; mend and trust it again"
+    """Return what is wrong with a plugin's function that is marked as a hook; "" where all are right.
+
+    The code is parsed, not run: it may not be trusted.
+
+    Args:
+        name: The plugin.
+        code: Its source, without syntax errors.
+    """
+    functions = (node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for function in filter(_is_marked, functions):
+        if problem := _signature_problem(function):
+            return f"`{function.name}` in {name}.py line {function.lineno} {problem}; mend and trust it again"
+    return ""
+
+
+def _is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function has the mark `hookimpl` without arguments; with some it may name another hook."""
+    return any(ast.unparse(mark).rpartition(".")[2] == "hookimpl" for mark in function.decorator_list)
+
+
+def _signature_problem(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return why a function cannot be the hook of its name; "" where it can."""
+    hook = getattr(brainiac.host.hookspecs, function.name, None)
+    if hook is None:
+        names = difflib.get_close_matches(function.name, vars(brainiac.host.hookspecs), n=1)
+        return f"is no hook{f' (`{names[0]}`?)' if names else ''}; docs/hooks.md lists them"
+    parameters = inspect.signature(hook).parameters
+    # an argument with a default is the plugin's own
+    required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
+    if unknown := [argument.arg for argument in required if argument.arg not in parameters]:
+        return f"takes `{unknown[0]}`, which the hook does not give: {', '.join(parameters)} (docs/hooks.md)"
     return ""
 
 
 @contextmanager
-def _with_discretion(arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Note for the block whether the prompt or exchange among a hook's arguments is off the record."""
+def _discretion(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Set `_IS_OFF_RECORD` for the block where the prompt or exchange among a hook's arguments is off the record."""
     prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
     token = _IS_OFF_RECORD.set(_IS_OFF_RECORD.get() or not getattr(prompt, "remember", True))
     try:

@@ -75,7 +75,7 @@ _SOURCES = _Sources()
 
 
 def open_namespace() -> None:
-    """Make `brainiac_plugins.<name>` importable: a brain's own module if it was loaded, else the bundled one."""
+    """Make `brainiac_plugins.<name>` importable: the module of a brain that is loaded, else the bundled one."""
     if _SOURCES not in sys.meta_path:
         sys.meta_path.insert(0, _SOURCES)
         sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
@@ -86,9 +86,9 @@ def load_bundled(path: Path) -> ModuleType:
     """Import a plugin that ships with the program, by its file or folder."""
     open_namespace()
     name = path.stem
-    imported = sys.modules.get(f"{NAMESPACE}.{name}")
+    module = sys.modules.get(f"{NAMESPACE}.{name}")
     _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
-    if imported is not None and imported.__file__ not in (str(path), str(path / "__init__.py")):
+    if module is not None and module.__file__ not in (str(path), str(path / "__init__.py")):
         _unload(name)  # another brain in this process has a plugin of that name
     sys.modules[NAMESPACE].__path__[:] = dict.fromkeys([str(path.parent), str(bundled("plugins"))])
     importlib.invalidate_caches()

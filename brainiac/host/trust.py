@@ -55,11 +55,11 @@ class TrustStore:
         return {path.stem: content for path, content in sources.items()}
 
     def is_known(self, name: str) -> bool:
-        """Return whether a plugin was trusted, as it stands or as it stood once."""
+        """Return whether a plugin was trusted in its present or an earlier version."""
         return bool(self._read().get(name))
 
     def renew(self) -> None:
-        """Let a daemon, which looks at the record now and then, look the plugins over."""
+        """Write the record once more, so that its stamp changes and a running daemon loads the plugins anew."""
         self._write(self._read())
 
     def stamp(self) -> object:
@@ -72,7 +72,7 @@ class TrustStore:
 
         Args:
             name: The plugin.
-            fingerprint: The hashes that a person was shown; None for those of the files as they stand.
+            fingerprint: The hashes that a person was shown; None for those of the present files.
         """
         fingerprint = fingerprint or self.fingerprint(name)
         self._write({**self._read(), name: fingerprint})
@@ -89,9 +89,9 @@ class TrustStore:
         """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes."""
         if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
             raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
-        waiting, seen = [name], {name}
-        while waiting:
-            path = self._folder / f"{waiting.pop()}.py"
+        to_read, seen = [name], {name}
+        while to_read:
+            path = self._folder / f"{to_read.pop()}.py"
             try:
                 content = read_bytes(path) or b""
             except OSError as error:
@@ -101,7 +101,7 @@ class TrustStore:
             for module in _imported(content):
                 if module not in seen and (self._folder / f"{module}.py").is_file():
                     seen.add(module)
-                    waiting.append(module)
+                    to_read.append(module)
 
     def _read(self) -> dict[str, dict[str, str]]:
         """Return the record, hashes by file name by plugin; empty where it is missing or damaged."""

@@ -35,8 +35,8 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
     dialogue = Dialogue()
     for key in path:
         if (message := _message(nodes[key])) and (text := _text(message)):
-            name_of = text_of(message.get("id")) or key
-            dialogue.add(name_of, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
+            message_id = text_of(message.get("id")) or key
+            dialogue.add(message_id, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
     began_at = moment_of(record.get("create_time"))
     return dialogue.conversation(name, title, began_at, written, _branches(nodes, set(path)))
 
@@ -54,7 +54,7 @@ def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
 
 
 def _branches(nodes: dict[str, dict[str, Any]], path: set[str]) -> tuple[Aside, ...]:
-    """Return the messages that are on other branches than the one the person sees: answers made anew, edits."""
+    """Return the messages that the person no longer sees: former answers, prompts before they were edited."""
     asides = []
     for key, node in nodes.items():
         if key not in path and (message := _message(node)) and (text := _text(message)):
@@ -64,13 +64,14 @@ def _branches(nodes: dict[str, dict[str, Any]], path: set[str]) -> tuple[Aside, 
 
 
 def _role(message: dict[str, Any]) -> str:
+    """Return the role of a message's author; "" for none."""
     return text_of(mapping(message.get("author")).get("role"))
 
 
 def _message(node: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a node's message if the person or the assistant said it and it was shown; None for all else.
+    """Return a node's message if the person or the assistant wrote it and the person saw it; None for any other.
 
-    The profile that every conversation begins with (`user_editable_context`) is nothing that the person said in it.
+    The profile that every conversation begins with (`user_editable_context`) was not written in the conversation.
     """
     message, content = mapping(node.get("message")), mapping(mapping(node.get("message")).get("content"))
     metadata = mapping(message.get("metadata"))

@@ -21,7 +21,7 @@ _SPEAKERS = {"human": "User", "assistant": "AI"}
 
 
 def recognizes(record: dict[str, Any]) -> bool:
-    """Return whether a JSON object is a conversation of Claude's; in older exports its messages have another key."""
+    """Return whether a JSON object is a conversation of Claude's; its messages have another key in older exports."""
     messages = record.get("chat_messages", record.get("messages"))
     return isinstance(messages, list) and "uuid" in record
 
@@ -42,7 +42,7 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
     if not name:
         return Conversation("", title, problem="has no id, so that a second import could not know it")
     messages = [mapping(message) for message in sequence(record.get("chat_messages", record.get("messages")))]
-    shown = _shown(messages)
+    shown = _shown_places(messages)
     dialogue, asides = Dialogue(), list[Aside]()
     for number, message in enumerate(messages):
         speaker, at = _SPEAKERS.get(text_of(message.get("sender"))), moment_of(message.get("created_at"))
@@ -57,15 +57,14 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
     return dialogue.conversation(name, title, moment_of(record.get("created_at")), written, asides)
 
 
-def _shown(messages: list[dict[str, Any]]) -> set[int]:
-    """Return the places of the messages that the person sees: those that the last one leads back to.
+def _shown_places(messages: list[dict[str, Any]]) -> set[int]:
+    """Return the places in the list of the messages that the person sees: the last, its parent, and so on.
 
-    Where parents are missing, all of them.
+    Where a message other than the first has no parent in the list, these are all messages.
     """
     places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
     parents = [text_of(message.get("parent_message_uuid")) for message in messages]
-    linked = sum(parent in places for parent in parents)
-    if linked < len(messages) - 1:  # only the first may have none
+    if sum(parent in places for parent in parents) < len(messages) - 1:
         return set(range(len(messages)))
     shown: set[int] = set()
     number: int | None = len(messages) - 1 if messages else None
@@ -76,15 +75,15 @@ def _shown(messages: list[dict[str, Any]]) -> set[int]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    """Return what a message shows, with the names of its files.
+    """Return the text of a message, with the names of its files.
 
-    `content` has it; `text` lacks parts of it, or repeats what tools gave back.
+    It is taken from `content`: `text` lacks parts of it, or repeats what tools gave back.
     """
     blocks = [mapping(block) for block in sequence(message.get("content"))]
-    said = joined([text_of(block.get("text")) for block in blocks if block.get("type") in ("text", "voice_note")])
+    text = joined([text_of(block.get("text")) for block in blocks if block.get("type") in ("text", "voice_note")])
     files = [*sequence(message.get("attachments")), *sequence(message.get("files"))]
     names = dict.fromkeys(text_of(mapping(file).get("file_name")) for file in files)
-    return joined([said or text_of(message.get("text")), *(f"[{name}]" for name in names if name)])
+    return joined([text or text_of(message.get("text")), *(f"[{name}]" for name in names if name)])
 
 
 def _files(message: dict[str, Any], at: str) -> Iterator[Aside]:
@@ -95,7 +94,7 @@ def _files(message: dict[str, Any], at: str) -> Iterator[Aside]:
 
 
 def notes(record: dict[str, Any], written: str) -> Iterator[Note]:
-    """Yield what Claude noted about the person, as notes: no word of it is theirs.
+    """Yield what Claude noted about the person, and a project's texts, as notes.
 
     Args:
         record: The object of `memories.json`, or a project.

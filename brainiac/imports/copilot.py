@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import tzinfo
 from typing import BinaryIO, NamedTuple
 
@@ -35,8 +35,8 @@ def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item
 
     Args:
         opened: The file.
-        zone: The person's, in which its times are.
-        written: ISO 8601 moment of the file, for what has no time.
+        zone: The person's time zone, in which its times are.
+        written: ISO 8601 moment of the file, for messages without a time.
     """
     csv.field_size_limit(100_000_000)
     rows = [
@@ -44,24 +44,26 @@ def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item
         for row in csv.reader(io.TextIOWrapper(opened, "utf-8-sig", "replace", newline=""))
         if row and tuple(row) != COLUMNS
     ]
-    of_conversation: dict[str, list[_Row]] = defaultdict(list)
-    for row in reversed(rows):  # many share a second with their neighbour, so that sorting would mix them up
-        of_conversation[row.conversation].append(row)
-    person = _person(of_conversation)
-    for title, messages in of_conversation.items():
-        dialogue, counted = Dialogue(), Counter[str]()
+    rows_by_title: dict[str, list[_Row]] = defaultdict(list)
+    # reversed, not sorted by time: many have the same second as their neighbour
+    for row in reversed(rows):
+        rows_by_title[row.conversation].append(row)
+    person = _person(rows_by_title.values())
+    for title, messages in rows_by_title.items():
+        dialogue, counts = Dialogue(), Counter[str]()
         for row in messages:
             digest = hashlib.sha256("\0".join(row).encode("utf-8", "replace")).hexdigest()[:16]
-            counted[digest] += 1
-            key = f"{digest}-{counted[digest]}"
+            # a person may write the same twice
+            counts[digest] += 1
+            key = f"{digest}-{counts[digest]}"
             dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
         yield dialogue.conversation(title, title, "", written)
 
 
-def _person(of_conversation: dict[str, list[_Row]]) -> str:
-    """Return the author who is the person: the one beside `AI`, or else who begins most conversations."""
-    authors = Counter(row.author for rows in of_conversation.values() for row in rows)
+def _person(conversations: Collection[list[_Row]]) -> str:
+    """Return the author who is the person: the most frequent one beside `AI`, else who begins most conversations."""
+    authors = Counter(row.author for rows in conversations for row in rows)
     others = [author for author, _ in authors.most_common() if author != _ANSWERS]
     if _ANSWERS in authors and others:
         return others[0]
-    return Counter(rows[0].author for rows in of_conversation.values()).most_common(1)[0][0] if authors else ""
+    return Counter(rows[0].author for rows in conversations).most_common(1)[0][0] if authors else ""

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from brainiac.clock import day_in, iso
 from brainiac.imports.records import Conversation, Item, PastExchange, mapping, moment_of, sequence, text_of
 
-_NAMES = ("gemini", "bard")  # as the product's name has them in every language
-_LOOKED_AT = 200  # records from which Google's word before each prompt is learned
+_NAMES = ("gemini", "bard")  # the product's name in every language
+_LOOKED_AT = 200  # records by which Google's word before each prompt is known
 _SHARE = 0.95  # of the records that must begin with the same word for it to be Google's and not the person's
 _CHUNK = 65_536
 _HAS_DATE = re.compile(r"(?=.*\d{4})(?=.*\d{1,2}[:.]\d\d)")
@@ -31,10 +31,10 @@ _BLOCKS = frozenset("p div li ul ol table tr h1 h2 h3 h4 h5 h6 pre blockquote".s
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What a record says, before Google's own words are told from the person's.
+    """A record as it is in the export.
 
     Attributes:
-        title: Google's word and the prompt.
+        title: Google's word, such as `Prompted`, and the prompt.
         at: ISO 8601 UTC moment.
         answer: "" where the record has none.
     """
@@ -62,23 +62,20 @@ def conversations(records: Iterable[Any], zone: tzinfo) -> Iterator[Item]:
 
     Args:
         records: JSON objects.
-        zone: The person's, in which days begin.
+        zone: The person's time zone, for its days.
     """
-    read = (
-        _Record(text_of(record.get("title")), moment_of(record.get("time")), _answer(record))
-        for record in map(mapping, records)
-        if recognizes(record)
-    )
-    yield from _by_day(read, zone)
+    yield from _by_day(map(_record, filter(recognizes, map(mapping, records))), zone)
 
 
-def _answer(record: dict[str, Any]) -> str:
-    """Return a record's answer, as text."""
-    return "\n\n".join(as_text(text_of(mapping(item).get("html"))) for item in sequence(record.get("safeHtmlItem")))
+def _record(record: dict[str, Any]) -> _Record:
+    """Return the record in a JSON object, its answer as text."""
+    parts = (mapping(item).get("html") for item in sequence(record.get("safeHtmlItem")))
+    answer = "\n\n".join(as_text(text_of(html)) for html in parts)
+    return _Record(text_of(record.get("title")), moment_of(record.get("time")), answer)
 
 
 def _by_day(records: Iterator[_Record], zone: tzinfo) -> Iterator[Item]:
-    """Yield the conversations of records, which are newest first: those of a day stand together."""
+    """Yield a conversation for each day of records, which are in order of time, newest first."""
     first = list(islice(records, _LOOKED_AT))
     word = _common_word(first)
     for day, group in groupby(chain(first, records), lambda record: day_in(zone, record.at)):
@@ -91,9 +88,10 @@ def _by_day(records: Iterator[_Record], zone: tzinfo) -> Iterator[Item]:
 
 
 def _common_word(records: list[_Record]) -> str:
-    """Return the word that Google puts before prompts, where records show it: nearly all with an answer begin with it.
+    """Return the word that Google puts before prompts: nearly all records with an answer begin with it.
 
-    A word that is left standing does no harm; one of the person's that is taken away would.
+    Where too few do, it is the English `Prompted`. A word of Google's that stays in a prompt does no harm; taking out a
+    word of the person's would.
     """
     words = Counter(record.title.split(" ", 1)[0] for record in records if record.answer and " " in record.title)
     word, count = words.most_common(1)[0] if words else ("", 0)
@@ -102,7 +100,7 @@ def _common_word(records: list[_Record]) -> str:
 
 def _exchange(record: _Record, word: str) -> PastExchange:
     """Return the exchange of a record, without the word before its prompt."""
-    before, mark, after = record.title.partition("\xa0")  # stands after Google's word in web pages
+    before, mark, after = record.title.partition("\xa0")  # in web pages it follows Google's word
     prompt = after if mark and len(before) < 40 else record.title.removeprefix(f"{word} ")
     digest = hashlib.sha256(" ".join(prompt.split()).encode("utf-8", "replace")).hexdigest()[:12]
     return PastExchange(f"{record.at} {digest}", record.at, prompt.strip(), record.answer.strip())
@@ -116,7 +114,7 @@ def conversations_of_page(opened: BinaryIO, zone: tzinfo) -> Iterator[Item]:
 
     Args:
         opened: The page.
-        zone: The person's, in which days begin.
+        zone: The person's time zone, for its days.
     """
     cells = _cells(opened)
     first = list(islice(cells, _LOOKED_AT))
@@ -125,7 +123,7 @@ def conversations_of_page(opened: BinaryIO, zone: tzinfo) -> Iterator[Item]:
 
 
 def _record_of(cell: list[str], dates: _Dates) -> _Record:
-    """Return the record of a cell's lines: the prompt, what is attached, the date, the answer."""
+    """Return the record in a cell's lines: the prompt, names of attached files, the date, the answer."""
     for number, line in enumerate(cell[1:], 1):
         if at := dates.moment(line):
             title = "\n".join(cell[:number]).strip()
@@ -134,13 +132,13 @@ def _record_of(cell: list[str], dates: _Dates) -> _Record:
 
 
 def _cells(opened: BinaryIO) -> Iterator[list[str]]:
-    """Yield the lines of each record's text, those of Gemini alone."""
+    """Yield the lines of the text of each record about Gemini."""
     parser, decode = _Page(), codecs.getincrementaldecoder("utf-8")("replace")
     while chunk := opened.read(_CHUNK):
         parser.feed(decode.decode(chunk))
-        yield from parser.taken()
+        yield from parser.take_records()
     parser.close()
-    yield from parser.taken()
+    yield from parser.take_records()
 
 
 class _Dates:
@@ -148,7 +146,7 @@ class _Dates:
 
     Args:
         lines: Lines of the page, some of which are dates, to see whether days or months come first.
-        zone: Of a date that names none.
+        zone: Of a date that names no zone.
     """
 
     def __init__(self, lines: Iterable[str], zone: tzinfo) -> None:
@@ -171,13 +169,13 @@ class _Dates:
 
 
 def _order(dates: Iterable[str]) -> str:
-    """Return whether days or months come first in dates of digits: "DMY", "MDY", or "" where none is one."""
-    seen = [match for date in dates if (match := _NUMERIC.match(date))]
-    if any(int(match[1]) > 12 for match in seen):
+    """Return whether days or months come first in dates of digits: "DMY" or "MDY"; "" where no date is of digits."""
+    matches = [match for date in dates if (match := _NUMERIC.match(date))]
+    if any(int(match[1]) > 12 for match in matches):
         return "DMY"
-    if any(int(match[3]) > 12 for match in seen):
+    if any(int(match[3]) > 12 for match in matches):
         return "MDY"
-    return "DMY" if seen else ""  # more countries than not
+    return "DMY" if matches else ""  # more countries write days first
 
 
 class _Page(HTMLParser):
@@ -187,47 +185,47 @@ class _Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self._depth = 0  # of `div`s within the record
         self._header, self._content = _Text(), _Text()
-        self._into: _Text | None = None
-        self._into_depth = 0
+        self._target: _Text | None = None  # of the present cell's text
+        self._target_depth = 0
         self._n_cells = 0
-        self._taken: list[list[str]] = []
+        self._records: list[list[str]] = []
 
-    def taken(self) -> list[list[str]]:
+    def take_records(self) -> list[list[str]]:
         """Return the records since the last call, each as lines."""
-        taken, self._taken = self._taken, []
-        return taken
+        records, self._records = self._records, []
+        return records
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         classes = (dict(attrs).get("class") or "").split()
         if "outer-cell" in classes:
             self._depth, self._n_cells = 0, 0
-            self._header, self._content, self._into = _Text(), _Text(), None
+            self._header, self._content, self._target = _Text(), _Text(), None
         if tag == "div":
             self._depth += 1
             if "header-cell" in classes:
-                self._into, self._into_depth = self._header, self._depth
+                self._target, self._target_depth = self._header, self._depth
             elif "content-cell" in classes:
                 self._n_cells += 1
-                self._into, self._into_depth = (self._content if self._n_cells == 1 else None), self._depth
-        if self._into is not None:
-            self._into.start(tag)
+                self._target, self._target_depth = (self._content if self._n_cells == 1 else None), self._depth
+        if self._target is not None:
+            self._target.start(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._into is not None:
-            self._into.end(tag)
+        if self._target is not None:
+            self._target.end(tag)
         if tag != "div":
             return
-        if self._into is not None and self._depth == self._into_depth:
-            self._into = None
+        if self._target is not None and self._depth == self._target_depth:
+            self._target = None
         self._depth -= 1
         if self._depth == 0 and self._n_cells:
             self._n_cells = 0
             if any(name in self._header.text.casefold() for name in _NAMES):
-                self._taken.append(self._content.text.split("\n"))
+                self._records.append(self._content.text.split("\n"))
 
     def handle_data(self, data: str) -> None:
-        if self._into is not None:
-            self._into.add(data)
+        if self._target is not None:
+            self._target.add(data)
 
 
 @dataclass(slots=True)

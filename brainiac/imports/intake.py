@@ -1,9 +1,9 @@
-"""Puts what an export holds into `events/imported/`: a page a conversation, its exchanges word for word and dated.
+"""Puts conversations and notes of an export into `events/imported/`: a page each, word for word and dated.
 
-An exchange has the same id whatever export it comes from, and the journal says on which page it was put: so a second
-import adds only what is new, also after one that was killed, and what a person took out stays out. Pages go by many
-commits, each with the ids of what it brings, so that memory stays small and nothing is half done; one event
-causes them all, by which one `undo` takes all of them back. No model sees anything of it until a person asks for that.
+An exchange has the same id whatever export it comes from, and the journal says on which page it was put. So a second
+import adds only what is new, also after one that was killed, and what a person deleted stays deleted. An import makes
+many commits, each with the ids of its exchanges, so that it needs little memory and nothing is half done. One event
+causes them all, so that one `undo` takes all of them back. No model sees anything of it until a person asks for that.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ SERVICES = {
     "mail": "Mail",
     "documents": "Documents",
 }
-PAGE_CHARACTERS = 32_000  # a conversation that is longer goes on on a further page
-BATCH_CHARACTERS = 500_000  # so much goes into one commit
+PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
+BATCH_CHARACTERS = 500_000  # of one commit
 BATCH_ITEMS = 200
 _MAX_NAME_BYTES = 200
 _ASIDES = "## Also in the export"
@@ -63,14 +63,14 @@ _ABOUT_ASIDES = "Other versions of messages, and what attached files said."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a conversation or a note.
+    """The result of importing a conversation or a note.
 
     Attributes:
         title: As the person knows it.
         id: The service's own.
-        taken: How many exchanges came in; of a note 1.
-        known: How many were there before.
-        reason: Why nothing, or not all, came in; "" where all did.
+        taken: How many exchanges were imported; of a note 1.
+        known: How many had been imported before.
+        reason: Why nothing, or not all, was imported; "" where all was.
         path: Its page; "" where it has none.
     """
 
@@ -83,7 +83,7 @@ class Outcome:
 
     @property
     def state(self) -> Literal["taken", "known", "skipped"]:
-        """Whether something of it came in, all of it was there before, or nothing of it could be taken."""
+        """Whether something of it was imported now, all of it before, or nothing of it could be imported."""
         if self.taken:
             return "taken"
         return "known" if self.known else "skipped"
@@ -91,12 +91,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class Report:
-    """What an import came to.
+    """The result of an import.
 
     Attributes:
-        outcomes: By service, what became of each conversation and note.
-        others: Files in which nothing was known.
-        event: Id of the event by which all of it is undone; "" where nothing came in.
+        outcomes: By service, that of each conversation and note.
+        others: Names of files of no known format.
+        event: Id of the event by which all of it is undone; "" where nothing was imported.
     """
 
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
@@ -118,56 +118,56 @@ def import_path(
     Args:
         brain: The brain.
         path: What a person named.
-        is_dry: Say what would come in and write nothing.
+        is_dry: Report what would be imported and write nothing.
         is_private: Mark every page private.
-        with_mail: Take mail, which others wrote.
+        with_mail: Import mail, which others wrote.
         progress: Called with the bytes read so far and their total.
 
     Raises:
         UserError: Nothing in it has a known format, or it is an archive that must not be unpacked.
     """
-    report, journaled = Report(), _Journaled(brain, path.name)
+    report, commits = Report(), _Commits(brain, path.name)
     with opened_exports(path, brain.zone) as (exports, report.others):
         if not exports:
             raise UserError(f"{path}: nothing in it has a known format; docs/import.md says what can be imported")
-        total, done = sum(export.size for export in exports), 0
+        total, n_read = sum(export.size for export in exports), 0
 
-        def count(size: int) -> None:
-            nonlocal done
-            done += size
-            progress(min(done, total), total)
+        def count(n_bytes: int) -> None:
+            nonlocal n_read
+            n_read += n_bytes
+            progress(min(n_read, total), total)
 
         if not with_mail and any(export.service == "mail" for export in exports):
             raise UserError(f"{path} holds mail, which is others' words more than yours; add --mail to import it")
         services = dict.fromkeys(export.service for export in exports)
-        intakes = {name: Intake(brain, name, journaled, is_dry=is_dry, is_private=is_private) for name in services}
+        intakes = {name: Intake(brain, name, commits, is_dry=is_dry, is_private=is_private) for name in services}
         if "documents" in intakes and (folder := _folder_in_memory(brain, path)):
             intakes["documents"].top = folder
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
             outcomes.extend(intakes[export.service].take(export.read(count)))
-    report.event = journaled.event
+    report.event = commits.event
     return report
 
 
 def _folder_in_memory(brain: Brain, path: Path) -> str:
-    """Return the folder of long-term memory that a document lies in already; "" for one from outside."""
-    real, top = path.resolve(), brain.tree.long_term.resolve()
-    folder = real if real.is_dir() else real.parent
+    """Return the folder of long-term memory that a path is in; "" for a path outside: a document there stays there."""
+    absolute, top = path.resolve(), brain.tree.long_term.resolve()
+    folder = absolute if absolute.is_dir() else absolute.parent
     if top not in folder.parents:
         return ""
     return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
-class _Journaled:
-    """The commits of one import, caused by one event.
+class _Commits:
+    """Makes the commits of one import, all caused by one event.
 
     Args:
         brain: The brain.
         source: Name of the file or folder that a person named.
 
     Attributes:
-        event: Id of that event; "" while nothing came in.
+        event: Id of that event; "" before the first commit.
     """
 
     def __init__(self, brain: Brain, source: str) -> None:
@@ -181,33 +181,36 @@ class _Journaled:
 
 
 class Intake:
-    """One import into a brain.
+    """Puts conversations and notes of one service into a brain.
 
     Args:
         brain: The brain.
-        service: What it comes from.
-        journaled: Makes its commits.
-        is_dry: Say what would come in and write nothing.
+        service: The service.
+        commits: Makes the commits.
+        is_dry: Report what would be imported and write nothing.
         is_private: Mark every page private.
+
+    Attributes:
+        top: The folder of the pages.
     """
 
     def __init__(
-        self, brain: Brain, service: str, journaled: _Journaled, *, is_dry: bool = False, is_private: bool = False
+        self, brain: Brain, service: str, commits: _Commits, *, is_dry: bool = False, is_private: bool = False
     ) -> None:
-        self._brain, self._service, self._journaled = brain, service, journaled
+        self._brain, self._service, self._commits = brain, service, commits
         self._is_dry, self._is_private = is_dry, is_private
         tree = brain.tree
         self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
         self._undone = json.dumps(list(undone_events(brain)))
-        self._seen: dict[str, str] = {}  # page by exchange, of a dry run, which leaves nothing in the journal
+        self._dry_pages: dict[str, str] = {}  # page by exchange id, of a dry run, which the journal knows nothing of
 
     def take(self, items: Iterable[Item]) -> Iterator[Outcome]:
-        """Take in conversations and notes, some at a time in a commit; yield what became of each."""
+        """Import conversations and notes, several in a commit; yield the outcome of each."""
         for batch in _batches(items):
             yield from self._brain.retry(partial(self._take_batch, batch))
 
     def _take_batch(self, items: Sequence[Item]) -> list[Outcome]:
-        """Take in some conversations and notes in one commit.
+        """Import some conversations and notes in one commit.
 
         Raises:
             ConflictError: Somebody saved one of their pages meanwhile.
@@ -219,48 +222,64 @@ class Intake:
         ]
         episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
         if self._is_dry:
-            self._seen |= {name: path for path, names in episodes.items() for name in names}
+            self._dry_pages |= {exchange: path for path, exchanges in episodes.items() for exchange in exchanges}
         elif changes := batch.changes():
-            self._journaled.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
+            self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
         return outcomes
 
     # --- conversations ----------------------------------------------------------------------------------
 
     def _take_conversation(self, batch: _Batch, conversation: Conversation) -> Outcome:
-        """Add what is new of a conversation to a batch."""
+        """Add the new exchanges of a conversation to a batch, and texts of it that are in no exchange."""
         title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
-        ids = {exchange_id(self._service, conversation.id, said): said for said in conversation.exchanges}
-        pages = self._pages_of(batch, list(ids))
-        new = [self._event(name, said, conversation.written) for name, said in ids.items() if name not in pages]
-        path = next((pages[name] for name in reversed(ids) if name in pages), "")
+        exchanges = {self._id_of(conversation, exchange): exchange for exchange in conversation.exchanges}
+        pages = self._pages_of(batch, list(exchanges))
+        new = [self._event(uuid, exchanges[uuid], conversation.written) for uuid in exchanges if uuid not in pages]
+        path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
+        n_known = len(exchanges) - len(new)
         if not new and not _has_news(batch, path, conversation):
-            return Outcome(title, conversation.id, known=len(ids), path=path)
+            return Outcome(title, conversation.id, known=n_known, path=path)
         last = self._add_exchanges(batch, path, title, conversation, new)
         if pages or conversation.asides:
             self._add_asides(batch, last, {*pages.values(), last}, conversation)
-        return Outcome(title, conversation.id, len(new), len(ids) - len(new), path=last)
+        return Outcome(title, conversation.id, len(new), n_known, path=last)
 
-    def _event(self, name: str, said: PastExchange, written: str) -> StmEvent:
-        """Return an exchange as it stands on a page, without its secrets."""
-        return StmEvent(name, said.at or written, redact(self._brain, said.user), redact(self._brain, said.ai))
+    def _id_of(self, conversation: Conversation, exchange: PastExchange) -> str:
+        """Return the id of an exchange in the brain."""
+        return exchange_id(self._service, conversation.id, exchange)
+
+    def _event(self, uuid: str, exchange: PastExchange, written: str) -> StmEvent:
+        """Return an exchange as its page will have it, without its secrets."""
+        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
+        return StmEvent(uuid, exchange.at or written, user, ai)
 
     def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
-        """Return the page of each exchange that came in before, by id; also where the page is gone since."""
+        """Return the page of each exchange that was imported before, by id, also where that page was deleted since.
+
+        An import that was undone does not count.
+        """
         rows = self._brain.projection.query(
             "SELECT exchange, page FROM filings WHERE page IS NOT NULL AND exchange IN (SELECT value FROM json_each(?))"
             " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event",
             json.dumps(ids),
             self._undone,
         )
-        now = batch.page_of | self._seen
-        return dict(rows) | {name: now[name] for name in ids if name in now}
+        in_this_run = batch.page_of | self._dry_pages
+        return dict(rows) | {uuid: in_this_run[uuid] for uuid in ids if uuid in in_this_run}
 
     def _add_exchanges(
         self, batch: _Batch, path: str, title: str, conversation: Conversation, new: Sequence[StmEvent]
     ) -> str:
-        """Put exchanges on the last page of a conversation and, where that is full, on further ones.
+        """Put exchanges on the last page of a conversation and, where that is full, on new ones.
+
+        Args:
+            batch: Takes the pages.
+            path: The last page so far; "" for none.
+            title: Of the conversation, without secrets.
+            conversation: The conversation.
+            new: Its new exchanges.
 
         Returns:
             The path of the last page.
@@ -277,13 +296,20 @@ class Intake:
         return path
 
     def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
-        """Put the texts of a conversation that are no exchanges below them, but those that its pages have already."""
+        """Add the texts of a conversation that are in no exchange below its exchanges, unless its pages have them.
+
+        Args:
+            batch: Takes the page.
+            path: The page that gets them.
+            paths: All pages of the conversation.
+            conversation: The conversation.
+        """
         pages = [page.text for other in paths if (page := batch.page(other))]
         events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
-        standing = {text.strip() for event in events.values() for text in (event.user, event.ai)}
+        known = {text.strip() for event in events.values() for text in (event.user, event.ai)}
         asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
-        anew = self._answers_anew(conversation, events, {aside.text for aside in asides})
-        blocks = [_block(aside) for aside in (*asides, *anew) if aside.text and aside.text not in standing]
+        asides += self._second_answers(conversation, events, {aside.text for aside in asides})
+        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in known]
         blocks = [block for block in blocks if not any(block in text for text in pages)]
         page = batch.page(path)
         if page is None:
@@ -294,47 +320,56 @@ class Intake:
         text += "".join(f"\n{block}\n" for block in blocks)
         batch.change(path, page, text, conversation.latest_at)
 
-    def _answers_anew(
+    def _second_answers(
         self, conversation: Conversation, events: Mapping[str, StmEvent], branches: Collection[str]
-    ) -> Iterator[Aside]:
-        """Yield the answers that came in place of those on the pages, which are on a branch that was left since.
+    ) -> list[Aside]:
+        """Return the answers that the person had made anew since the last import.
 
-        An answer that a person changed on its page is on no branch.
+        The page has the former answer, which the export now has on a branch. An answer that a person changed on its
+        page is on no branch.
+
+        Args:
+            conversation: The conversation as exported now.
+            events: Its exchanges on the pages, by id.
+            branches: The texts of its branches.
         """
-        for said in conversation.exchanges:
-            event = events.get(exchange_id(self._service, conversation.id, said))
-            if event and event.ai in branches and (text := redact(self._brain, said.ai)) != event.ai:
-                yield Aside("branch", "AI", text.strip())
+        answers = []
+        for exchange in conversation.exchanges:
+            event = events.get(self._id_of(conversation, exchange))
+            if event and event.ai in branches and (text := redact(self._brain, exchange.ai)) != event.ai:
+                answers.append(Aside("branch", "AI", text.strip()))
+        return answers
 
     # --- notes ------------------------------------------------------------------------------------------
 
     def _take_note(self, batch: _Batch, note: Note) -> Outcome:
-        """Add a note to a batch, unless it came in before and is the same; one that was changed here stays.
+        """Add a note to a batch, unless it was imported before and did not change.
 
-        Whether it came in is told by its path, which is the same in every import.
+        Its path, which is the same in every import, says whether it was imported before. A page that was changed here
+        stays, and one that was deleted here stays deleted.
         """
         path = self._path_of(note)
         if note.problem or not note.text.strip():
             return Outcome(note.title, note.key, reason=note.problem or "is empty")
-        standing = batch.page(path)
-        former = self._written_before(path)
-        if path in batch.pages or (former and standing is None):
+        present = batch.page(path)
+        former = self._imported_hash(path)
+        if path in batch.pages or (former and present is None):
             return Outcome(note.title, note.key, known=1, path=path)
         try:
-            text = self._note_text(note, path, standing)
+            text = self._note_text(note, path, present)
         except FormatError as error:
             return Outcome(note.title, note.key, reason=f"has front matter that cannot be read: {error.problem}")
         if former == _hash(text):
             return Outcome(note.title, note.key, known=1, path=path)
-        if standing is not None and former != _hash(standing.text):
+        if present is not None and former != _hash(present.text):
             return Outcome(note.title, note.key, reason=f"{path} was changed here since; it stays as it is", path=path)
-        batch.change(path, Page(standing.before if standing else None, ""), text)
+        batch.change(path, Page(present.before if present else None, ""), text)
         if note.original:
             batch.files[path.removesuffix(".md")] = note.original
         return Outcome(note.title, note.key, taken=1, reason=note.remark, path=path)
 
-    def _written_before(self, path: str) -> str:
-        """Return the hash of the text that the last import wrote at a path; "" for none."""
+    def _imported_hash(self, path: str) -> str:
+        """Return the hash of the text that the last import wrote at a path; "" where none did."""
         rows = self._brain.projection.query(
             "SELECT after FROM changes WHERE path = ? AND kind = ? AND after IS NOT NULL"
             " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
@@ -345,22 +380,27 @@ class Intake:
         return rows[0][0] if rows else ""
 
     def _path_of(self, note: Note) -> str:
-        """Return where a note lies: among the others of its folder, or by the month of its date and its title."""
+        """Return the path of a note's page: its own below the service's folder, else by month and title."""
         if note.path:
             return f"{self.top}/{_safe(note.path)}"
         digest = hashlib.sha256(note.key.encode("utf-8", "replace")).hexdigest()[:8]
         folder = self._folder(note.at) if note.at else f"{self.top}/undated"
         return f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
 
-    def _note_text(self, note: Note, path: str, standing: Page | None) -> str:
-        """Return the page of a note: a person's with the keys that it lacks, another's words as a block quote.
+    def _note_text(self, note: Note, path: str, present: Page | None) -> str:
+        """Return the text of a note's page: a person's note with the keys that it lacks, any other text as a quote.
+
+        Args:
+            note: The note.
+            path: Its page.
+            present: The page of an earlier import; None for none.
 
         Raises:
-            FormatError: Its front matter, or that of the page that stands there, is broken.
+            FormatError: Its front matter, or that of the present page, is broken.
         """
         text, at = redact(self._brain, note.text), note.at
         if not at:  # a later import must not give it another date
-            at = str(split(standing.text, path)[0].get("created_at") or "") if standing else note.written
+            at = str(split(present.text, path)[0].get("created_at") or "") if present else note.written
         uuid = note_id(self._service, note.key)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
@@ -385,15 +425,15 @@ class Intake:
         return f"{self.top}/{self._brain.day_of(at)[:7].replace('-', '/')}"
 
     def _head(self, title: str, conversation: Conversation) -> str:
-        """Return the beginning of a conversation's page."""
+        """Return front matter and heading of a conversation's page."""
         name = json.dumps(one_line(conversation.id), ensure_ascii=False)
         front = self._front_matter(new_id(), conversation.began_at, conversation.latest_at, f"conversation: {name}\n")
         return f"{front}\n# {title} ({SERVICES[self._service]})\n"
 
     def _front_matter(self, uuid: str, created_at: str, updated_at: str, more: str = "") -> str:
-        """Return the front matter of a page, which says whose words it holds.
+        """Return the front matter of a page; `more` are further lines.
 
-        Written without a YAML library, which takes milliseconds for a page.
+        It is written without a YAML library, which takes milliseconds for a page.
         """
         more += "private: true\n" if self._is_private else ""
         return (
@@ -408,8 +448,8 @@ class Page:
 
     Attributes:
         before: Its text on the disk; None for a new page.
-        text: What it will be.
-        exchanges: Ids of what is added to it.
+        text: Its text after the commit.
+        exchanges: Ids of the exchanges that the commit adds to it.
     """
 
     before: str | None
@@ -426,8 +466,8 @@ class _Batch:
 
     Attributes:
         pages: By path.
-        page_of: Page by exchange that is added.
-        files: Files that are no pages, by path.
+        page_of: Page by the id of an exchange that is added.
+        files: Contents of files that are no pages, by path.
     """
 
     def __init__(self, brain: Brain, top: str) -> None:
@@ -438,7 +478,7 @@ class _Batch:
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
     def page(self, path: str) -> Page | None:
-        """Return a page as the commit will leave it, or as it stands; None where there is none that may be changed."""
+        """Return a page with the changes of this batch so far; None for no page, or one with broken front matter."""
         if path in self.pages or not path:
             return self.pages.get(path)
         try:
@@ -448,7 +488,7 @@ class _Batch:
             return None
 
     def change(self, path: str, page: Page, text: str, latest_at: str = "") -> None:
-        """Have the commit leave a page with a text; where it stands already, with the moment of its latest text."""
+        """Give a page a text in this batch, and an existing page `latest_at` as the moment of its last change."""
         if page.before is not None and text != page.text and latest_at:
             text = edit_meta(text, updated_at=latest_at)
         page.text = text
@@ -480,15 +520,15 @@ class _Batch:
             elif page.text != page.before:
                 changes.append(update(path, page.before, page.text))
         for path, content in self.files.items():
-            standing = self._brain.read(path)
-            if standing is None:
+            before = self._brain.read(path)
+            if before is None:
                 changes.append(create(path, content))
-            elif standing != content:
-                changes.append(update(path, standing, content))
+            elif before != content:
+                changes.append(update(path, before, content))
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
-        """Yield the index pages that are missing; what they list follows the files by itself."""
+        """Yield the index pages that are missing; their lists of entries are made elsewhere."""
         root, now = self._brain.tree.relative(self._brain.tree.long_term), iso(self._brain.clock.now())
         folders = {folder for path in self.pages for folder in _folders_above(path, f"{root}/events")}
         for folder in sorted(folders):
@@ -503,22 +543,22 @@ def _hash(text: str) -> str:
 
 
 def _safe(path: str) -> str:
-    """Return a path of an export as one for the brain: what is no plain name in it, such as `..`, is left out."""
+    """Return a path of an export as one for the brain: parts such as `..` are left out, unprintable ones replaced."""
     parts = [part for part in posixpath.splitext(path.replace("\\", "/"))[0].split("/") if part.strip(". ")]
     if not all(is_printable(part) and len(part.encode()) < _MAX_NAME_BYTES for part in parts) or not parts:
         parts = [slugify(part) for part in parts] or ["note"]
-    name = "index-page" if parts[-1] == "_index" else parts[-1]  # that name is for what a folder is about
+    name = "index-page" if parts[-1] == "_index" else parts[-1]  # `_index.md` is the page about a folder
     return "/".join([*parts[:-1], f"{name}.md"])
 
 
 def _folders_above(path: str, top: str) -> Iterator[str]:
-    """Yield the folders that a file is in, those below `top`."""
+    """Yield the folders above a file, as far as they are below `top`."""
     while (path := posixpath.dirname(path)).startswith(f"{top}/"):
         yield path
 
 
 def _about(folder: str, top: str) -> str:
-    """Return the sentence on a folder of what was imported, until a person writes another."""
+    """Return the sentence about a folder of the import, which a person may replace."""
     service = SERVICES[posixpath.basename(top)]
     if len(folder) < len(top):
         return "What came in from other programs: nothing in it was said here."
@@ -527,7 +567,7 @@ def _about(folder: str, top: str) -> str:
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield items in groups, each as large as one commit should be."""
+    """Yield items in lists, each for one commit."""
     batch: list[Item] = []
     size = 0
     for item in items:
@@ -541,26 +581,26 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def _size_of(item: Item) -> int:
-    """Return about how many characters an item brings."""
+    """Return about how many characters an item has."""
     if isinstance(item, Note):
         return len(item.text) + len(item.original)
-    said = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
-    return said + sum(len(aside.text) for aside in item.asides)
+    in_exchanges = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
+    return in_exchanges + sum(len(aside.text) for aside in item.asides)
 
 
 def _has_news(batch: _Batch, path: str, conversation: Conversation) -> bool:
-    """Return whether a conversation has texts that are later than what its page has."""
+    """Return whether a conversation has texts that are later than those of its page; False for a broken page."""
     page = batch.page(path)
     if page is None:
         return False
     try:
         return str(split(page.text, path)[0].get("updated_at") or "") < conversation.latest_at
     except FormatError:
-        return False  # a person broke its front matter: it is left alone
+        return False
 
 
 def _block(aside: Aside) -> str:
-    """Return a text that is no exchange as a block quote, in which no line is read as structure."""
+    """Return an aside as a block quote, in which no line is read as structure of the page."""
     heading = f"**{one_line(aside.name)}**" + (f" ({aside.at})" if aside.at else "")
     return _quoted(f"{heading}\n{aside.text}")
 
@@ -571,7 +611,7 @@ def _quoted(text: str) -> str:
 
 
 def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
-    """Return the first events, as many as there is room for in characters; at least one."""
+    """Return the first events that fit into `room` characters; at least one."""
     for number, event in enumerate(events):
         room -= len(event.user) + len(event.ai)
         if room < 0 and number:

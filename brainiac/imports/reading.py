@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -32,6 +32,7 @@ MAX_RATIO = 300  # of a packed file; real exports shrink to a tenth
 MAX_ENTRIES = 500_000
 MAX_OBJECT_BYTES = 100_000_000  # of a JSON file that is no list and has to be read as a whole
 _NOTES = (".md", ".markdown")
+_MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8
 _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
 
@@ -97,22 +98,28 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
         exports: list[Export] = []
         others: list[_File] = []
         for file in _files(path, zone, Path(scratch)):
-            reader = _reader_of(file)
-            if reader is None:
-                others.append(file)
+            if known := _reader_of(file):
+                service, reader = known
+                exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
             else:
-                exports.append(Export(file.name, reader[0], file.size, _read_with(reader[1], file)))
-        # beside conversations Markdown is what a program explains itself with, and no note of the person's
-        is_export = any(export.service != "documents" for export in exports)
-        texts = [] if is_export else [file for file in others if file.name.lower().endswith(_NOTES)]
-        if texts:
-            size = sum(file.size for file in texts)
-            exports += [Export(path.name, "notes", size, partial(_read_notes, texts, slugify(path.stem)))]
-        yield exports, [file.name for file in others if file not in texts]
+                others.append(file)
+        # Markdown beside conversations explains the export, and is no note of the person's
+        has_conversations = any(export.service != "documents" for export in exports)
+        note_files = [] if has_conversations else [file for file in others if file.name.lower().endswith(_NOTES)]
+        if note_files:
+            size = sum(file.size for file in note_files)
+            exports += [Export(path.name, "notes", size, partial(_read_notes, note_files, slugify(path.stem)))]
+        yield exports, [file.name for file in others if file not in note_files]
 
 
 def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -> Iterator[Item]:
-    """Yield the notes of a folder; each keeps its place in it."""
+    """Yield the notes of a folder; each keeps its path within it, below a folder of memory.
+
+    Args:
+        files: The notes.
+        folder: The name of that folder.
+        count: Called with the bytes of each file.
+    """
     for file in files:
         with file.open() as opened:
             note = notes.note(opened, file.inner_path, file.context.written)
@@ -135,7 +142,7 @@ class _Counted(io.RawIOBase):
 
     Args:
         file: What is read.
-        count: Called with the number of bytes of each read.
+        count: Called with the bytes of each read.
     """
 
     def __init__(self, file: BinaryIO, count: Callable[[int], None]) -> None:
@@ -155,7 +162,11 @@ class _Counted(io.RawIOBase):
 
 
 def _files(path: Path, zone: tzinfo, scratch: Path) -> Iterator[_File]:
-    """Yield the files at a path: itself, or what an archive or a folder holds."""
+    """Yield the file at a path, or the files in the archive or folder there; `scratch` is for archives in archives.
+
+    Raises:
+        UserError: There is no file, or it is an archive that must not be unpacked.
+    """
     if path.is_dir():
         for folder, folders, names in os.walk(path):
             folders[:] = sorted(name for name in folders if not is_temporary(name))
@@ -218,10 +229,10 @@ def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], Bi
 
 
 def _reader_of(file: _File) -> tuple[str, _Reader] | None:
-    """Return the service that a file comes from and what reads it; None where its format is not known."""
+    """Return the service that a file comes from and its reader; None where its format is not known."""
     with file.open() as opened:
         raw = opened.read(HEAD_BYTES)
-    head = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    head = raw.removeprefix(_MARK).decode("utf-8", "replace")
     match head.lstrip()[:1]:
         case "[" | "{":
             return _transcript_reader_of(file) or _json_reader_of(file)
@@ -241,7 +252,7 @@ def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
 
 
 def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
-    """Return service and reader of a file of lines, each a JSON object, by its first lines."""
+    """Return service and reader of a transcript, a JSON object a line, by its first lines; None for another file."""
     with file.open() as opened:
         names = (transcripts.service_of(record) for record in islice(transcripts.lines(opened), LOOKED_AT))
         service = next(filter(None, names), "")
@@ -253,7 +264,7 @@ def _read_transcript(service: str, opened: BinaryIO, file: _File) -> Iterator[It
 
 
 def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
-    """Return service and reader of a JSON file, by its first records."""
+    """Return service and reader of a JSON file, by its first records; None where none is of a known format."""
     with file.open() as opened:
         for record in islice(_records(opened, file), LOOKED_AT):
             if isinstance(record, dict):
@@ -266,27 +277,27 @@ def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_gemini(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    """Yield the conversations of Gemini's records, and where its file is broken."""
+    """Yield the conversations of Gemini's records, and a problem where the file is broken."""
     problems: list[Item] = []
 
-    def whole() -> Iterator[Any]:
+    def without_problems() -> Iterator[Any]:
         for record in _records(opened, file):
-            if isinstance(record, _Broken):
-                problems.append(Conversation("", file.name, problem=record.problem))
+            if isinstance(record, Conversation):
+                problems.append(record)
             else:
                 yield record
 
-    yield from gemini.conversations(whole(), file.context.zone)
+    yield from gemini.conversations(without_problems(), file.context.zone)
     yield from problems
 
 
-def _json_reader(read: Callable[[dict[str, Any], str], Iterator[Item]]) -> _Reader:
-    """Return the reader of a JSON file whose records are read one by one; a bad one does not keep the others out."""
+def _json_reader(read: Callable[[dict[str, Any], str], Iterable[Item]]) -> _Reader:
+    """Return the reader of a JSON file whose records are read one by one; a bad record does not keep the others out."""
 
     def items(opened: BinaryIO, file: _File) -> Iterator[Item]:
         for number, record in enumerate(_records(opened, file), 1):
-            if isinstance(record, _Broken):
-                yield Conversation("", file.name, problem=record.problem)
+            if isinstance(record, Conversation):
+                yield record
             elif not isinstance(record, dict):
                 yield Conversation("", f"record {number} of {file.name}", problem="is no conversation")
             else:
@@ -300,30 +311,27 @@ def _json_reader(read: Callable[[dict[str, Any], str], Iterator[Item]]) -> _Read
     return items
 
 
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """Where a file stops being JSON."""
-
-    problem: str
-
-
 def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
-    """Yield the records of a JSON file: of a list, of the list under `conversations`, or the one object that it is."""
+    """Yield the records of a JSON file: of a list, of the list under `conversations`, or the one object that it is.
+
+    Where the file stops being JSON, a conversation without exchanges that has the problem comes last.
+    """
     import ijson  # a command that imports nothing needs none of it
 
-    reader = _without_mark(opened)
     count = 0
     try:
         prefix = _prefix(file)
         if prefix == "" and file.size > MAX_OBJECT_BYTES:
-            yield _Broken("is one object of more than 100 MB, and no list of conversations")
+            problem = "is one object of more than 100 MB, and no list of conversations"
+            yield Conversation("", file.name, problem=problem)
             return
-        for record in ijson.items(reader, prefix, use_float=True):
+        for record in ijson.items(_after_mark(opened), prefix, use_float=True):
             count += 1
             yield record
     except (ijson.JSONError, UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError) as error:
         problem = f"cannot be read beyond record {count} ({' '.join(str(error).split())[:120]})"
-        yield _Broken(f"{problem}; what came before is taken, so download it again for the rest")
+        problem += "; what came before is taken, so download it again for the rest"
+        yield Conversation("", file.name, problem=problem)
 
 
 def _prefix(file: _File) -> str:
@@ -331,7 +339,7 @@ def _prefix(file: _File) -> str:
     import ijson  # for one kind of export
 
     with file.open() as opened:
-        events = ijson.parse(_without_mark(opened), use_float=True)
+        events = ijson.parse(_after_mark(opened), use_float=True)
         if next(events)[1] == "start_array":
             return "item"
         return next(("conversations.item" for prefix, event, _ in events if (prefix, event) == _LIST), "")
@@ -340,37 +348,17 @@ def _prefix(file: _File) -> str:
 _LIST = ("conversations", "start_array")
 
 
-def _without_mark(opened: BinaryIO) -> Any:
-    """Return a file that is read after its byte-order mark, which the parser does not know."""
-    first = opened.read(3)
-    rest = b"" if first == b"\xef\xbb\xbf" else first
-    return _Chained(rest, opened)
+def _after_mark(opened: BinaryIO) -> BinaryIO:
+    """Return a file, read up to after its byte-order mark, which the parser does not know."""
+    # files of the disk and of archives, and `io.BufferedReader`, can all look ahead
+    if cast(io.BufferedReader, opened).peek(3).startswith(_MARK):
+        opened.read(len(_MARK))
+    return opened
 
 
-class _Chained:
-    """Some bytes, and then a file."""
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first, self._rest = first, rest
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        if not self._first or size == 0:
-            return self._rest.read(size)
-        first, self._first = self._first, b""
-        return first
-
-
-def _chatgpt(record: dict[str, Any], written: str) -> Iterator[Item]:
-    yield chatgpt.conversation(record, written)
-
-
-def _claude(record: dict[str, Any], written: str) -> Iterator[Item]:
-    yield claude.conversation(record, written)
-
-
-_JSON_FORMATS: tuple[tuple[str, Callable[[dict[str, Any]], bool], Callable[..., Iterator[Item]]], ...] = (
-    ("chatgpt", chatgpt.recognizes, _chatgpt),
-    ("claude", claude.recognizes, _claude),
+# service, whether a record is of the format, and what reads a record
+_JSON_FORMATS: tuple[tuple[str, Callable[[dict[str, Any]], bool], Callable[..., Iterable[Item]]], ...] = (
+    ("chatgpt", chatgpt.recognizes, lambda record, written: [chatgpt.conversation(record, written)]),
+    ("claude", claude.recognizes, lambda record, written: [claude.conversation(record, written)]),
     ("claude", claude.recognizes_notes, claude.notes),
 )

@@ -20,8 +20,8 @@ class PastExchange:
     """What a person wrote and what they were answered.
 
     Attributes:
-        key: What names it within its conversation, the same in every export of it.
-        at: ISO 8601 UTC moment, its own or that of what was said before; "" where the export has none.
+        key: Its name within its conversation, the same in every export.
+        at: ISO 8601 UTC moment, its own or that of the exchange before; "" where the export has none.
         user: What the person wrote; "" where the other side began.
         ai: The answer; "" where there is none.
     """
@@ -34,10 +34,10 @@ class PastExchange:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A text of a conversation that is none of its exchanges: of another branch, or an attached file's.
+    """A text of a conversation that is in none of its exchanges: a message of another branch, or a file's text.
 
     Attributes:
-        kind: Whether it is a message of a branch that was left, or what a file said.
+        kind: Whether it is a message of a branch that the person left, or the text of an attached file.
         name: Who wrote the message (`User`, `AI`), or what the file is called.
         text: As it stands.
         at: ISO 8601 UTC moment; "" where the export has none.
@@ -57,10 +57,10 @@ class Conversation:
         id: The service's own; the same in every export.
         title: As the person sees it; "" for none.
         exchanges: In the order in which they were said.
-        asides: Texts that are kept with it and are no exchanges.
+        asides: Texts that are in none of its exchanges.
         latest_at: ISO 8601 UTC moment of its latest text, answers and branches included; "" where it has none.
         written: ISO 8601 UTC moment of the export, for exchanges without one.
-        problem: Why nothing of it can be taken, in words for a person; "" where it can.
+        problem: Why nothing of it can be imported, in words for a person; "" where it can.
     """
 
     id: str
@@ -79,18 +79,18 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text of an export that nobody said in a conversation: a note, a mail, what a service noted about the person.
+    """A text that becomes a page: a note of the person's, a mail, a document, what a service noted about the person.
 
     Attributes:
-        key: What names it, the same in every export.
+        key: Its name, the same in every export.
         title: For a person.
-        text: What it says; of a note of the person's Markdown, with front matter.
-        at: ISO 8601 moment or day it has of its own; "" where it has none.
-        path: Of a note of the person's: where it lies among the others; "" for a text of somebody else.
-        written: ISO 8601 moment of its file, for one without a date.
-        original: The file that the text was taken from, which is to lie beside it; empty where the text is all.
-        remark: What is missing of it, in words for a person; "" for nothing.
-        problem: Why it cannot be taken; "" where it can.
+        text: Its text; of a note of the person's Markdown, with front matter.
+        at: ISO 8601 moment or day that the text itself has; "" where it has none.
+        path: Of a note of the person's or a document: its path below the imported folder; "" for other texts.
+        written: ISO 8601 moment of its file, for a text without a date.
+        original: The file that the text was taken from, to be kept beside the page; empty where the text is all.
+        remark: What is missing of the text, in words for a person; "" for nothing.
+        problem: Why it cannot be imported, in words for a person; "" where it can.
     """
 
     key: str
@@ -107,27 +107,37 @@ class Note:
 Item = Conversation | Note
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An exchange whose messages are still being read: those of the person, and those that answer."""
+
+    key: str
+    at: str
+    user: list[str] = field(default_factory=list)
+    ai: list[str] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Dialogue:
-    """Puts messages, as they come, together into exchanges: each message of the person begins one.
+    """Puts the messages of a conversation together into exchanges: each message of the person begins one.
 
     Attributes:
-        exchanges: Key, moment, the person's texts and the answer's texts of each exchange so far.
+        turns: The exchanges so far.
         latest_at: The latest moment of a message.
     """
 
-    exchanges: list[tuple[str, str, list[str], list[str]]] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
     latest_at: str = ""
 
     def add(self, key: str, at: str, text: str, *, is_person: bool) -> None:
-        """Add a message; one without text adds nothing."""
+        """Add a message, unless it has no text."""
         if not text.strip():
             return
         self.latest_at = max(self.latest_at, at)
-        if is_person or not self.exchanges:
-            self.exchanges.append((key, at, [text] if is_person else [], [] if is_person else [text]))
-        else:
-            self.exchanges[-1][3].append(text)
+        if is_person or not self.turns:
+            self.turns.append(Turn(key, at))
+        turn = self.turns[-1]
+        (turn.user if is_person else turn.ai).append(text)
 
     def conversation(
         self, name: str, title: str, began_at: str, written: str, asides: Sequence[Aside] = ()
@@ -135,32 +145,38 @@ class Dialogue:
         """Return the conversation of the messages.
 
         Args:
-            name: The service's id of it.
+            name: The service's id of the conversation.
             title: As the person sees it.
             began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
             written: ISO 8601 moment of the export.
-            asides: Texts that are none of its exchanges.
+            asides: Texts that are in none of its exchanges.
         """
         exchanges: list[PastExchange] = []
         at = began_at
-        for key, moment, user, ai in self.exchanges:
-            at = moment or at
-            exchanges.append(PastExchange(key, at, "\n\n".join(user), "\n\n".join(ai)))
+        for turn in self.turns:
+            at = turn.at or at
+            exchanges.append(PastExchange(turn.key, at, "\n\n".join(turn.user), "\n\n".join(turn.ai)))
         if not exchanges:
             return Conversation(name, title, problem="holds no message with text")
         moments = (self.latest_at, *(exchange.at for exchange in exchanges), *(aside.at for aside in asides))
         return Conversation(name, title, tuple(exchanges), tuple(asides), max(moments) or written, written)
 
 
-def exchange_id(service: str, conversation: str, said: PastExchange) -> str:
-    """Return the id of an exchange in the brain: the same for one exchange, whatever export it comes from.
+def exchange_id(service: str, conversation: str, exchange: PastExchange) -> str:
+    """Return the id of an exchange in the brain: the same whatever export the exchange comes from.
 
-    It is a UUIDv7 of the moment at which it was said, since ids ascend in time, and of a hash in place of chance.
+    It is a UUIDv7 of the moment of the exchange, since ids ascend in time. Its random bits are taken from a hash.
+
+    Args:
+        service: What the export comes from.
+        conversation: The service's id of the conversation.
+        exchange: The exchange.
     """
-    digest = hashlib.sha256(f"{service}:{conversation}:{said.key}".encode("utf-8", "replace")).digest()
-    milliseconds = int(parse_iso(said.at).timestamp() * 1000) if said.at else 0
-    chance = int.from_bytes(digest[:10], "big") & ~(0xF << 76 | 0b11 << 62)
-    return str(uuid.UUID(int=max(milliseconds, 0) << 80 | 7 << 76 | 0b10 << 62 | chance))
+    digest = hashlib.sha256(f"{service}:{conversation}:{exchange.key}".encode("utf-8", "replace")).digest()
+    milliseconds = int(parse_iso(exchange.at).timestamp() * 1000) if exchange.at else 0
+    # all bits but those of version and variant
+    random_bits = int.from_bytes(digest[:10], "big") & ~(0xF << 76 | 0b11 << 62)
+    return str(uuid.UUID(int=max(milliseconds, 0) << 80 | 7 << 76 | 0b10 << 62 | random_bits))
 
 
 def note_id(service: str, key: str) -> str:

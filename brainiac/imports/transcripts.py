@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
@@ -20,7 +21,7 @@ _ADDED = re.compile(r"\s*(?:<([a-z]+[-_][\w-]*)\b[^>]*>.*?</\1>\s*)+\Z", re.DOTA
 
 
 def service_of(record: dict[str, Any]) -> str:
-    """Return whose transcript a line is of: `claude-code`, `codex`, or "" for none."""
+    """Return the assistant whose transcript has a line: `claude-code`, `codex`, or "" for none."""
     if "sessionId" in record or (record.get("type") == "summary" and "leafUuid" in record):
         return "claude-code"
     is_codex = record.get("type") == "session_meta" and "payload" in record
@@ -29,7 +30,7 @@ def service_of(record: dict[str, Any]) -> str:
 
 
 def lines(opened: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file's lines; what is none is passed over, such as a line that is being written."""
+    """Yield the JSON objects of a file's lines; a line that is none, such as one that is being written, is left out."""
     while line := opened.readline(MAX_LINE_BYTES):
         try:
             record = json.loads(line)
@@ -39,58 +40,67 @@ def lines(opened: BinaryIO) -> Iterator[dict[str, Any]]:
             yield record
 
 
+@dataclass(slots=True)
+class _Session:
+    """A session as far as it was read."""
+
+    id: str = ""
+    title: str = ""
+    dialogue: Dialogue = field(default_factory=Dialogue)
+
+
 def conversation(service: str, records: Iterable[dict[str, Any]], name: str, written: str) -> Conversation:
     """Return the conversation of a transcript.
 
     Args:
-        service: Whose it is.
+        service: The assistant that wrote it.
         records: Its lines.
-        name: The file's, which has the id of the session where no line has it.
+        name: The file's name, which is the id of the session where no line has one.
         written: ISO 8601 moment of the file, for messages without one.
     """
     add = _add_claude_code if service == "claude-code" else _add_codex
-    dialogue, found = Dialogue(), {"id": "", "title": ""}
+    session = _Session()
     for record in records:
-        add(record, dialogue, found)
-    typed = (text for _, _, texts, _ in dialogue.exchanges for text in texts)
-    title = found["title"] or _first_line(next(typed, ""))
-    return dialogue.conversation(found["id"] or PurePosixPath(name).stem, title, "", written)
+        add(record, session)
+    prompts = (text for turn in session.dialogue.turns for text in turn.user)
+    title = session.title or _first_line(next(prompts, ""))
+    return session.dialogue.conversation(session.id or PurePosixPath(name).stem, title, "", written)
 
 
 def _first_line(text: str) -> str:
+    """Return the first line of a text as a title, cut after a word."""
     line = text.strip().split("\n", 1)[0]
     return line if len(line) <= 60 else line[:60].rsplit(" ", 1)[0] + "…"
 
 
-def _add_claude_code(record: dict[str, Any], dialogue: Dialogue, found: dict[str, str]) -> None:
-    """Add a line of Claude Code's: a message, or the session's title."""
-    found["id"] = found["id"] or text_of(record.get("sessionId"))
+def _add_claude_code(record: dict[str, Any], session: _Session) -> None:
+    """Add a line of Claude Code's to a session: a message, or the title; messages of its sub-agents are left out."""
+    session.id = session.id or text_of(record.get("sessionId"))
     if record.get("type") == "summary":
-        found["title"] = text_of(record.get("summary"))
+        session.title = text_of(record.get("summary"))
     if record.get("type") not in ("user", "assistant") or record.get("isMeta") or record.get("isSidechain"):
         return
     is_person = record["type"] == "user"
     text = _shown(mapping(record.get("message")).get("content"), is_person=is_person)
-    dialogue.add(text_of(record.get("uuid")), moment_of(record.get("timestamp")), text, is_person=is_person)
+    session.dialogue.add(text_of(record.get("uuid")), moment_of(record.get("timestamp")), text, is_person=is_person)
 
 
-def _add_codex(record: dict[str, Any], dialogue: Dialogue, found: dict[str, str]) -> None:
-    """Add a line of Codex's: a message, or the session's id; newer versions wrap both in a payload."""
+def _add_codex(record: dict[str, Any], session: _Session) -> None:
+    """Add a line of Codex's to a session: a message, or the id; newer versions wrap both in a payload."""
     payload = mapping(record.get("payload")) or record
     if record.get("type") == "session_meta" or "instructions" in payload:
-        found["id"] = found["id"] or text_of(payload.get("id"))
+        session.id = session.id or text_of(payload.get("id"))
     if payload.get("type") != "message" or payload.get("role") not in ("user", "assistant"):
         return
     is_person = payload["role"] == "user"
     text = _shown(payload.get("content"), is_person=is_person)
-    # a transcript only grows: the place of a message in it is always the same
-    dialogue.add(f"{len(dialogue.exchanges)}", moment_of(record.get("timestamp")), text, is_person=is_person)
+    # a transcript only grows: the number of a turn is the same in every import
+    key = str(len(session.dialogue.turns))
+    session.dialogue.add(key, moment_of(record.get("timestamp")), text, is_person=is_person)
 
 
 def _shown(content: Any, *, is_person: bool) -> str:
-    """Return what a message shows; of what bears a person's name without what the program put in."""
-    blocks = [mapping(block) for block in sequence(content)]
-    texts = [content] if isinstance(content, str) else [
-        text_of(block.get("text")) for block in blocks if block.get("type") in _TEXTS
-    ]  # fmt: skip
+    """Return the text of a message; of the person's messages without what the program added to them."""
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else map(mapping, sequence(content))
+    texts = [text_of(block.get("text")) for block in blocks if block.get("type") in _TEXTS]
     return joined([text for text in texts if not (is_person and _ADDED.match(text))])

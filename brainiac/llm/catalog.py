@@ -27,7 +27,7 @@ _PRICE_LIST = "model_prices_and_context_window_backup.json"
 # sha1 of the address tiktoken would download the table from: its name in a cache folder
 _CL100K_FILE = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _PIECE_CHARS = 8_000  # texts are counted in pieces, since a very long run of spaces overflows the tokenizer's stack
-_OTHERS_MARGIN = 1.15  # models of other families need up to so many times the tokens
+_OTHERS_MARGIN = 1.15  # models of other families than OpenAI's need up to so many times the tokens
 # the usual addresses of local servers: named here, so that it is certain that nothing leaves the machine
 LOCAL_DEFAULTS = {
     "ollama": "http://127.0.0.1:11434",
@@ -95,7 +95,7 @@ class ModelFacts:
 
 @lru_cache(maxsize=256)
 def facts(model: str) -> ModelFacts:
-    """Return the facts about a model by its litellm name, `provider/model` or a bare one."""
+    """Return the facts about a model by its litellm name, `provider/model` or only `model`."""
     models = _price_list()
     provider, _, bare_name = model.partition("/")
     # the list has some models with their provider's name before them, some without
@@ -160,8 +160,9 @@ def count(text: str, model: str = "") -> int:
         text: Any text; without surrogates.
         model: A litellm name; families other than OpenAI's get a margin.
     """
-    exact = sum(_count_piece(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))
-    return exact if model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4")) else int(exact * _OTHERS_MARGIN)
+    n_tokens = sum(_count_piece(text[at : at + _PIECE_CHARS]) for at in range(0, len(text), _PIECE_CHARS))
+    is_exact = model.startswith(("openai/", "azure/", "gpt-", "o1", "o3", "o4"))
+    return n_tokens if is_exact else int(n_tokens * _OTHERS_MARGIN)
 
 
 @lru_cache(maxsize=2048)  # entries have up to 8 kB each
@@ -174,9 +175,12 @@ def _count_piece(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _encoder() -> Callable[[str], list[int]] | None:
-    """Return tiktoken's encoder with the tables that litellm ships; None without these, which it would download."""
-    tables = litellm_folder()
-    folder = tables and tables / "litellm_core_utils" / "tokenizers"
+    """Return tiktoken's encoder with the tables that litellm ships; None where these are missing.
+
+    Without them tiktoken would download its own.
+    """
+    litellm = litellm_folder()
+    folder = litellm and litellm / "litellm_core_utils" / "tokenizers"
     if not folder or not (folder / _CL100K_FILE).is_file():
         return None
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
@@ -249,16 +253,17 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
         or LOCAL_DEFAULTS.get(provider)
     )
     is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
-    key: str | None = None
-    usual = f"{provider.upper()}_API_KEY"
+    usual_variable = f"{provider.upper()}_API_KEY"
     if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
         key = environ.get(variable)
         if not key:
             raise missing_key(model, [variable])
-    elif base is not None:
-        # the provider's key is never sent to a local server
-        key = (None if is_local else environ.get(usual)) or _NO_KEY
-    return Endpoint(model, provider, base, key, is_local, variable or ("" if key == _NO_KEY else usual))
+        return Endpoint(model, provider, base, key, is_local, variable)
+    if base is None:  # litellm knows the address, and reads the key itself
+        return Endpoint(model, provider, None, None, is_local, usual_variable)
+    # the provider's key is never sent to a local server
+    key = None if is_local else environ.get(usual_variable)
+    return Endpoint(model, provider, base, key or _NO_KEY, is_local, usual_variable if key else "")
 
 
 def missing_key(model: str, variables: list[str]) -> ModelError:

@@ -18,7 +18,7 @@ from brainiac.clock import SYSTEM
 from brainiac.errors import ModelError
 from brainiac.events import ModelCalled
 from brainiac.llm.catalog import Endpoint, count, facts, host_of, missing_key
-from brainiac.llm.costs import PATIENCE, Ledger, Usage
+from brainiac.llm.costs import MAX_TIMEOUTS, Ledger, Usage
 from brainiac.llm.gate import Released
 from brainiac.llm.provider_errors import is_unreachable, model_error
 
@@ -28,7 +28,7 @@ _MAX_TOOL_CALLS = 64  # in one answer; further ones are appended to the last
 
 @dataclass(slots=True)
 class ToolCall:
-    """A tool the model wants called; `arguments` is JSON as it wrote it."""
+    """A call of a tool that the model asks for; `arguments` is JSON as it wrote it."""
 
     id: str = ""
     name: str = ""
@@ -43,7 +43,7 @@ class Completion:
         text: The answer so far.
         refusal: The model's refusal, in its words.
         finish: `stop`, `length`, `tool_calls`, `content_filter`; "" when the stream broke off.
-        tool_calls: The tools that the model wants called.
+        tool_calls: The calls of tools that the model asks for.
         usage: The tokens that the server reported; after a metered call an estimate if it reported none.
         cost_usd: The cost; 0 until a metered call is over.
         is_begun: Whether the server may charge for the call: it began to answer, or timed out after it got the request.
@@ -110,7 +110,7 @@ def metered(
         try:
             yield completion
         finally:
-            # a failed call may be charged for too, and then only an estimate of its tokens is known
+            # also after a failure, which may be charged for
             if completion.usage == Usage():
                 completion.usage = _estimated(completion, endpoint.model, input_tokens, max_tokens)
             usage = completion.usage
@@ -135,8 +135,8 @@ def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens
     # a reasoning model that broke off may have used all its tokens for thoughts that are not shown
     if not completion.finish and facts(model).is_reasoning:
         return Usage(input_tokens, max_tokens)
-    written = completion.text + "".join(tool.arguments for tool in completion.tool_calls)
-    return Usage(input_tokens, count(written, model))
+    output = completion.text + "".join(tool.arguments for tool in completion.tool_calls)
+    return Usage(input_tokens, count(output, model))
 
 
 def complete(call: Call, completion: Completion) -> None:
@@ -149,7 +149,7 @@ def complete(call: Call, completion: Completion) -> None:
     messages = call.messages.for_endpoint(endpoint)
     library = _ready_for(endpoint)
     # the system's clock, not the brain's, which a test may have stopped
-    deadline = SYSTEM.monotonic() + PATIENCE * call.timeout_seconds
+    deadline = SYSTEM.monotonic() + MAX_TIMEOUTS * call.timeout_seconds
     try:
         stream = library.completion(
             model=endpoint.model,
@@ -170,16 +170,14 @@ def complete(call: Call, completion: Completion) -> None:
         if stream is None:  # after a second status 422 litellm returns None instead of raising
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         completion.is_begun = True
-        is_too_long = False
         with closing(_chunks(stream)) as chunks:
             for chunk in chunks:
                 _take(chunk, completion, call.on_text)
                 _check_time(call, deadline)
-                length = len(completion.text) + sum(len(tool.arguments) for tool in completion.tool_calls)
-                is_too_long = length > call.max_tokens * _CHARS_PER_TOKEN
-                if is_too_long:
+                if _is_too_long(completion, call.max_tokens):
+                    completion.finish = completion.finish or "length"
                     break
-        completion.finish = completion.finish or ("length" if is_too_long else "")
+        # litellm makes up a reason where the server gave none, since the stream broke off
         if completion.finish != "length" and not getattr(stream, "received_finish_reason", None):
             completion.finish = ""
     except _raised() as error:
@@ -225,15 +223,21 @@ def _chunks(stream: Any) -> Generator[Any, None, None]:
 
 
 def _check_time(call: Call, deadline: float) -> None:
-    """Raise `ModelError` where a call was abandoned or takes too long."""
+    """Raise `ModelError` where a call is to be abandoned, or takes too long."""
     if call.abandon and call.abandon():
         raise ModelError("The call was given up: the person is back.", retryable=True)
     if SYSTEM.monotonic() > deadline:
         raise ModelError(
-            f"`{call.endpoint.model}` did not finish within {PATIENCE * call.timeout_seconds:.0f} seconds.",
+            f"`{call.endpoint.model}` did not finish within {MAX_TIMEOUTS * call.timeout_seconds:.0f} seconds.",
             retryable=True,
             advice="A faster model or a higher llm.timeout_seconds helps.",
         )
+
+
+def _is_too_long(completion: Completion, max_tokens: int) -> bool:
+    """Return whether a server that ignores the limit has written far more than it."""
+    length = len(completion.text) + sum(len(tool.arguments) for tool in completion.tool_calls)
+    return length > max_tokens * _CHARS_PER_TOKEN
 
 
 def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
@@ -254,7 +258,7 @@ def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | N
 
 
 def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
-    """Add a piece of a tool call to the call with its index, which is begun where it is new."""
+    """Add a piece of a tool call to the call with its index; a new index begins a call."""
     # a server that numbers its calls wildly must not fill memory
     index = min(piece.index or 0, _MAX_TOOL_CALLS - 1)
     calls += [ToolCall() for _ in range(len(calls), index + 1)]
@@ -304,13 +308,13 @@ def _raised() -> tuple[type[BaseException], ...]:
     import openai
 
     exceptions = vars(litellm().exceptions).values()
-    own = [cls for cls in exceptions if isinstance(cls, type) and issubclass(cls, Exception)]
-    oddities = (OSError, ValueError, TypeError, LookupError, AttributeError, ImportError, RuntimeError)
-    return (*own, openai.OpenAIError, httpx.HTTPError, httpx.StreamError, *oddities)
+    of_litellm = [cls for cls in exceptions if isinstance(cls, type) and issubclass(cls, Exception)]
+    of_parsing = (OSError, ValueError, TypeError, LookupError, AttributeError, ImportError, RuntimeError)
+    return (*of_litellm, openai.OpenAIError, httpx.HTTPError, httpx.StreamError, *of_parsing)
 
 
 def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
-    """Return our error for litellm's; after a timeout the call counts as begun, since the server may charge for it.
+    """Return our error for litellm's; after a timeout mark the call as begun, since the server may charge for it.
 
     The caller raises it `from None`: the traceback of litellm's error holds the key.
     """
@@ -332,8 +336,7 @@ def _ready_for(endpoint: Endpoint) -> Any:
         if missing := [name for name in variables if not name.endswith("_BASE")]:
             raise missing_key(endpoint.model, missing)
     if endpoint.is_local:
-        own = dict.fromkeys(("127.0.0.1", "localhost", "::1", host_of(endpoint.place)))
         for name in ("NO_PROXY", "no_proxy"):
-            hosts = list(filter(None, os.environ.get(name, "").split(",")))
-            os.environ[name] = ",".join(dict.fromkeys([*hosts, *own]))
+            hosts = [*os.environ.get(name, "").split(","), "127.0.0.1", "localhost", "::1", host_of(endpoint.place)]
+            os.environ[name] = ",".join(dict.fromkeys(filter(None, hosts)))
     return library

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked, set_aside_non_file
 
 EMBED = "embed"  # the purpose of calls to an embedding model
-PATIENCE = 5  # a whole answer may take so many timeouts; the timeout is for the wait between two pieces
+MAX_TIMEOUTS = 5  # a whole answer may take so many timeouts; one timeout is for the wait between two pieces
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
-PROCESSES: dict[str, str] = {
+PROCESSES: dict[str, str] = {  # the process that makes the calls of a purpose
     Purpose.QUERIES: "core_loop",
     Purpose.ANSWER: "core_loop",
     Purpose.REFLECT: "reflection",
@@ -48,13 +49,13 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
     Raises:
         BudgetError: No price is known.
     """
-    if own := settings.prices.get(model):
-        fresh, output = own[0] / 1e6, own[1] / 1e6
+    if usd_per_million := settings.prices.get(model):
+        fresh, output = (usd / 1e6 for usd in usd_per_million)
         return Price(fresh, output, fresh, fresh)
     if is_local:
         return FREE
-    if published := facts(model).price:
-        return published
+    if price := facts(model).price:
+        return price
     raise BudgetError(
         f"The price of `{model}` is not known, so no call to it is made.",
         advice=f"Set it in system/config.yaml, USD per million tokens in and out: llm.prices: {{{model}: [1.0, 4.0]}}.",
@@ -62,7 +63,13 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
 
 
 class Claim(NamedTuple):
-    """The highest cost of a running call; it expires at `ends_at` (epoch seconds), when the call is over for sure."""
+    """What a running call may still cost.
+
+    Attributes:
+        is_background: Whether it counts against the budget of background work.
+        usd: The highest cost.
+        ends_at: When the call is over for sure and the claim expires, epoch seconds.
+    """
 
     is_background: bool
     usd: float
@@ -96,7 +103,7 @@ class Ledger:
             return
         # a random name and the system's clock, since other threads and processes share the file
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
-        ends_at = SYSTEM.now().timestamp() + (PATIENCE + 1) * self._library.settings.llm.timeout_seconds
+        ends_at = SYSTEM.now().timestamp() + (MAX_TIMEOUTS + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
             # checked and claimed under one lock: two calls that fit singly may not fit together
             self._check(is_background, worst_usd, claims.values())
@@ -209,13 +216,14 @@ def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
         library.journal.device,
         since_day,
     )
-    totals: dict[tuple[str, str, str, str], tuple[int, int, int, int, float]] = {}
-    for at, process, purpose, model, fresh, cached, out, usd in calls:
+    figures: dict[tuple[str, str, str, str], list[tuple[int, int, int, float]]] = defaultdict(list)
+    for at, process, purpose, model, *figures_of_call in calls:
         if (day := library.day_of(at)) >= since_day:
-            key = day, process, purpose, model
-            count, *tokens, total = totals.get(key, (0, 0, 0, 0, 0.0))
-            totals[key] = count + 1, tokens[0] + fresh, tokens[1] + cached, tokens[2] + out, total + usd
-    rows = [CostRow(*key, *sums[:4], cost_usd=round(sums[4], 8)) for key, sums in totals.items()]
+            figures[day, process, purpose, model].append(tuple(figures_of_call))
+    rows = []
+    for key, of_calls in figures.items():
+        inputs, cached, outputs, usd = map(sum, zip(*of_calls, strict=True))
+        rows.append(CostRow(*key, len(of_calls), inputs, cached, outputs, round(usd, 8)))
     # sorting is stable: newest day first, within a day by name
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)

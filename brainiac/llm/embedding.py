@@ -39,7 +39,7 @@ class RemoteEmbedder:
         self.is_remote = not self._endpoint.is_local
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
-        """Return the vectors of texts, of unit norm; what is asked is embedded as what is searched."""
+        """Return the vectors of texts, of unit norm; a query is embedded like a page."""
         ledger = self._ledger() if self._ledger else None
         vectors: list[list[float]] = []
         try:

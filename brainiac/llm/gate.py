@@ -54,12 +54,12 @@ def is_hidden(tree: Tree, path: str) -> bool:
     """
     folder, name = posixpath.split(path)
     # an index page is hidden exactly if its folder is
-    top = tree.absolute(folder if name == "_index.md" else path)
-    if not top.is_dir():
-        return top.is_file() and (_is_private_file(top) or _has_private_part(tree, path))
-    # a folder without notes is not hidden: it tells nothing of anybody
+    absolute = tree.absolute(folder if name == "_index.md" else path)
+    if not absolute.is_dir():
+        return absolute.is_file() and (_is_private_file(absolute) or _has_private_part(tree, path))
+    # a folder without notes is not hidden: it says nothing about anybody
     has_notes = False
-    for entry in tree.walk(top):
+    for entry in tree.walk(absolute):
         if entry.name.endswith((".md", ".txt")) and entry.name != "_index.md":
             if not _is_private_file(Path(entry.path)):
                 return False
@@ -68,16 +68,19 @@ def is_hidden(tree: Tree, path: str) -> bool:
 
 
 def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
-    """Return whether a file is private as a whole: a note by its front matter, an exchange by any mark in it."""
+    """Return whether a file is private as a whole: a note by its front matter, an exchange by any mark in it.
+
+    A file that cannot be read counts as private.
+    """
     try:
         text = decode_text(read_bytes(file) or b"")
     except OSError:
-        return True  # it cannot be read, so that it has to be taken as private
+        return True
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
 
 
 def _has_private_part(tree: Tree, path: str) -> bool:
-    """Return whether a file of the inbox belongs to an exchange of which another file is private."""
+    """Return whether a file of the inbox belongs to an exchange of which the prompt or a response is private."""
     if not path.startswith(f"{tree.relative(tree.inbox)}/"):
         return False
     return any(
@@ -108,12 +111,12 @@ def without_hidden(tree: Tree, path: str, text: str) -> str:
     def is_open(part: str) -> bool:
         return all(_is_open(tree, folder, link, is_index=name == "_index.md") for link in find_links(part))
 
-    kept = []
+    parts = []
     for part in _GAP.split(text):
         lines = "\n".join(line for line in part.split("\n") if is_open(line))
         # joined, too: a link whose title goes over two lines is in neither line
-        kept.append(lines if is_open(" ".join(lines.split("\n"))) else "")
-    return "".join(kept)
+        parts.append(lines if is_open(" ".join(lines.split("\n"))) else "")
+    return "".join(parts)
 
 
 def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
@@ -135,8 +138,9 @@ def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
                 if is_hidden(tree, path):
                     return False
                 is_missing = False
-    by_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
-    return not is_missing or not (by_process or _names_hidden(tree, link))  # a missing file may have been moved
+    # a missing file may have been moved to where it is hidden
+    is_of_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
+    return not is_missing or not (is_of_process or _names_hidden(tree, link))
 
 
 def _names_hidden(tree: Tree, link: Link) -> bool:
@@ -151,7 +155,7 @@ def _name_key(name: str) -> str:
 
 
 def _hidden_names(tree: Tree) -> set[str]:
-    """Return the names, paths and titles of all hidden memories, by which a wiki link may call them."""
+    """Return the names, paths and titles of all private notes of memory and sources, as wiki links may have them."""
     names: set[str] = set()
     sources = (folder for folder, is_deep in tree.source_folders() if is_deep)
     for entry in tree.walk(tree.memory, *sources):
@@ -161,9 +165,12 @@ def _hidden_names(tree: Tree) -> set[str]:
     return names
 
 
-@lru_cache(maxsize=200_000)  # a file is read again only when it changed; most have no names to keep
+@lru_cache(maxsize=200_000)  # small, since most notes are not private
 def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozenset[str]:
-    """Return the names by which links may call a private note; none for a note that is not private."""
+    """Return the names that wiki links may use for a private note; none for a note that is not private.
+
+    Modification time and size are arguments so that a file is read again when it changed.
+    """
     if not _is_private_file(Path(file)):
         return frozenset()
     try:
@@ -206,7 +213,10 @@ class Released:
 
 
 def released_texts(texts: Iterable[str], endpoint: Endpoint) -> Released:
-    """Return texts for an embedder; one with a private mark, which none should have, is replaced by `WITHHELD`."""
+    """Return texts for an embedder; one with a private mark is replaced by `WITHHELD`.
+
+    The caller leaves private texts out: this catches what it missed.
+    """
     is_remote = not endpoint.is_local
     return Released([WITHHELD if is_remote and PRIVATE.search(text) else text for text in texts], is_remote)
 
@@ -225,7 +235,7 @@ class Gate:
     Args:
         library: The memory that is read.
         is_remote: Whether the request leaves this machine.
-        is_kept: Whether the answer is remembered: then nothing off the record is shown, which it might repeat.
+        is_kept: Whether the answer is remembered: then it is shown nothing off the record, which it might repeat.
         is_door: Whether the answer goes to a client at a door (see the glossary): then nothing private is shown, to a
             model on this machine either.
     """
@@ -236,6 +246,7 @@ class Gate:
         self._tree = library.tree
         self._pages: dict[str, tuple[str, str | None]] = {}
         self._is_visible: dict[str, bool] = {}  # by path
+        self._is_off_record: dict[str, bool] = {}  # by path
 
     # --- values -----------------------------------------------------------------------------------------------
 
@@ -247,7 +258,7 @@ class Gate:
         """
         if not self._hides_private:
             return request
-        # looked up by files as they are now, not by what the caller took for true when it made the request
+        # by the files as they are now: they may have become private since the request was made
         if self.is_remote and is_private_request(self._library, request):
             raise ModelError("It is private, and the model is not on this machine; nothing was sent.", retryable=True)
         changed: dict[str, Any] = {}
@@ -310,21 +321,17 @@ class Gate:
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits and what of it no longer holds."""
         shown = list(self._shown_hits(hits))
-        told = with_former(self._library, [hit for _, hit in shown], hides_private=self._hides_private)
-        yield from zip((number for number, _ in shown), told, strict=True)
+        hits_with_former = with_former(self._library, [hit for _, hit in shown], hides_private=self._hides_private)
+        yield from zip((number for number, _ in shown), hits_with_former, strict=True)
 
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits."""
-        off_record: dict[str, bool] = {}  # by path, since many hits stand on one page
         for number, hit in enumerate(hits):
-            if self._is_kept:
-                if hit.path not in off_record:
-                    off_record[hit.path] = is_off_record(self._library.read(hit.path))
-                if off_record[hit.path]:
-                    continue
+            if self._is_withheld(hit.path):
+                continue
             if not self._hides_private:
                 yield number, hit
-            # filtered once more although the index knows what is private: a mark set a moment ago counts at once
+            # the index knows what is private, but a mark set a moment ago must count at once
             elif self._may_be_shown(hit) and (text := self._without_hidden(hit.path, hit.text)).strip():
                 yield number, hit if text == hit.text else replace(hit, text=text)
 
@@ -335,7 +342,7 @@ class Gate:
         page, shareable = self._page(hit.path)
         if shareable is None:
             return False
-        # words that stand on the page with a private mark and without one may be shown
+        # words that are on the page twice, once of them private, may be shown
         if hit.kind != "exchange":
             return shareable == page or _folded(hit.text) in _folded(shareable)
         on_page = (placed.event for placed in find_events(page))
@@ -343,8 +350,8 @@ class Gate:
         return not is_marked and not self.is_private_by_now(hit.anchor)
 
     def _page(self, path: str) -> tuple[str, str | None]:
-        """Return a note's text and the part of it that may be shown; None for a private note."""
-        # kept, since the page of a day is long and many hits stand on it
+        """Return a note's text, and the part of it that may be shown, None for a private note."""
+        # cached, since the page of a day is long and has many hits
         if path not in self._pages:
             text = self._library.read_text(path) or ""
             self._pages[path] = text, shareable_text(text)
@@ -360,7 +367,7 @@ class Gate:
         return shown
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
-        """Return the statements that stand in the part of their page that may be shown."""
+        """Return the statements that are in no private part of their page, without links to hidden paths."""
         shown = []
         for statement in statements:
             page, shareable = self._page(statement.path)
@@ -372,7 +379,7 @@ class Gate:
         return shown
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
-        """Return the pages that may be known; the line about one is left out unless its page may be shown."""
+        """Return the pages whose names may be shown; the line about a page only where its shareable part has it."""
         shown = []
         for page in pages:
             if self.knows(page.path):
@@ -382,11 +389,11 @@ class Gate:
         return shown
 
     def _nothing(self, values: Any) -> tuple[()]:
-        """Return an empty tuple in place of a field that only the keyless engine, on this machine, may see."""
+        """Return an empty tuple in place of a field that is for the offline engine alone."""
         return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Return the folders that may be known; the summary of one is left out unless its index page may be shown."""
+        """Return the folders whose names may be shown; a summary only where the index page may be shown."""
         top = self._tree.relative(self._tree.long_term)
         shown = {}
         for name, about in folders.items():
@@ -396,11 +403,11 @@ class Gate:
         return shown
 
     def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
-        """Return the folders that may be known, with their number of entries."""
+        """Return the folders whose names may be shown, with their number of entries."""
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the rows of statistics all of whose pages and folders may be known."""
+        """Return the rows of statistics of which every page and folder may be named."""
         return {
             name: [row for row in rows if all(map(self.knows, _paths_in(row)))] if isinstance(rows, list) else rows
             for name, rows in patterns.items()
@@ -416,6 +423,12 @@ class Gate:
             self._is_visible[path] = not is_hidden(self._tree, path)
         return self._is_visible[path]
 
+    def _is_withheld(self, path: str) -> bool:
+        """Return whether a file is off the record and the answer, which might repeat it, is remembered."""
+        if self._is_kept and path not in self._is_off_record:
+            self._is_off_record[path] = is_off_record(self._library.read(path))
+        return self._is_kept and self._is_off_record[path]
+
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
         """Return the text of a note; None where it may not be shown or does not exist.
 
@@ -430,8 +443,7 @@ class Gate:
             except ConfinementError:
                 continue
             if absolute.suffix in (".md", ".txt"):
-                is_withheld = self._is_kept and is_off_record(self._library.read(absolute))
-                return None if is_withheld else self._shown_note(self._tree.relative(absolute))
+                return self._shown_note(self._tree.relative(absolute))
         return self._source_note(path)
 
     def _source_note(self, path: str) -> str | None:
@@ -440,13 +452,14 @@ class Gate:
         if self._tree.kind_of(relative) is not PathKind.SOURCE:
             return None
         try:
-            is_withheld = self._is_kept and is_off_record(self._library.read(relative))
-            return None if is_withheld else self._shown_note(relative)
+            return self._shown_note(relative)
         except ConfinementError:
             return None
 
     def _shown_note(self, path: str) -> str | None:
         """Return the part of a note that may be shown; None where there is none."""
+        if self._is_withheld(path):
+            return None
         text = self._library.read_text(path)
         if text is None or not self._hides_private:
             return text
@@ -460,7 +473,7 @@ class Gate:
         return self._without_hidden(path, shown)
 
     def own(self, path: Path) -> str | None:
-        """Return a file of `system/`: the identity, a template, a workflow; None where it may not be shown."""
+        """Return the text of a file of `system/` (identity, template, workflow); None where it may not be shown."""
         text = self._library.read_text(path)
         return shareable_text(text) if text is not None and self._hides_private else text
 
@@ -469,14 +482,14 @@ class Gate:
         return without_hidden(self._tree, path, text) if self._hides_private else text
 
     def cleared(self, text: str) -> str:
-        """Return a text of no file of ours, such as a plugin's, without the paragraphs that are marked private."""
+        """Return a text that is in no file, such as a plugin's block, without paragraphs that are marked private."""
         return str(_cleared(text)) if self._hides_private else text
 
     # --- the last check ---------------------------------------------------------------------------------------
 
     def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
         """Return messages that may be sent, with `WITHHELD` in place of every paragraph that has a private mark."""
-        # none should be left by now: this catches what the filters above missed
+        # the filters above should have left none: this catches what they missed
         if self.is_remote:
             messages = [{**message, "content": _cleared(message.get("content"))} for message in messages]
         return Released(list(messages), self.is_remote)

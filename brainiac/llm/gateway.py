@@ -32,7 +32,7 @@ class Gateway:
 
     Attributes:
         ledger: The account of what calls cost, one for all engines.
-        instead: Models that serve purposes in this process, by purpose, in place of those of the settings.
+        instead: The model that serves a purpose in this process, in place of that of the settings; by purpose.
     """
 
     def __init__(self, library: Library) -> None:
@@ -76,9 +76,9 @@ class Gateway:
 
         Args:
             request: The values to show.
-            gate: What may be shown; None where the model that would serve decides.
+            gate: What may be shown; None for the gate of the model that would serve.
             budget_tokens: A smaller budget than the settings' and the model's.
-            left_out: Kinds of blocks that are not wanted.
+            left_out: Kinds of blocks to leave out.
         """
         engine = self.engine_for(request)
         gate = gate or Gate(self._library, is_remote=engine.is_remote, is_door=is_through_door(request))
@@ -86,15 +86,18 @@ class Gateway:
         return assembler.assemble(request, model=engine.name, gate=gate, budget_tokens=budget_tokens, left_out=left_out)
 
     def engine_for(self, request: Request) -> Engine:
-        """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default."""
+        """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default.
+
+        Where that one is remote and the request private, it is the offline engine.
+        """
         settings = self._library.settings.llm
-        model = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
-        named = self.instead.get(request.purpose) or settings.models.get(request.purpose.value)
-        engine = self._engine(model or named or settings.model)
+        of_prompt = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
+        of_purpose = self.instead.get(request.purpose) or settings.models.get(request.purpose.value)
+        engine = self._engine(of_prompt or of_purpose or settings.model)
         return self._engine(OFFLINE) if engine.is_remote and is_private_request(self._library, request) else engine
 
     def price_of(self, request: Request) -> Price:
-        """Return the price of the engine for a request; the keyless engine and those of plugins cost nothing here.
+        """Return the price of the engine for a request; the offline engine and those of plugins count as free.
 
         Raises:
             ModelError: No price is known, or there is no key.
@@ -107,7 +110,7 @@ class Gateway:
     def rests_on_private(self, request: AnswerRequest, answer: Answer) -> bool:
         """Return whether an answer made on this machine may repeat something private, and so is private too (F-RSP-4).
 
-        A model may repeat anything it was shown; the keyless engine repeats only the hits that it cites.
+        A model may repeat anything it was shown; the offline engine repeats only the hits that it cites.
         """
         library, engine = self._library, self.engine_for(request)
         if engine.is_remote or is_through_door(request):
@@ -125,8 +128,10 @@ class Gateway:
             return True
         # a private note in the prompt's focus was shown only to a model on this machine
         local_gate = Gate(library, is_remote=False)
-        focused = [focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (remote_gate, local_gate)]
-        return focused[0] != focused[1]
+        shareable, whole = (
+            focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (remote_gate, local_gate)
+        )
+        return shareable != whole
 
     def _engine(self, name: str) -> Engine:
         """Return the engine of a model, made when first asked for."""
@@ -136,11 +141,11 @@ class Gateway:
             return self._engines[name]
 
     def _make(self, name: str) -> Engine:
-        """Return a new engine: the keyless one, a plugin's, or one through litellm."""
+        """Return a new engine: the offline one, a plugin's, or one through litellm."""
         if name == OFFLINE:
             return OfflineEngine()
         if self._factories is None:
-            # plugins are asked once, and not at all in a brain that only uses the keyless engine
+            # plugins are asked once, and not at all in a brain that only uses the offline engine
             factories: dict[str, Callable[[Library], Engine]] = {}
             self._library.call_hook("register_models", register=factories.__setitem__)
             self._factories = factories

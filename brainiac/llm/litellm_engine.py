@@ -152,6 +152,8 @@ class LiteLLMEngine:
     def _typed(self, request: Request) -> Result:
         """Ask for JSON and return it as the request's result; ask once more, with the errors, if it does not validate.
 
+        Where a consolidation's JSON was too long, its exchanges are consolidated in two halves instead.
+
         Raises:
             ModelError: A call failed, the model refused, or its JSON did not validate twice.
         """
@@ -165,11 +167,11 @@ class LiteLLMEngine:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
                 if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
-                    return self._halved(request)  # fewer exchanges need a shorter answer
+                    return self._halved(request)
                 problems = _problems(error, completion)
             # cut, since the answer of a model that did not stop would fill its window
-            again = [{"role": "assistant", "content": completion.text[:4000] or "(nothing)"}]
-            messages = [*messages, *again, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
+            answer = {"role": "assistant", "content": completion.text[:4000] or "(nothing)"}
+            messages = [*messages, answer, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
         raise ModelError(
             f"`{self.name}` gave no valid answer for `{request.purpose}`, twice: {problems}",
             retryable=request.purpose not in FOREGROUND,
@@ -179,8 +181,12 @@ class LiteLLMEngine:
     def _halved(self, request: ConsolidateRequest) -> Consolidation:
         """Consolidate exchanges that are too many for one call in two halves, so that none is left out."""
         middle = len(request.said) // 2
-        results = [self.run(replace(request, said=said)) for said in (request.said[:middle], request.said[middle:])]
-        return Consolidation(operations=[operation for result in results for operation in result.operations])  # type: ignore[attr-defined]
+        first, second = (
+            self.run(replace(request, said=half)) for half in (request.said[:middle], request.said[middle:])
+        )
+        assert isinstance(first, Consolidation)
+        assert isinstance(second, Consolidation)
+        return Consolidation(operations=[*first.operations, *second.operations])
 
     # --- one call ----------------------------------------------------------------------------------------------
 
@@ -195,18 +201,16 @@ class LiteLLMEngine:
         Raises:
             ModelError: The call failed, or does not fit into the budget.
         """
-        offered = {name: value for name, value in options.items() if name not in self._refused_options}
+        to_send = {name: value for name, value in options.items() if name not in self._refused_options}
         try:
-            return self._metered_call(request, gate.release(messages), offered)
+            return self._metered_call(request, gate.release(messages), to_send)
         except ModelError as error:
             problem = error.problem.lower()
-            refused = {name for name in offered if any(word in problem for word in _OPTIONAL.get(name, ()))}
+            refused = {name for name in to_send if any(word in problem for word in _OPTIONAL.get(name, ()))}
             if error.retryable or not refused:
                 raise
-            # kept for all further calls
-            self._refused_options |= refused
-            accepted = {name: value for name, value in offered.items() if name not in refused}
-            return self._metered_call(request, gate.release(messages), accepted)
+        self._refused_options |= refused
+        return self._call(request, gate, messages, options)
 
     def _metered_call(self, request: Request, messages: Released, options: dict[str, Any]) -> Completion:
         """Make one call within the budget and journal it."""
@@ -224,9 +228,9 @@ class LiteLLMEngine:
 
     def _max_output(self, purpose: Purpose) -> int:
         """Return how many tokens an answer may have: by the settings, the purpose and the model."""
-        listed, setting = facts(self.name), self._library.settings.llm.max_output_tokens
-        by_purpose = setting if listed.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, setting)
-        return min(setting, by_purpose, listed.max_output_tokens or setting)
+        model, setting = facts(self.name), self._library.settings.llm.max_output_tokens
+        by_purpose = setting if model.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, setting)
+        return min(setting, by_purpose, model.max_output_tokens or setting)
 
 
 def _format(request: Request) -> dict[str, Any]:
@@ -238,7 +242,7 @@ def _format(request: Request) -> dict[str, Any]:
 
 
 def _about(request: Request) -> str:
-    """Return the id of the prompt or exchange that a request deals with; "" for one that deals with many."""
+    """Return the id of the prompt or exchange that a request is about; "" for a request about several."""
     if isinstance(request, ReflectRequest):
         return request.exchange.id
     return request.prompt.id if isinstance(request, AnswerRequest | QueriesRequest) else ""
@@ -264,7 +268,7 @@ def _json_in(text: str) -> str:
 
 
 def _problems(error: ValidationError, completion: Completion) -> str:
-    """Return what is wrong with an answer, as the model is told."""
+    """Return what is wrong with an answer that does not validate, in words for the model."""
     if not completion.text.strip():
         return "it was empty"
     if completion.finish == "length":
@@ -273,35 +277,42 @@ def _problems(error: ValidationError, completion: Completion) -> str:
 
 
 def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, Any]]:
-    """Return the messages for a round of tools: the model's calls, then their results."""
+    """Run the tools that the model called; return the messages with its calls and their results."""
     calls, results = [], []
     for number, call in enumerate(completion.tool_calls[:MAX_CALLS]):
-        name = call.id or f"call_{number}"
+        call_id = call.id or f"call_{number}"
         function = {"name": call.name, "arguments": call.arguments or "{}"}
-        calls.append({"id": name, "type": "function", "function": function})
-        results.append({"role": "tool", "tool_call_id": name, "content": toolbox.call(call.name, call.arguments)})
+        calls.append({"id": call_id, "type": "function", "function": function})
+        results.append({"role": "tool", "tool_call_id": call_id, "content": toolbox.call(call.name, call.arguments)})
     return [{"role": "assistant", "content": completion.text or None, "tool_calls": calls}, *results]
 
 
 def _with_true_links(
-    library: Library, request: AnswerRequest, text: str, read: list[str], gate: Gate
+    library: Library, request: AnswerRequest, text: str, read_paths: list[str], gate: Gate
 ) -> tuple[str, set[str]]:
     """Return an answer with its links relative to the response, and the paths that it cites.
 
     A link cites a page only if the model was shown that page. Of a link with a uuid that leads nowhere, which small
     models invent, only the title stays.
+
+    Args:
+        library: The memory.
+        request: The request with the hits that the model was shown.
+        text: The answer as the model wrote it.
+        read_paths: Pages that the model read by tools.
+        gate: The gate that the hits passed.
     """
-    # the uuid comes before the path: models copy uuids correctly and shorten paths
-    shown = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read, "")
-    by_uuid = {uuid: path for path, uuid in shown.items() if uuid}
+    uuids = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read_paths, "")
+    paths = {uuid: path for path, uuid in uuids.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)
     cited: set[str] = set()
 
     def corrected(match: re.Match[str]) -> str:
         title, target, _, uuid = match.groups()
         name, hash_sign, anchor = unquote(target).partition("#")
-        path = by_uuid.get(uuid or "") or posixpath.normpath(name)
-        if path not in shown:
+        # the uuid comes before the path: models copy uuids correctly and shorten paths
+        path = paths.get(uuid or "") or posixpath.normpath(name)
+        if path not in uuids:
             return match.group() if not uuid or _exists(library, path) else str(title)
         cited.add(path)
         place = quote(relative_link(path, folder), safe="/.#^-_~")

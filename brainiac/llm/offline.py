@@ -1,4 +1,4 @@
-"""The keyless engine: it records, finds and quotes, without key, network, model or any knowledge of a language.
+"""The offline engine: it records, finds and quotes, without key, network, model or any knowledge of a language.
 
 Design 8. It serves every purpose from the request alone, and the same request always gets the same result. It quotes or
 keeps a person's words as they are; the only words of its own are the lines below.
@@ -103,7 +103,7 @@ class OfflineEngine:
                 return Summary(text=summarize(request))
             case OrganizeRequest():
                 return organize(request)
-        raise TypeError(f"the keyless engine serves no {type(request).__name__}")
+        raise TypeError(f"the offline engine serves no {type(request).__name__}")
 
 
 # --- answer: the nearest passages of memory, quoted ----------------------------------------------------------------
@@ -139,13 +139,14 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
     """
     chosen: list[int] = []
     for index, hit in enumerate(hits):
-        # a question of before is nothing near to what is told now
-        is_wanted = not only_near or (hit.is_near and not ends_as_question(hit.text))
-        if not is_wanted or hit.kind == "index-page":
-            continue  # the words of an index page are derived from other pages
+        # an earlier question says nothing about what the person states now
+        if only_near and (not hit.is_near or ends_as_question(hit.text)):
+            continue
+        if hit.kind == "index-page":  # its words are derived from other pages
+            continue
         alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
         if any(hits[other].text.split() == hit.text.split() for other in alike):
-            continue  # a statement, and the exchange that it was made from
+            continue  # the same words, such as a statement and the exchange that it was made from
         if len(chosen) < MAX_PASSAGES:
             older = [chosen.index(other) for other in alike if hits[other].at < hit.at]
             chosen.insert(min(older, default=len(chosen)), index)
@@ -239,13 +240,13 @@ def _new_page(marked: Marked, name: str) -> PageRef:
 
 def _page_of_name(name: str, pages: Sequence[PageName], folder: str = "") -> PageRef:
     """Return the page with a name in any case of letters; a new one in the folder where there is none."""
-    wanted = name.casefold()
-    path = next((page.path for page in pages if wanted in map(str.casefold, page.names)), "")
+    folded = name.casefold()
+    path = next((page.path for page in pages if folded in map(str.casefold, page.names)), "")
     return PageRef(path=path) if path else PageRef(folder=folder, title=name)
 
 
 def _path_named_in(text: str, pages: Sequence[PageName]) -> str:
-    """Return the path of the page whose name stands in a text word for word, the longest name; "" for none."""
+    """Return the path of the page with the longest name that stands in a text word for word; "" for none."""
     padded = f" {' '.join(words(text))} "
     longest = path = ""
     for page in pages:

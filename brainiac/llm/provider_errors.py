@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from brainiac.errors import ModelError, WindowError
 from brainiac.llm.catalog import Endpoint, missing_key
 
-_WAIT = ""  # nothing but time helps; who calls says whether it is tried again by itself
+_WAIT = ""  # only time helps; the caller's message says whether it is tried again by itself
 _REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
 _FILTER = "Rephrase the prompt, or choose another model."
 _WINDOW = "Set context.budget_tokens to what the model takes, or choose a larger one."
@@ -73,7 +73,7 @@ _BY_STATUS = {
 }
 _PASSING_STATUSES = (408, 409, 425, 429)
 _REFUSED = ("ConnectError", "ConnectionRefusedError", "ConnectTimeout")
-# litellm puts its classes before the provider's words, some of them twice
+# litellm puts the names of its classes before the provider's message, sometimes twice
 _CLASSES = re.compile(r"\A(?:(?:litellm\.)?\w+(?:Error|Exception)(?::| -)\s*)+")
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
 
@@ -147,7 +147,7 @@ def retry_after_seconds(error: BaseException) -> float | None:
 
 
 def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return a provider's message without the keys of the environment and words that look like keys."""
+    """Return a provider's message with `[key]` for each key of the environment and each word that looks like a key."""
     # providers repeat the key that they refuse, whole or with asterisks in its middle
     for name, value in environ.items():
         if len(value) >= 8 and _KEY_NAME.search(name.upper()):
@@ -157,8 +157,9 @@ def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _failure(error: BaseException) -> Failure:
-    """Return the meaning of an error by the table: of the first error in its chain that the table has."""
-    for link in _chain(error):  # litellm may fail while it handles an error: the cause behind is the one meant
+    """Return the meaning of the first error in a chain that the table has; for none, a failure that may pass."""
+    # litellm may fail while it handles an error: then the cause says what happened
+    for link in _chain(error):
         for cls in type(link).__mro__:
             if failure := FAILURES.get(cls.__name__):
                 # some refusals come as a retryable class; their HTTP status shows what they are
@@ -170,7 +171,7 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, its cause, and so on, each once: an error may be in its own chain."""
+    """Yield an error, its cause, the cause of that, and so on, each once: an error may be in its own chain."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

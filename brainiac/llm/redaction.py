@@ -142,8 +142,8 @@ def kinds_of(library: Library, text: str) -> list[str]:
 def holds_secret(library: Library, path: str, content: bytes) -> bool:
     """Return whether a file of the inbox holds a secret; the journal then keeps no copy of its text.
 
-    Other folders are not looked at: people paste whatever they have into the inbox, while what they write on a page by
-    hand is meant to be kept.
+    Other folders are not checked: people paste whatever they have into the inbox, while they mean to keep what they
+    write on a page by hand.
 
     Args:
         library: Has the folders, and the settings of what counts as a secret.
@@ -167,7 +167,7 @@ def redact_secrets(text: str, has_secret_codes: bool = False) -> str:
     return "".join(part + mask for part, mask in zip_longest(parts, _MASKED.findall(text), fillvalue=""))
 
 
-# cached, since the turns of a conversation are redacted again for each of its prompts
+# cached, since the turns of a conversation are redacted for each of its prompts
 _redact_cached = lru_cache(maxsize=512)(redact_secrets)
 
 
@@ -178,6 +178,7 @@ def _redacted(text: str, has_secret_codes: bool) -> str:
     )
     pieces, at = [], 0
     for start, end, kind in spans:
+        # of spans that overlap the first names the kind
         if start >= at:
             pieces.append(f"{text[at:start]}[redacted {kind}]")
         at = max(at, end)
@@ -197,10 +198,10 @@ def _patterns(text: str, has_secret_codes: bool) -> Iterator[Span]:
 
 
 def _passwords(text: str) -> Iterator[Span]:
-    """Yield the values after `password:`; on a line of its own several words, within a text one word or a quotation."""
+    """Yield the values after `password:`; several words where it begins a line, else one word or a quotation."""
     for key in _PASSWORD.finditer(text):
-        is_own_line = _LABEL.fullmatch(text, text.rfind("\n", 0, key.start()) + 1, key.start())
-        value = (_ON_LINE if is_own_line else _WITHIN).match(text, key.end())
+        begins_line = _LABEL.fullmatch(text, text.rfind("\n", 0, key.start()) + 1, key.start())
+        value = (_ON_LINE if begins_line else _WITHIN).match(text, key.end())
         if value and value.lastgroup and _is_value(value[value.lastgroup]):
             yield Span(*value.span(value.lastgroup), key[1].lower())
 
@@ -214,6 +215,7 @@ def _ibans(text: str) -> Iterator[Span]:
 
 
 def _is_any(value: str) -> bool:
+    """Return True: the pattern alone decides."""
     return True
 
 
@@ -317,7 +319,7 @@ def _keys(text: str) -> Iterator[Span]:
 
 
 def _find(text: str, sign: str, at: int) -> int:
-    """Return the offset of the next such sign, or the end of the text."""
+    """Return the offset of the next `sign` from `at` on, or the end of the text."""
     end = text.find(sign, at)
     return len(text) if end < 0 else end
 

@@ -18,7 +18,7 @@ from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.search.documents import Hit
 
-OFFLINE = "offline"  # the keyless engine
+OFFLINE = "offline"  # the name of the offline engine
 
 
 class Purpose(StrEnum):
@@ -179,7 +179,7 @@ class PageRef(Result):
 
 
 class Operation(Result):
-    """One change of long-term memory, proposed by a model or by the rules of the keyless engine.
+    """One change of long-term memory, proposed by a model or by the rules of the offline engine.
 
     Attributes:
         action: `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
@@ -258,8 +258,8 @@ class Request:
 
     Attributes:
         now: The moment "today" and "last week" refer to.
-        is_private: Must not leave this machine.
-        off_record: Nothing of it may be kept (`remember: false`).
+        is_private: Whether it must not leave this machine.
+        off_record: Whether nothing of it may be kept (`remember: false`).
         cause: Id of the journal event that the call is made for; the record of its cost names it.
         abandon: Called between pieces of a remote answer; when it returns true the call ends with a retryable
             `ModelError` (background work stops when the person returns).
@@ -353,7 +353,7 @@ class PageName:
         path: Its path, relative, posix.
         names: Its title and aliases, as written.
         about: A line on its subject.
-        is_near: Whether it may be what was said is about; the others are only listed.
+        is_near: Whether the exchanges may be about it; other pages are only listed.
     """
 
     path: str
@@ -415,9 +415,9 @@ class ConsolidateRequest(Request):
         short_term: Summary, goals and tasks; no events.
         existing: Current statements that may be affected, nearest first.
         pages: The existing pages.
-        marked: Words marked by the person or by use, for the keyless engine.
-        refused: Operations of an earlier answer that a check refused; if there are any, only others in their place are
-            asked for.
+        marked: Words marked by the person or by use, for the offline engine.
+        refused: Operations of an earlier answer that a check refused; if there are any, the request asks only for
+            others in their place.
     """
 
     purpose: ClassVar[Purpose] = Purpose.CONSOLIDATE

@@ -78,7 +78,7 @@ class Toolbox:
         library: The memory.
         request: The request that is answered.
         gate: Filters all that the tools read.
-        room_tokens: How many tokens all results together may have.
+        room_tokens: How many tokens all results together may have. The last result may go over it.
 
     Attributes:
         read: Paths of long-term memories whose text was returned, for the access log.
@@ -183,9 +183,9 @@ class Toolbox:
     def _exchange(self, parameters: ReadExchange) -> str:
         """Return an exchange word for word: from short-term memory, the inbox, or a page that was found."""
         recent = (event for event in self._request.short_term.events if event.id == parameters.id)
-        event = next(recent, None) or (
-            self._from_inbox(parameters.id) if "/" in parameters.id else self._from_events(parameters.id)
-        )
+        event = next(recent, None)
+        if event is None:  # a path names a file of the inbox, an id an exchange on a page
+            event = (self._from_inbox if "/" in parameters.id else self._from_hits)(parameters.id)
         if event is None or not self._gate.events([event]):
             raise _ToolError(f"no exchange `{parameters.id}`.")
         return event_text(replace(event, at=moment_in(self._library.zone, event.at)), RESULT_TOKENS, count)
@@ -204,7 +204,7 @@ class Toolbox:
         exchange = Exchange("", prompt, response, (response and response.created_at) or prompt.path)
         return next(map(event_of, self._gate.turns([exchange])), None) if prompt.remember else None
 
-    def _from_events(self, exchange_id: str) -> StmEvent | None:
+    def _from_hits(self, exchange_id: str) -> StmEvent | None:
         """Return an exchange from the page of a day among the hits of this answer; None where no hit has it."""
         for hit in self._hits:
             if hit.kind == "exchange" and hit.anchor == exchange_id:

@@ -24,19 +24,19 @@ from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
-from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import TO_ANSWER, differences, folders_beside, is_free, scan
+from brainiac.pipeline.inbox import TO_ANSWER, Inbox, is_free
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
+from brainiac.pipeline.watch import differences, folders_beside, scan
 from brainiac.storage.copies import original_of, twin_of
 from brainiac.storage.external_edits import NotRestedError
 
 
 class AccessLogTail:
-    """Reads a growing log; one thread at a time.
+    """Reads the lines that are added to the access log; one thread at a time.
 
     Args:
         path: The log.
-        mark: The `mark` from when the log was last read, perhaps in another run; None: begin at its present end.
+        mark: The `mark` of an earlier run, to go on where that ended; None: begin at the log's present end.
     """
 
     def __init__(self, path: Path, mark: dict[str, Any] | None) -> None:
@@ -47,7 +47,7 @@ class AccessLogTail:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """How far the log was read: the offset, and the last line, to find the place after lines were removed."""
+        """How far the log was read: the offset, and the last line read, by which `read` finds its place again."""
         return {"offset": self._offset, "last": self._last}
 
     def read(self) -> Sequence[AccessEntry]:
@@ -61,12 +61,14 @@ class AccessLogTail:
             return []
         whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
         self._offset = start + added.rfind(b"\n") + 1
-        # Organization removes old lines at the front: the last line read finds the place again
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
     def _seek_last_line(self, log: BinaryIO) -> int:
-        """Seek to the end of the last read line, also after earlier lines were removed; return the offset."""
+        """Seek to the end of the last line read, wherever it is now, and return the offset.
+
+        Organization removes old lines at the front. Where the last line read is gone too, all is read.
+        """
         line = self._last.encode() + b"\n"
         start = self._offset
         log.seek(max(0, start - len(line)))
@@ -81,7 +83,7 @@ class AccessLogTail:
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
 MAX_NOTICE_SECONDS = 60.0
-GIT_SECONDS = 2.0  # how often is looked whether git has finished
+GIT_SECONDS = 2.0  # between two looks whether git has finished
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 VERSIONS_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
 _UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
@@ -95,7 +97,7 @@ class Bus:
         tail: Reads the new lines of the access log.
 
     Attributes:
-        marked: The files that may have conflict markers; the notice tier alone uses it once the bus has started.
+        marked: Paths of files that may have conflict markers; only the notice tier uses it once the bus has started.
     """
 
     def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
@@ -126,11 +128,12 @@ class Bus:
             self._is_stopping = True
             self._changed.notify_all()
         self._thread.join(STOP_SECONDS)
-        ended = [lanes.stop(STOP_SECONDS) for lanes in self._tiers]  # each, also after one that did not end
-        return all(ended)
+        # all are stopped, also after one that did not end
+        are_ended = [tier.stop(STOP_SECONDS) for tier in self._tiers]
+        return all(are_ended)
 
     def look(self, path: str) -> None:
-        """Check a file or folder as soon as possible; any thread may call.
+        """Have a file or folder checked as soon as possible; any thread may call.
 
         Args:
             path: Absolute; it need not exist.
@@ -155,7 +158,7 @@ class Bus:
 
     @property
     def unsettled(self) -> list[str]:
-        """The relative paths of which a change was heard that is not passed on yet; any thread may ask."""
+        """The relative paths that are to be checked or not finished yet; any thread may ask."""
         with self._changed:
             hints = list(self._hints)
         return [*map(self._brain.tree.relative, hints), *self.settler.waiting_paths]
@@ -170,7 +173,7 @@ class Bus:
         """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
         with self._changed:
             is_seen = not self._hints and not self._is_looking and not self.settler.waiting
-        return is_seen and not any(lanes.pending for lanes in self._tiers)
+        return is_seen and not any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
         """Block until `is_idle`."""
@@ -217,14 +220,14 @@ class Bus:
             self._log_bug(error)
 
     def _next_hints(self) -> list[str] | None:
-        """Wait for paths to check or for a due time; return the paths, None when the bus stops."""
+        """Wait until there are paths to check, or a timer or file is due; return the paths, None when the bus stops."""
         clock = self._brain.clock
         with self._changed:
             while not self._hints and not self._is_stopping:
-                left = self._seconds_left(clock.monotonic())
-                if left is not None and left <= 0:
+                seconds = self._seconds_left(clock.monotonic())
+                if seconds is not None and seconds <= 0:
                     break
-                clock.wait(self._changed, left)
+                clock.wait(self._changed, seconds)
             hints, self._hints = list(self._hints), {}
             self._is_looking = True
             return None if self._is_stopping else hints
@@ -239,7 +242,7 @@ class Bus:
     def _check_path(self, path: str) -> None:
         """Pass the present stamp of a file, or of each file in a folder, to the settler.
 
-        A grown access log and a conflict copy of a sync tool are looked at besides.
+        A change of the access log, or a conflict copy of a sync tool, only schedules a look at these.
         """
         tree = self._brain.tree
         relative = tree.relative(path)
@@ -254,10 +257,10 @@ class Bus:
             status = os.lstat(path)
         except OSError:
             status = None
-        if status is not None and stat.S_ISDIR(status.st_mode):
+        # a path that is gone and was no known file may have been a folder
+        is_folder = not self._is_known(relative) if status is None else stat.S_ISDIR(status.st_mode)
+        if is_folder:
             self._check_folder(relative)
-        elif status is None and not self._is_known(relative):
-            self._check_folder(relative)  # it may have been a folder
         else:
             is_file = status is not None and stat.S_ISREG(status.st_mode)
             self._observe(relative, stamp_from(status) if status is not None and is_file else None)
@@ -265,18 +268,20 @@ class Bus:
     def _check_folder(self, folder: str) -> None:
         """Check all files that are or were in a folder: events in a new or moved folder get lost."""
         tree = self._brain.tree
-        for known in self.settler.known_below(folder):
-            # known files first: a folder that was moved away brings no event for what was in it
-            self._observe(known, stamp_of(tree.absolute(known)))
+        # known files first: a folder that was moved away brings no event for what was in it
+        for path in self.settler.known_below(folder):
+            self._observe(path, stamp_of(tree.absolute(path)))
         files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
         # by modification time, so that a conversation's prompts are answered in the order they were written
-        for path, stamp in sorted(files, key=lambda file: (file[1][1] if file[1] else 0, file[0])):
+        for path, stamp in sorted(files, key=lambda file: (file[1].mtime_ns if file[1] else 0, file[0])):
             self._observe(path, stamp)
 
     def _is_known(self, relative: str) -> bool:
+        """Return whether the settler has a file at a path."""
         return relative in self.settler.settled or self.settler.is_waiting(relative)
 
     def _observe(self, relative: str, stamp: Stamp | None) -> None:
+        """Pass a file's stamp to the settler; None: it was deleted."""
         is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
         self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
 
@@ -286,13 +291,13 @@ class Bus:
         if not self.settler.finish(path, stamp):
             self._observe(path, stamp)
             return
-        with ExitStack() as undo:
-            undo.callback(self.settler.prime, path, former)  # after an error the rescan finds it again
+        with ExitStack() as on_error:
+            on_error.callback(self.settler.prime, path, former)  # so that the rescan finds it again
             if is_touched(former, stamp):
                 self._submit_touched(path)
             else:
                 self._submit_change(path, stamp, was_known=former is not None)
-            undo.pop_all()
+            on_error.pop_all()
 
     def _submit_change(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
         """Submit a finished file to the tier that processes it."""
@@ -312,7 +317,7 @@ class Bus:
             self._submit_notice(change)
 
     def _submit_touched(self, path: str) -> None:
-        """Submit a file whose change time alone moved, to be hashed; plugins hear of it only if it was written."""
+        """Have a file hashed of which only the change time differs; plugins hear of it only if its content does."""
         if self._brain.tree.is_tracked(path):
             change = FileChange("modified", path, self._brain.tree.kind_of(path))
             self._submit_notice(change, is_touched=True)
@@ -336,7 +341,7 @@ class Bus:
         self.dispatcher.call("access_log_grew", entries=entries)
 
     def _versions_came(self) -> None:
-        """Schedule one look for conflict copies and markers, when what a sync tool writes has come to rest."""
+        """Schedule one look for conflict copies and conflict markers, for when a sync tool has finished writing."""
         if not self._are_versions_due:
             self._are_versions_due = True
             self.later(max(VERSIONS_SECONDS, self._pace().settle_seconds), self._settle_versions)
@@ -351,11 +356,11 @@ class Bus:
         self.marked = set(find_marked(self._brain, self.marked))
 
     def _again(self, path: str, seconds: float) -> None:
-        """Process a prompt after some seconds, unless it is being changed then: it is processed when finished."""
+        """Process a prompt after some seconds, unless it is being changed then: its change processes it."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
     def learn_folders(self) -> None:
-        """Take what stands in the person's own folders as known, when they begin to be watched."""
+        """Mark the files of folders that begin to be watched as finished, since nobody changed them just now."""
         for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
             if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
                 self.settler.prime(path, stamp)
@@ -373,7 +378,8 @@ class Bus:
         try:
             is_tracked = self._brain.tree.is_tracked(change.path)
             with storage_trouble():
-                noted = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
+                # None: the journal has this content already
+                recorded = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
         except NotRestedError as error:
             self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -383,22 +389,22 @@ class Bus:
             self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), again)
             return
         if is_touched:
-            self._process_touched(change.path, is_new=noted is not None)
-        elif noted is None and change.kind in TO_ANSWER:
-            noted = change  # the answering commit recorded it already; it is still a person's change, for the hooks
-        if noted is not None:
+            self._process_touched(change.path, is_new=recorded is not None)
+        elif recorded is None and change.kind in TO_ANSWER:
+            recorded = change  # by the commit of the answer; it is still a person's change, for the hooks
+        if recorded is not None:
             if is_marked(self._brain, change.path):
                 self.marked.add(change.path)
             # a new page may be one that another device moved, or that stands again where it was moved from
-            is_new_page = noted.action == "created" and change.kind in _PAGES
+            is_new_page = recorded.action == "created" and change.kind in _PAGES
             if is_new_page or change.path in self.marked or twin_of(self._brain.tree, change.path):
                 self._versions_came()
-            self.pass_on(noted)
+            self.pass_on(recorded)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
 
     def _process_touched(self, path: str, *, is_new: bool) -> None:
-        """Process a prompt that was hashed again, if it was written after all or waits to be retried."""
+        """Process a prompt of which only the change time differed, if its content is new or it waits to be retried."""
         if is_new:
             self._brain.recall.note_change(path)
         is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
@@ -425,16 +431,16 @@ class Bus:
     def retry(self, paths: set[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths, or all but a held backlog."""
         for pending in self.inbox.pending:
-            is_meant = pending.prompt in paths if paths is not None else not pending.is_held or is_free(self._brain)
-            if is_meant:
+            is_due = not pending.is_held or is_free(self._brain)
+            if pending.prompt in paths if paths is not None else is_due:
                 self.ask(pending.prompt)
 
     def retry_waiting(self) -> None:
-        """Process the prompts that waited for this device to run the processes; those of a backlog stay held."""
+        """Process the prompts that wait until this device runs the processes."""
         self.retry({pending.prompt for pending in self.inbox.pending if pending.is_for_device})
 
     def _look_at_sources(self) -> None:
-        """Search and watch other sources where the settings name others, or this machine allows others."""
+        """Search and watch the sources of today, where the settings or this machine's permission changed."""
         if self._brain.refresh_sources():
             self.learn_folders()
             self._brain.recall.rescan()

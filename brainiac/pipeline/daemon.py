@@ -31,9 +31,8 @@ from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.pipeline.inbox import Inbox
-from brainiac.pipeline.reconcile import backlog, folders_beside, is_free, read_prompt, scan
-from brainiac.pipeline.watch import Watcher
+from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
+from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
@@ -57,9 +56,8 @@ class QuietTimer:
     def __init__(self, brain: Brain, bus: Bus) -> None:
         self._brain, self._bus = brain, bus
         self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
-        self._future_exchange: tuple[str | None, float] | None = (
-            None  # a last exchange dated in the future, and when it was seen
-        )
+        # the moment of a last exchange that lies in the future, and when that was noticed (monotonic seconds)
+        self._future_exchange: tuple[str | None, float] | None = None
 
     def start(self) -> None:
         """Begin to count."""
@@ -78,7 +76,7 @@ class QuietTimer:
         return clock.monotonic() - self._future_exchange[1]
 
     def _step(self) -> float:
-        """Return the seconds between two calls: the shortest idle time in the settings, within 0.5 to 30."""
+        """Return the seconds between two ticks: the shortest idle time in the settings, within 0.5 to 30."""
         settings = self._brain.settings
         return max(
             MIN_STEP_SECONDS,
@@ -86,7 +84,7 @@ class QuietTimer:
         )
 
     def _tick(self) -> None:
-        """Submit the hook `quiet` if the brain is idle, and schedule the next tick."""
+        """Submit the hook `quiet` if the brain is idle, and schedule the next tick for when it may be."""
         step, idle = self._step(), self.idle_seconds
         self._bus.later(step - idle if idle < step else step, self._tick)
         if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
@@ -102,7 +100,7 @@ LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a 
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
 LOOK_SECONDS = 0.2  # how often a waiting daemon checks whether the serving one has ended
-LEFT_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
+MIN_AGE_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
 # a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
 SWITCH_SECONDS = 0.0005
@@ -184,7 +182,7 @@ class Daemon:
         self._start(is_watching, partial(self._wait_briefly, until))
 
     def _start(self, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
-        """Start work once no other daemon serves; return False where `wait` gave up."""
+        """Start work once no other daemon serves; return False where `wait`, which is called meanwhile, gave up."""
         with ExitStack() as resources:
             self._lock(resources)
             if not self._heartbeat.claim(wait):
@@ -215,9 +213,10 @@ class Daemon:
         return True
 
     def _stop_heartbeat(self) -> None:
-        """Stop the heartbeat; a daemon that another one replaced keeps its check before commits."""
+        """Stop the heartbeat, and its check before each commit."""
         self._heartbeat.stop()
-        if not self._heartbeat.is_replaced:  # else what still hangs must write no more
+        # where another daemon took over, a job that still hangs here must not write any more
+        if not self._heartbeat.is_replaced:
             self._brain.before_commit = None
 
     @property
@@ -277,7 +276,7 @@ class Daemon:
         brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
 
     def _unsettled(self) -> list[str] | None:
-        """Return the files that changed and may still be being saved; None where the watcher polls and hears late."""
+        """Return the files that may still be being saved; None where that is not known, since the watcher polls."""
         return None if self.watcher.is_polling else self.bus.unsettled
 
     def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
@@ -287,15 +286,15 @@ class Daemon:
         """
         for change in adopted:
             self.bus.pass_on(change)
-        known = scan(self._brain.tree, folders_beside(self._brain))
+        stamps = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # perhaps still being saved
-            known.pop(path, None)
+            stamps.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
-        waiting = backlog(self._brain, known)
+        waiting = backlog(self._brain, stamps)
         limit = self._brain.settings.inbox.backlog_limit
         is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)
         open_paths = {*waiting.moved, *waiting.withdrawn, *(() if is_held else waiting.unanswered)}
-        for path, stamp in known.items():
+        for path, stamp in stamps.items():
             if path not in open_paths:
                 self.bus.settler.prime(path, stamp)
         for path in sorted(open_paths):
@@ -318,13 +317,13 @@ class Daemon:
     # each timer schedules its next run first, before anything in it can fail
 
     def _scan_periodically(self) -> None:
-        """Check files, watcher, other devices and exchanges without outcome for what was missed; then again later."""
+        """Check whether a file, a folder, another device or an exchange was missed; then again later."""
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
         if self._brain.is_active:
             self.bus.retry_waiting()  # another device may have handed over, or git have finished
-        self.bus.notice.submit("left", lambda: self.bus.dispatcher.deliver_open_exchanges(LEFT_SECONDS))
+        self.bus.notice.submit("exchanges", lambda: self.bus.dispatcher.deliver_open_exchanges(MIN_AGE_SECONDS))
         self.bus.rescan()
 
     def _process_other_devices(self) -> None:
@@ -335,6 +334,7 @@ class Daemon:
         self.bus.merge_versions()
 
     def _check_displaced(self) -> None:
+        """Look whether a file that a commit displaced was saved since (`write_ahead.py`); then again later."""
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
         self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
 
@@ -403,7 +403,14 @@ def is_running(brain: Brain) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `run --once` did."""
+    """What `run --once` did.
+
+    Attributes:
+        answered: How many prompts it answered.
+        reflected: How many exchanges the plugins were given.
+        waiting: How many prompts wait.
+        reasons: Why they wait, by path.
+    """
 
     answered: int
     reflected: int
@@ -417,8 +424,8 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     Raises:
         LockedError: A daemon serves this brain, of this home or another; it does so anyway.
     """
-    answered: list[Event] = []
-    brain.on_event(lambda event: answered.append(event) if event.kind == PromptAnswered.kind else None)
+    answers: list[Event] = []
+    brain.on_event(lambda event: answers.append(event) if event.kind == PromptAnswered.kind else None)
     daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
     daemon.start(is_watching=False)
     try:
@@ -426,15 +433,16 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     finally:
         daemon.stop()
     pending = daemon.bus.inbox.pending
-    reasons = {waiting.prompt: waiting.reason for waiting in pending}
-    return Outcome(len(answered), daemon.bus.dispatcher.exchanges, len(pending), reasons)
+    reasons = {prompt.prompt: prompt.reason for prompt in pending}
+    return Outcome(len(answers), daemon.bus.dispatcher.exchanges, len(pending), reasons)
 
 
 def _present_answer(brain: Brain, prompt: Prompt) -> Path | None:
     """Return the path of the answer that a prompt already has in its present text; None where it has none."""
-    answered = brain.answered.of(prompt.path)
-    is_answered = answered and answered.response and brain.answered.is_answered(prompt)
-    return brain.tree.absolute(answered.response) if answered and answered.response and is_answered else None
+    answer = brain.answered.of(prompt.path)
+    if answer is None or not answer.response or not brain.answered.is_answered(prompt):
+        return None
+    return brain.tree.absolute(answer.response)
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
@@ -459,7 +467,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     if not brain.answers_here(prompt):
         require_active(brain)  # raises where this device is passive, and says what to do
         raise UserError(f"{path}: {prompt.device} answers it, as its `device` says")
-    earlier = brain.answered.of(path)
+    former = brain.answered.of(path)
     # before anything is recorded: what an earlier version of the prompt left in the journal goes
     if prompt.private or not prompt.remember:
         from brainiac.history.private import withdraw_private  # most prompts never need it
@@ -469,10 +477,9 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         return answer
     events: list[Event] = []
     brain.on_event(events.append)
-    prompt_id = earlier.prompt_id if earlier else new_id()
+    prompt_id = former.prompt_id if former else new_id()
     brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=prompt_id))
-    event = next((event for event in events if isinstance(event.what, ExchangeEvent)), None)
-    response = event.what.response if event and isinstance(event.what, ExchangeEvent) else None
+    event, response = next(((e, e.what.response) for e in events if isinstance(e.what, ExchangeEvent)), (None, None))
     if event is None and (answer := _present_answer(brain, prompt)):
         return answer  # another process was quicker
     if event is None or not response:
@@ -488,14 +495,14 @@ def answer_again(brain: Brain, path: str) -> Path:
         UserError: There is nothing to answer, or no plugin answered.
         ModelError: No model could serve.
     """
-    prompt, known = read_prompt(brain, path), brain.answered.of(path)
+    prompt, former = read_prompt(brain, path), brain.answered.of(path)
     if prompt is None:
         raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
-    prompt = replace(prompt, id=known.prompt_id if known else new_id())
+    prompt = replace(prompt, id=former.prompt_id if former else new_id())
     brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
     brain.answered.refresh()
     answer = brain.answered.of(path)
-    if answer is None or not answer.response or (known and answer.exchange == known.exchange):
+    if answer is None or not answer.response or (former and answer.exchange == former.exchange):
         raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
     return brain.tree.absolute(answer.response)
 

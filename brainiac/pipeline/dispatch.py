@@ -40,7 +40,7 @@ from brainiac.storage.external_edits import FOUND
 
 Job = Callable[[], None]
 
-STEP_SECONDS, STAND_BACK_STEPS = 0.02, 500  # a job waits for the tier before it for ten seconds at most
+STEP_SECONDS, MAX_STEPS = 0.02, 500  # a job waits for the tier before it for ten seconds at most
 
 
 class KeyedExecutor:
@@ -140,7 +140,7 @@ class KeyedExecutor:
 
     def _yield_to_first(self) -> None:
         """Wait while the tier before this one is crowded, ten seconds at most."""
-        for _ in range(STAND_BACK_STEPS):
+        for _ in range(MAX_STEPS):
             if self._first is None or not self._first.is_crowded or self._is_stopping:
                 return
             time.sleep(STEP_SECONDS)
@@ -188,7 +188,7 @@ class HookDispatcher:
     def __init__(self, brain: Brain, near: KeyedExecutor, later: Callable[[float, Callable[[], None]], None]) -> None:
         self._brain, self._near, self._later = brain, near, later
         self._mutex = threading.Lock()
-        self._open: set[str] = set()  # ids of exchanges whose delivery has started and not ended
+        self._open: set[str] = set()  # ids of the exchange events whose delivery has started and not ended
         self._has_failed = False  # whether a plugin failed at the exchange that is being delivered
         self.exchanges = 0
 
@@ -198,15 +198,16 @@ class HookDispatcher:
         self._brain.on_event(self._on_event)
         self.deliver_open_exchanges()
 
-    def deliver_open_exchanges(self, rest_seconds: float = 0.0) -> None:
+    def deliver_open_exchanges(self, min_age_seconds: float = 0.0) -> None:
         """Deliver the exchanges without an outcome: the process that answered them died, or another device answered.
 
         Args:
-            rest_seconds: Of those of this machine only what was answered at least this long ago: another process may
-                be delivering a newer one.
+            min_age_seconds: Leave out what was answered on this machine later than that: another process may be
+                delivering it.
         """
         self._brain.answered.refresh()
-        latest = iso(self._brain.clock.now() - timedelta(seconds=rest_seconds)) if rest_seconds else "~"
+        # "~" sorts behind every moment
+        latest = iso(self._brain.clock.now() - timedelta(seconds=min_age_seconds)) if min_age_seconds else "~"
         for event in self._brain.answered.undelivered(latest):
             self._start_delivery(event)
 
@@ -230,7 +231,7 @@ class HookDispatcher:
         return None
 
     def _on_event(self, event: Event) -> None:
-        """Submit the hook calls for a recorded event; called in the thread that recorded it."""
+        """Submit the hook calls that follow from a recorded event; called in the thread that recorded it."""
         if isinstance(event.what, ExchangeEvent):
             self._start_delivery(event)
         failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
@@ -238,16 +239,19 @@ class HookDispatcher:
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # the bus reports what a person changed
             self._near.submit(_LANE, lambda: self._call_memory_hooks(memories))
-        # else a plugin that fails at each event would be called with its own failure, and so on for ever
-        is_own_echo = failed_hook == "event_recorded"
-        if not is_own_echo and self._brain.plugins.has("event_recorded"):
+        # a plugin that fails at each event would be called with its own failure, and so on for ever
+        if failed_hook != "event_recorded" and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, lambda: self._call_event_recorded(event))
 
     def _is_memory(self, change: RecordedChange) -> bool:
+        """Return whether a change is one of a memory for which there is a hook."""
         return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
 
     def _call_file_hooks(self, change: FileChange) -> None:
-        """Submit the hooks for a changed file: `memory_…` for a memory that no process wrote, then `file_changed`."""
+        """Call the hooks for a changed file: that of a memory, then `file_changed`.
+
+        A process's change of a memory is left out here: its event calls the hook (`_on_event`).
+        """
         if change.kind is PathKind.MEMORY and not change.is_ours:
             self._call_memory_hook(change.action, change.path, change.old_path)
         self.call("file_changed", change=change)
@@ -294,7 +298,11 @@ class HookDispatcher:
         self._near.submit(_LANE, lambda: self._deliver(event, attempt))
 
     def _deliver(self, event: Event, attempt: int) -> None:
-        """Call `response_arrived` for an exchange; on an error that may pass, try again after a growing wait."""
+        """Call `response_arrived` for an exchange; on an error that may pass, try again after a growing wait.
+
+        An exchange whose texts are lost counts as delivered. One at which a plugin failed stays open until the next
+        start: delivered again now, it would only fail again.
+        """
         if not self._brain.is_active:
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
@@ -310,7 +318,7 @@ class HookDispatcher:
         self._has_failed = False
         if exchange:
             error = self.call("response_arrived", exchange=exchange)
-        # an error that no retry mends counts as delivered, or each start would meet it again
+        # after an error that no retry mends it counts as delivered, or each start would deliver it again
         if error is None or (isinstance(error, ModelError) and not error.retryable):
             error = self._record_unreflected(event)
         if error is not None:
@@ -339,7 +347,11 @@ class HookDispatcher:
 
 
 def exchange_of(brain: Brain, event: Event) -> Exchange | None:
-    """Return the exchange of an event with its texts of that time; None for another event or when texts are lost."""
+    """Return the exchange of an event with its texts of that time; None for another event or when texts are lost.
+
+    Raises:
+        StorageError: A text cannot be read now.
+    """
     if not isinstance(event.what, ExchangeEvent):
         return None
     hashes: dict[str, str | None] = {change.path: change.after for change in event.changes}

@@ -6,7 +6,7 @@ import os
 import posixpath
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from brainiac.events import (
     ErrorCleared,
     ExchangeEvent,
     NoteCaptured,
+    PathKind,
     PromptMoved,
     PromptRefused,
     ResponseArrived,
@@ -33,17 +34,20 @@ from brainiac.events import (
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.prompt import (
     Prompt,
+    Response,
     error_path,
     is_off_record,
+    parse_prompt,
     parse_response,
     prompt_path_of,
     render_error,
     response_path,
 )
 from brainiac.history.copies import is_marked
-from brainiac.pipeline.reconcile import read_prompt
 from brainiac.storage.answered import Answer
 
+TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
+FREE_MODEL = "offline"
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
 MAX_STORAGE_SECONDS = 15.0  # short, since a person who has made room on the disk expects an answer soon
@@ -53,11 +57,84 @@ WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
 UNTOLD_REASON = "off the record: why is not kept"
 
 
+def read_prompt(brain: Brain, path: str) -> Prompt | None:
+    """Return the prompt or note at a path; None when it is deleted, blank or a draft.
+
+    Raises:
+        FormatError: It is too large, unreadable, not UTF-8, or its front matter is broken.
+    """
+    limit = brain.settings.inbox.max_bytes
+    try:
+        # looked at before it is read: a file of gigabytes must not fill memory
+        if os.lstat(brain.tree.absolute(path)).st_size > limit:
+            raise FormatError(path, f"larger than {limit:,} bytes (inbox.max_bytes); split it, or raise the limit")
+        raw = brain.read(path)
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        raise FormatError(path, f"cannot be read ({error.strerror}); check its permissions") from error
+    if raw is None:
+        return None
+    prompt = parse_prompt(path, raw, at=iso(brain.clock.now()), inbox=brain.tree.layout.inbox)
+    return None if prompt.is_draft or not prompt.text.strip() else prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The files of the inbox that are still to be processed, by relative path.
+
+    Attributes:
+        unanswered: Prompts to answer, notes to capture, and files that cannot be parsed.
+        moved: Answered prompts that were moved and whose responses were not.
+        withdrawn: Answered prompts that became private or off the record after they were answered.
+    """
+
+    unanswered: tuple[str, ...]
+    moved: tuple[str, ...]
+    withdrawn: tuple[str, ...] = ()
+
+
+def backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
+    """Return which files are still to be processed; only those that changed since their answer are read."""
+    unanswered, moved, withdrawn = list[str](), list[str](), list[str]()
+    for path in paths:
+        # by hashes known already: a start with ten thousand answered prompts reads none of them
+        if brain.tree.kind_of(path) not in TO_ANSWER or brain.answered.is_settled(path, brain.observed.hash_of(path)):
+            continue
+        try:
+            prompt = read_prompt(brain, path)
+        except FormatError:
+            unanswered.append(path)  # it gets an error file
+            continue
+        if prompt is None:
+            continue
+        if brain.answered.moved_from(prompt) is not None:
+            moved.append(path)
+        elif not brain.answered.is_answered(prompt):
+            unanswered.append(path)
+        # marked while no daemon ran: what was remembered of it is withdrawn now
+        elif prompt.private or not prompt.remember:
+            withdrawn.append(path)
+    return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn))
+
+
+def is_free(brain: Brain) -> bool:
+    """Return whether answering costs nothing: the offline engine serves both queries and answers."""
+    llm = brain.settings.llm
+    return all(llm.models.get(purpose, llm.model) == FREE_MODEL for purpose in ("queries", "answer"))
+
+
+# --- processing -------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A prompt that waits to be answered, for `status`.
 
     Attributes:
+        prompt: Its path, relative.
+        reason: Why it waits, in words for a person.
+        attempts: How often it was tried.
         retry_at: ISO 8601 UTC of the next attempt; None when something must change first.
         is_held: It belongs to a backlog that is answered only when a person says so.
         is_for_device: It waits until this device runs the processes.
@@ -86,8 +163,8 @@ class Inbox:
     def __init__(self, brain: Brain, again: Callable[[str, float], None]) -> None:
         self._brain, self._again = brain, again
         self._mutex = threading.Lock()
-        self._pending: dict[str, Pending] = {}
-        self._ids: dict[str, str] = {}  # of prompts not yet answered, so that a retry is the same prompt
+        self._pending: dict[str, Pending] = {}  # by path
+        self._ids: dict[str, str] = {}  # by path, of prompts not yet answered: a retry must be the same prompt
 
     @property
     def pending(self) -> list[Pending]:
@@ -100,7 +177,7 @@ class Inbox:
         self._record_waiting(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
-        """Process a finished prompt or note; where the disk fails, try again later."""
+        """Process the prompt or note at a path; where the disk fails, try again later."""
         try:
             with storage_trouble():
                 self._process(path)
@@ -135,8 +212,8 @@ class Inbox:
 
     def take_response(self, path: str) -> None:
         """Record a response that a person or another program wrote beside its prompt, once."""
-        answered = self._brain.answered
         try:
+            # `q.txt.response.md` may answer `q.txt` or `q.txt.md`: it answers the one that exists
             prompts = (read_prompt(self._brain, prompt_path) for prompt_path in prompt_path_of(path))
             prompt = next((prompt for prompt in prompts if prompt is not None), None)
             raw = self._brain.read(path)
@@ -149,23 +226,26 @@ class Inbox:
         self._move_response_along(prompt)
         if response.private:
             self._withdraw_private(prompt)
+        response_hash = content_hash(raw)
+        if self._brain.is_active and self._is_new_answer(prompt, response, response_hash):
+            self._record_exchange(ResponseArrived, prompt, response=path, response_hash=response_hash)
+
+    def _is_new_answer(self, prompt: Prompt, response: Response, response_hash: str) -> bool:
+        """Return whether a response answers the present text of a prompt and was not recorded before."""
+        answered = self._brain.answered
         answered.refresh()  # another process of this machine may have answered
-        known, hashed = answered.of(prompt.path), content_hash(raw)
-        # a response copied from another prompt, or left of an earlier text, is no answer to this one
-        is_foreign = bool(response.prompt_id) and (known is None or known.prompt_id != response.prompt_id)
-        is_former = bool(response.prompt_sha256) and response.prompt_sha256 != prompt.sha256  # of another text
-        if (
-            not self._brain.is_active
-            or not response.text.strip()
-            or is_foreign
-            or is_former
-            or answered.knows_response(prompt.path, hashed)
-        ):
-            return
-        self._record_exchange(ResponseArrived, prompt, response=path, response_hash=hashed)
+        answer = answered.of(prompt.path)
+        is_of_other_prompt = response.prompt_id and (answer is None or answer.prompt_id != response.prompt_id)
+        is_of_other_text = response.prompt_sha256 and response.prompt_sha256 != prompt.sha256
+        if not response.text.strip() or is_of_other_prompt or is_of_other_text:
+            return False
+        return not answered.knows_response(prompt.path, response_hash)
 
     def _withdraw_private(self, prompt: Prompt) -> None:
-        """Make private what rests on a prompt that became private or off the record after it was answered."""
+        """Make private what memory has of a prompt that became private, or take it out if it is off the record now.
+
+        While promotion may be reading it that has to wait, and is tried again.
+        """
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         if self._brain.is_active and not withdraw_private(self._brain, prompt):
@@ -183,14 +263,14 @@ class Inbox:
             return
         target = response_path(prompt.path) if former.response else None
         changes = self._response_move(former, prompt, target)
-        moved = PromptMoved(
+        event = PromptMoved(
             prompt=prompt.path,
             prompt_id=former.prompt_id,
             prompt_sha256=former.prompt_sha256,
             response=target,
             moved_from=former.prompt,
         )
-        self._brain.commit(moved, by=BY, changes=changes)
+        self._brain.commit(event, by=BY, changes=changes)
 
     def _response_move(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
         """Return the change that moves a response beside its moved prompt; [] where there is nothing to move."""
@@ -210,7 +290,7 @@ class Inbox:
     def _record_exchange(
         self, kind: type[ExchangeEvent], prompt: Prompt, response: str | None = None, response_hash: str = ""
     ) -> None:
-        """Record an exchange that no plugin answered; the event leads to the hook `response_arrived`."""
+        """Record a note, or a response that no plugin wrote; the event leads to the hook `response_arrived`."""
         raw = self._brain.read(prompt.path)
         if raw is None:
             return
@@ -239,14 +319,15 @@ class Inbox:
             self.hold(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`")
 
     def _is_unchanged(self, prompt: Prompt) -> bool:
+        """Return whether a prompt's file still has the text that was read; else its next save is processed."""
         raw = self._brain.read(prompt.path)
         return raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256
 
     def _id_of(self, path: str) -> str:
         """Return the id of the prompt at a path: that of its earlier answers, else a new one, kept for retries."""
-        known = self._brain.answered.of(path)
-        if known is not None:
-            return known.prompt_id
+        answer = self._brain.answered.of(path)
+        if answer is not None:
+            return answer.prompt_id
         with self._mutex:
             # a retry must be the same prompt, or its cost would be booked on an id that no answer names
             return self._ids.setdefault(path, new_id())
@@ -261,7 +342,7 @@ class Inbox:
         self._later(prompt.path, reason, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
 
     def _later(self, path: str, reason: str, max_seconds: float, min_seconds: float = 0.0) -> None:
-        """Let a prompt wait and process it again later; the wait doubles with each attempt."""
+        """Let a prompt wait and process it again later; the wait doubles with each attempt, within the bounds."""
         with self._mutex:
             former = self._pending.get(path)
         attempts = (former.attempts if former else 0) + 1
@@ -308,11 +389,11 @@ class Inbox:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 
     def _is_off_record(self, path: str) -> bool:
-        """Return whether a prompt is off the record now."""
+        """Return whether a prompt is off the record now; False where it cannot be read, so that no reason quotes it."""
         try:
             return is_off_record(self._brain.read(path))
         except OSError:
-            return False  # it cannot be read, so the reason cannot quote it
+            return False
 
     def _record_waiting(self, pending: Pending) -> None:
         """Record that a prompt waits and why, for `status`."""
@@ -331,6 +412,7 @@ class Inbox:
 
 
 def _is_too_long(path: str) -> bool:
+    """Return whether the name of a file is longer than file systems allow."""
     return len(os.fsencode(posixpath.basename(path))) > MAX_NAME_BYTES
 
 

@@ -13,10 +13,18 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-
-Stamp = tuple[int, int, int, int]  # size, mtime_ns, inode, ctime_ns: a write changes at least one of them
+from typing import NamedTuple
 
 SEND_LINE = b"/send"
+
+
+class Stamp(NamedTuple):
+    """What the file system says of a file: a write changes at least one of these."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    ctime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Pace:
 
 
 def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
-    """Return the stamp of a regular file; None where there is none, symlinks not followed."""
+    """Return the stamp of a regular file; None where there is none or only a symlink."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -38,11 +46,14 @@ def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
 
 def stamp_from(status: os.stat_result) -> Stamp:
     """Return the stamp in a stat result."""
-    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
 
 
 def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
-    """Return whether only the change time differs: after git, a backup, `chmod`, or a write with reset mtime."""
+    """Return whether a file seems unwritten: size, modification time and inode are the same.
+
+    Its change time may differ, after git, a backup or `chmod`; a write that resets the modification time looks alike.
+    """
     return former is not None and stamp is not None and former[:3] == stamp[:3]
 
 
@@ -59,14 +70,19 @@ def ends_with_send(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A changed file with its last stamp, and when (monotonic seconds) it will be finished if it stays so."""
+    """A changed file that is not finished yet.
 
-    stamp: Stamp | None  # None: the file was deleted
+    Attributes:
+        stamp: Its stamp when it was last seen; None: it was deleted.
+        due: When it will count as finished if it does not change again, monotonic seconds.
+    """
+
+    stamp: Stamp | None
     due: float
 
 
 class Settler:
-    """The files that are finished and those that changed and are waited for; not thread-safe, one thread owns it.
+    """Tells finished files from those that may still be written; not thread-safe, one thread owns it.
 
     Args:
         pace: Returns the present settings.
@@ -84,7 +100,7 @@ class Settler:
         self._typed: set[int] = set()  # inodes of files that a person types into: empty ones and changing prompts
 
     def observe(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
-        """Note a file's present stamp; a new one starts its waiting time anew.
+        """Note a file's present stamp; where it differs from the last one, the file's waiting time starts anew.
 
         Args:
             path: Relative path.
@@ -104,19 +120,17 @@ class Settler:
         heapq.heappush(self._heap, (due, path))
 
     def _seconds_to_wait(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
-        """Return how long a changed file must stay unchanged."""
+        """Return how long a changed file must stay unchanged: longer where a person is typing into it."""
         pace = self._pace()
-        # by inode too, since a note may be renamed while it is typed
-        if (
-            not is_typed
-            or stamp is None
-            or is_touched(self.settled.get(path), stamp)
-            or (path not in self.settled and stamp[2] not in self._typed)
-        ):
+        if not is_typed or stamp is None or is_touched(self.settled.get(path), stamp):
+            return pace.settle_seconds
+        # a file that arrives whole is new; by inode too, since a note may be renamed while it is typed
+        is_new = path not in self.settled and stamp.inode not in self._typed
+        if is_new:
             return pace.settle_seconds
         if self._is_sent(path):
             return 0.0
-        self._typed.add(stamp[2])
+        self._typed.add(stamp.inode)
         return pace.typing_seconds
 
     def take_due(self, now: float) -> list[str]:
@@ -130,7 +144,7 @@ class Settler:
         return due
 
     def finish(self, path: str, stamp: Stamp | None) -> bool:
-        """Mark a file as finished if its stamp is the awaited one; return whether it is."""
+        """Mark a file as finished if it was not changed since `observe`; return whether it is finished."""
         waiting = self._waiting.get(path)
         if waiting is None or waiting.stamp != stamp:
             return False
@@ -138,7 +152,7 @@ class Settler:
         self.prime(path, stamp)
         if stamp is not None:
             # an editor makes an empty file first: the next change of that inode is somebody typing
-            (self._typed.discard if stamp[0] else self._typed.add)(stamp[2])
+            (self._typed.discard if stamp.size else self._typed.add)(stamp.inode)
         return True
 
     def prime(self, path: str, stamp: Stamp | None) -> None:

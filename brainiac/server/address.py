@@ -1,6 +1,6 @@
-"""Where a daemon's server listens and the token that opens it, in the state folder; read by every client of ours.
+"""The address and token of a daemon's server, in the state folder, and calls of it by our own clients.
 
-Only the standard library, so that a thin client stays thin.
+Only the standard library is imported, so that a client starts fast.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Address:
 
 
 def token_of(state: Path) -> str:
-    """Return the bearer token of a brain on this machine, as programs are given it.
+    """Return the bearer token of a brain for programs of others.
 
-    `BRAINIAC_SERVER_TOKEN` in the environment counts instead.
+    It is `BRAINIAC_SERVER_TOKEN` of the environment, else the one in the state folder.
 
     Raises:
         UserError: The one in the environment is too short to protect anything.
     """
-    if given := os.environ.get(TOKEN_VARIABLE, ""):
-        if len(given) < MIN_TOKEN_CHARACTERS:
-            raise UserError(f"{TOKEN_VARIABLE} has {len(given)} characters; at least {MIN_TOKEN_CHARACTERS} are needed")
-        return given
+    if token := os.environ.get(TOKEN_VARIABLE, ""):
+        if len(token) < MIN_TOKEN_CHARACTERS:
+            raise UserError(f"{TOKEN_VARIABLE} has {len(token)} characters; at least {MIN_TOKEN_CHARACTERS} are needed")
+        return token
     return own_token(state)
 
 
@@ -85,14 +85,14 @@ def own_token(state: Path) -> str:
 
 
 def write_address(state: Path, address: Address) -> None:
-    """Say where the server listens."""
+    """Record where this process's server listens."""
     aside = state / f"{FILE}.{os.getpid()}"
     aside.write_text(json.dumps(asdict(address)))
     os.replace(aside, state / FILE)
 
 
 def read_address(state: Path) -> Address | None:
-    """Return where the last server of a brain said it listens; None where none did."""
+    """Return where the last server of a brain listened, which may have ended; None where there was none."""
     try:
         values = json.loads((state / FILE).read_text("utf-8"))
         return Address(str(values["socket"]), str(values["url"]), int(values["pid"]))
@@ -101,7 +101,7 @@ def read_address(state: Path) -> Address | None:
 
 
 def remove_address(state: Path) -> None:
-    """Take back what this process said."""
+    """Remove the recorded address, unless it is another process's."""
     address = read_address(state)
     if address is not None and address.pid == os.getpid():
         (state / FILE).unlink(missing_ok=True)
@@ -134,7 +134,7 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
 
     Raises:
         UnreachableError: No server was reached, so that nothing was done.
-        UserError: It refused, or the connection broke after it was asked.
+        UserError: It refused, or the connection broke after the call was sent.
     """
     connection = _connect(state)
     headers = {"Authorization": f"Bearer {own_token(state)}", "Content-Type": "application/json"}
@@ -144,7 +144,7 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
         response = connection.getresponse()
         status, values = response.status, json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
-        # it may have done what it was asked, so that nobody may do it again unasked
+        # it may have done its work: doing that again is for the person to decide
         raise UserError(
             f"the daemon ended before it answered ({type(error).__name__}); look before asking again"
         ) from error
@@ -156,10 +156,10 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
 
 
 def _connect(state: Path) -> http.client.HTTPConnection:
-    """Return a connection to the daemon; only by its Unix socket, behind which nobody else can pose as the daemon.
+    """Return a connection to the daemon by its Unix socket; on a port another program could pose as the daemon.
 
     Raises:
-        UnreachableError: There is none.
+        UnreachableError: There is no daemon, or it cannot be reached.
     """
     address = read_address(state)
     if address is None or not address.socket:

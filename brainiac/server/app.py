@@ -43,6 +43,7 @@ from brainiac.server.guard import (
 )
 
 DEFAULT_PORT = 4747
+SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
 STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
@@ -57,23 +58,22 @@ def is_installed() -> bool:
 
 @contextmanager
 def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = None) -> Iterator[None]:
-    """Serve the doors of a daemon's brain for as long as the block runs; a problem with them is told and harms no more.
+    """Serve the doors of a daemon's brain while the block runs; where they cannot be served, it runs without them.
 
     Args:
         brain: The daemon's.
         tell: Called with sentences for the person who started it.
-        port: Another than `server.port`; None for that one.
+        port: The port; 0 for none, None for that of the settings.
     """
-    settings = brain.settings.server
-    wanted = settings.port if port is None else port
+    port = brain.settings.server.port if port is None else port
     if not is_installed():
-        if wanted:
+        if port:
             tell("No port is served: the packages for that are not installed; `pip install 'brainiac[server]'`.")
         yield
         return
     with ExitStack() as resources:
         try:
-            _serve(brain, wanted, tell, resources)
+            _serve(brain, port, tell, resources)
         except (OSError, UserError) as error:
             resources.close()
             tell(f"Nothing is served: {error}.")
@@ -81,13 +81,12 @@ def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = Non
 
 
 def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: ExitStack) -> None:
-    """Open the sockets, start the server, and say where it listens."""
+    """Open the sockets, start the server, and record where it listens."""
     settings, state = brain.settings.server, brain.places.state
     sockets: list[socket.socket] = []
+    # an address that is still recorded is of a daemon that was killed, since this one has the lock
     former = read_address(state)
-    if former is not None and Path(former.socket).parent.name.startswith(
-        "brainiac-"
-    ):  # of a daemon that was killed, since this one has the lock
+    if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
         shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     path = _unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
     url = ""
@@ -113,12 +112,12 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
 
 
 def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
-    """Open a socket that only this user reaches, and return its path.
+    """Open a socket that only this user reaches, add it to `sockets`, and return its path.
 
-    It is in a folder of its own under the system's temporary folder, since the path of a socket may have about a
-    hundred characters only.
+    It is in a new folder below the system's temporary folder, since the path of a socket may have only about a hundred
+    characters.
     """
-    folder = Path(tempfile.mkdtemp(prefix="brainiac-"))  # made for this user alone
+    folder = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX))  # only this user may enter it
     resources.callback(shutil.rmtree, folder, ignore_errors=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     resources.callback(listener.close)
@@ -128,11 +127,11 @@ def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
 
 
 def _port(host: str, port: int, sockets: list[socket.socket], resources: ExitStack) -> str:
-    """Open a port and return its URL.
+    """Open a port, add its socket to `sockets`, and return its URL.
 
     Raises:
-        UserError: It would be reached from elsewhere, and no token was given for that.
-        OSError: It is taken.
+        UserError: Other machines would reach it, and the person set no token for that.
+        OSError: It is in use.
     """
     if not is_loopback(host) and not os.environ.get(TOKEN_VARIABLE):
         raise UserError(
@@ -148,7 +147,7 @@ def _port(host: str, port: int, sockets: list[socket.socket], resources: ExitSta
 
 
 def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
-    """Return all doors as one application."""
+    """Return all doors as one application; `url` is that of its port, "" where it has none."""
     from starlette.applications import Starlette  # of the [server] extra
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
@@ -173,7 +172,8 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
 
     routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
     sessions = None
-    if url:  # the socket's clients speak REST, and spare the daemon the 40 MB that this takes
+    # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
+    if url:
         from brainiac.server.mcp import session_manager  # of the [server] extra
 
         sessions = session_manager(brain)
@@ -189,7 +189,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
 
 
 class _Endpoint:
-    """A route's end that is an application itself, with all methods."""
+    """An application as the endpoint of a route, for all methods."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -199,7 +199,11 @@ class _Endpoint:
 
 
 def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
-    """Run a server in a thread of its own until the resources are given back."""
+    """Run a server in a thread until the resources are closed.
+
+    Raises:
+        UserError: It did not start.
+    """
     import uvicorn  # of the [server] extra
 
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
@@ -223,12 +227,12 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     resources.callback(thread.join, STOP_SECONDS)
     resources.callback(setattr, server, "should_exit", True)
     deadline = time.monotonic() + START_SECONDS
-    while not server.started:  # it tells in no other way that it listens
+    while not server.started:  # uvicorn says in no other way that it listens
         if not thread.is_alive() or time.monotonic() > deadline:
             raise UserError("the server did not start; the log tells more")
         time.sleep(LOOK_SECONDS)
 
 
 def _run_server(server: Any, sockets: list[socket.socket]) -> None:
-    with suppress(SystemExit):  # uvicorn's word for what it has logged
+    with suppress(SystemExit):  # raised by uvicorn after it has logged why it cannot start
         server.run(sockets)

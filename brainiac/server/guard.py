@@ -1,7 +1,8 @@
-"""What stands before every door: who may call, from where, and with how much.
+"""The guard before every door: it decides which requests may pass.
 
-In this order: `Host` against an allow-list (a rebound name), `Origin` (a foreign page), the bearer token or the session
-of a browser that logged in once, the size of the body, and its type. Nothing is ever allowed to every origin.
+It checks in this order: `Host` against an allow-list (against DNS rebinding), `Origin` (against pages of others), the
+bearer token or the cookie of a browser that logged in, the size of the body, and its type. Nothing is ever allowed to
+every origin.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _READING = frozenset({"GET", "HEAD"})
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether nothing outside of this machine reaches what listens there."""
+    """Return whether only this machine reaches a server that listens at a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -41,7 +42,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Logins:
-    """Browsers that logged in: by a code that counts once and for a minute, which becomes a cookie."""
+    """Browsers that logged in, each by a code that is valid once and for a minute, and got a cookie for it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._mutex = clock, threading.Lock()
@@ -56,7 +57,7 @@ class Logins:
         return code
 
     def begin(self, code: str) -> str:
-        """Return a new session for a code, which no longer counts; "" where it never did or is too old."""
+        """Return a new session for a code, which is used up by that; "" for an unknown, used or old code."""
         with self._mutex:
             if self._codes.pop(code, 0.0) <= self._clock():
                 return ""
@@ -72,13 +73,13 @@ class Logins:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Who may pass.
+    """Who may call.
 
     Attributes:
-        tokens: The bearer tokens; each of them opens.
+        tokens: The bearer tokens, each of which is valid.
         hosts: Names and addresses under which the server is reached, without port.
         origins: Pages of other places that may call, `app://obsidian.md` among them.
-        logins: Of browsers.
+        logins: The browsers that logged in.
     """
 
     tokens: Collection[str]
@@ -88,10 +89,10 @@ class Guard:
 
     def refusal(self, method: str, path: str, headers: Headers) -> Refusal | None:
         """Return why a request does not pass; None where it does."""
-        host = _name_of(headers.one("host"))
+        host = _name_of(headers.first("host"))
         if host is None or host not in self.hosts:
             return Refusal(421, "this server is not called that; use the address that `brainiac status` shows")
-        origin = headers.one("origin")
+        origin = headers.first("origin")
         if headers.count("origin") > 1 or (origin and not self._is_known(origin, headers)):
             return Refusal(403, "pages of this origin may not call; `server.origins` in system/config.yaml names those")
         if not self._is_authorized(method, path, headers):
@@ -103,24 +104,26 @@ class Guard:
         return origin in self.origins or _is_own(origin, headers)
 
     def is_preflight(self, method: str, headers: Headers) -> bool:
-        """Return whether a browser only asks whether it may call; that carries no token."""
-        return method == "OPTIONS" and bool(headers.one("origin") and headers.one("access-control-request-method"))
+        """Return whether a request is a CORS preflight, which carries no token."""
+        return method == "OPTIONS" and bool(headers.first("origin") and headers.first("access-control-request-method"))
 
     def _is_authorized(self, method: str, path: str, headers: Headers) -> bool:
+        """Return whether a request has a valid token or, from a page of ours, a valid cookie, or needs none."""
         if self.is_preflight(method, headers) or (path == LOGIN and method == "GET"):
             return True
-        scheme, _, token = headers.one("authorization").partition(" ")
-        given = token.strip().encode()
-        if scheme.lower() == "bearer" and any(secrets.compare_digest(given, known.encode()) for known in self.tokens):
+        scheme, _, token = headers.first("authorization").partition(" ")
+        received = token.strip().encode()
+        is_valid = any(secrets.compare_digest(received, valid.encode()) for valid in self.tokens)
+        if scheme.lower() == "bearer" and is_valid:
             return True
         if not self.logins.has(_cookie(headers)):
             return False
-        # a cookie goes with every request that the browser makes, also with those that another page causes: to a
-        # browser a page of this machine's other ports is of the same site
-        site = headers.one("sec-fetch-site")
+        # a browser sends the cookie with every request, also with one that another page causes; and it takes pages of
+        # other ports of this machine for the same site
+        site = headers.first("sec-fetch-site")
         if method in _READING:
             return site in ("", "none", "same-origin")
-        return site == "same-origin" or _is_own(headers.one("origin"), headers)
+        return site == "same-origin" or _is_own(headers.first("origin"), headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,12 @@ class Headers:
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._raw = [(name.lower().decode("latin-1"), value.decode("latin-1")) for name, value in raw]
 
-    def one(self, name: str) -> str:
+    def first(self, name: str) -> str:
         """Return the first value of a header; "" for none."""
         return next((value for key, value in self._raw if key == name), "")
 
     def count(self, name: str) -> int:
-        """Return how often a header stands there."""
+        """Return how many headers have a name."""
         return sum(key == name for key, _ in self._raw)
 
 
@@ -161,12 +164,13 @@ def _name_of(host: str) -> str | None:
 
 
 def _is_own(origin: str, headers: Headers) -> bool:
-    """Return whether a page comes from this very server."""
-    return origin in (f"http://{headers.one('host')}", f"https://{headers.one('host')}")
+    """Return whether an origin is this server itself."""
+    return origin in (f"http://{headers.first('host')}", f"https://{headers.first('host')}")
 
 
 def _cookie(headers: Headers) -> str:
-    for part in headers.one("cookie").split(";"):
+    """Return the session in a request's cookie; "" for none."""
+    for part in headers.first("cookie").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
             return value
@@ -174,19 +178,19 @@ def _cookie(headers: Headers) -> str:
 
 
 def _body_refusal(method: str, headers: Headers) -> Refusal | None:
-    """Return why a body is not read: too large, or of a type that a page's form can send."""
-    length = headers.one("content-length")
+    """Return why a body is not read: too large, or of a type that a foreign page's form can send; None where it is."""
+    length = headers.first("content-length")
     if length and (not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES):
         return Refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
-    kind = headers.one("content-type").partition(";")[0].strip().lower()
-    has_body = length not in ("", "0") or headers.one("transfer-encoding")
+    kind = headers.first("content-type").partition(";")[0].strip().lower()
+    has_body = length not in ("", "0") or headers.first("transfer-encoding")
     if method not in _READING and has_body and kind != "application/json":
         return Refusal(415, "send application/json")
     return None
 
 
 def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
-    """Return an application that only those reach whom the guard lets pass."""
+    """Return an application behind a guard: it gets only the requests that the guard lets pass."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -209,11 +213,11 @@ def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
 
 
 class TooLargeError(Exception):
-    """A body without a length turned out too large."""
+    """A body without a `Content-Length` turned out to be too large."""
 
 
 def _limited(receive: Receive) -> Receive:
-    """Return what reads a body and stops where it is too large, for one that did not say its length."""
+    """Return a `receive` that raises `TooLargeError` where a body is too large, for one without `Content-Length`."""
     read = 0
 
     async def limited() -> Message:
@@ -228,8 +232,8 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _with_cors(send: Send, guard: Guard, headers: Headers) -> Send:
-    """Return what answers so that a page of a known origin may read it; and so that nothing is sniffed or stored."""
-    origin = headers.one("origin")
+    """Return a `send` that adds the headers of every answer; by them a page of an allowed origin may read it."""
+    origin = headers.first("origin")
     extra = [(b"x-content-type-options", b"nosniff"), (b"vary", b"Origin")]
     if origin in guard.origins:
         extra.append((b"access-control-allow-origin", origin.encode("latin-1")))
@@ -243,6 +247,7 @@ def _with_cors(send: Send, guard: Guard, headers: Headers) -> Send:
 
 
 def _response(status: int, message: str) -> Any:
+    """Return an error as a response."""
     from starlette.responses import JSONResponse  # of the [server] extra
 
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
@@ -250,28 +255,28 @@ def _response(status: int, message: str) -> Any:
 
 
 def error_body(message: str, status: int) -> dict[str, Any]:
-    """Return an error as every door answers it, in the form that OpenAI's clients read."""
+    """Return the body of every door's error, in the form that OpenAI's clients read."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": str(status)}}
 
 
 def _preflight(headers: Headers) -> Any:
-    """Return the answer to a browser that asks whether it may call; only a known origin comes this far."""
+    """Return the response to a CORS preflight, which only comes this far from an allowed origin."""
     from starlette.responses import Response  # of the [server] extra
 
     # clients send headers of their own, `x-stainless-os` and a dozen more: those that are asked for are allowed
     allowed = {
         "Access-Control-Allow-Methods": "GET, POST, DELETE, OPTIONS",
-        "Access-Control-Allow-Headers": headers.one("access-control-request-headers"),
+        "Access-Control-Allow-Headers": headers.first("access-control-request-headers"),
         "Access-Control-Max-Age": "600",
     }
-    if headers.one("access-control-request-private-network"):
+    if headers.first("access-control-request-private-network"):
         allowed["Access-Control-Allow-Private-Network"] = "true"
     return Response(status_code=204, headers=allowed)
 
 
 def _login(guard: Guard, scope: Scope) -> Any:
-    """Return the answer to a browser that was opened with a one-time code: a cookie, and the window."""
+    """Return the response to a browser that was opened with a one-time code: a cookie, and a redirect to the window."""
     from starlette.responses import RedirectResponse  # of the [server] extra
 
     code = parse_qs(scope["query_string"].decode("latin-1")).get("once", [""])[0]

@@ -1,4 +1,4 @@
-"""Where the programs that speak MCP keep their servers, and how ours is added to what stands there."""
+"""The programs that speak MCP, and how our server is added to their settings files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Host:
     Attributes:
         name: As the command names it.
         file: Its own settings file, for all of this user's projects.
-        key: Under which the file has its servers.
-        then: What the person does next.
+        key: The key of the file under which it has its servers.
+        then: What the person has to do next.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Edit:
 
     Attributes:
         file: The file.
-        before: As it stands; None where there is none.
-        after: As it is to be.
+        before: Its present text; None for no file.
+        after: Its text after the change.
     """
 
     file: Path
@@ -97,17 +97,17 @@ class Edit:
 
 
 def server_entry(root: Path) -> dict[str, Any]:
-    """Return how a host starts our server: absolute, since hosts start it elsewhere and with a bare path."""
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
+    """Return how a host starts our server: by absolute paths, since it has another folder and PATH than the person."""
+    variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
     arguments = ["-m", "brainiac", "--brain", str(root), "mcp"]
-    return {"command": sys.executable, "args": arguments} | ({"env": kept} if kept else {})
+    return {"command": sys.executable, "args": arguments} | ({"env": variables} if variables else {})
 
 
 def plan(host: Host, root: Path) -> Edit:
     """Return the change that adds our server to a host's file; everything else in it stays.
 
     Raises:
-        UserError: The file cannot be read as what it should be; it says what to add by hand.
+        UserError: The file is no JSON or TOML; the message says what to add by hand.
     """
     entry, before = server_entry(root), read_text(host.file)
     after = _in_toml(host, before or "", entry) if host.file.suffix == ".toml" else _in_json(host, before or "", entry)
@@ -129,6 +129,7 @@ def read_text(file: Path) -> str | None:
 
 
 def _in_json(host: Host, text: str, entry: dict[str, Any]) -> str:
+    """Return a JSON file's text with our server in it."""
     entry = {"type": "stdio", **entry} if host.name in ("vscode", "claude-code") else entry
     try:
         values = json.loads(text) if text.strip() else {}
@@ -143,7 +144,7 @@ def _in_json(host: Host, text: str, entry: dict[str, Any]) -> str:
 
 
 def _in_toml(host: Host, text: str, entry: dict[str, Any]) -> str:
-    """Return the file with a table of ours at its end, so that not a line of it is touched."""
+    """Return a TOML file's text with our server as a table at its end; no line of it is changed."""
     table = [f"[{host.key}.{NAME}]", f"command = {_quoted(entry['command'])}", f"args = {_list(entry['args'])}"]
     if "env" in entry:
         table += ["", f"[{host.key}.{NAME}.env]", *(f"{key} = {_quoted(value)}" for key, value in entry["env"].items())]

@@ -43,9 +43,9 @@ _PROMPTS = {
     "remember-this-chat": "Store what I said in this conversation",
 }
 THREADS = 16
-PROGRESS_SECONDS = 5.0  # hosts give up a call that says nothing for a minute
+PROGRESS_SECONDS = 5.0  # hosts give up a call that reports no progress for a minute
 FINISH_SECONDS = 10.0
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 
 
 def _tool(name: str) -> types.Tool:
@@ -64,10 +64,10 @@ def _tool(name: str) -> types.Tool:
 
 
 class Door:
-    """What answers MCP's requests.
+    """Answers MCP's requests.
 
     Args:
-        call: Makes a call for a client, here or by the daemon.
+        call: Makes a call of a tool for a client, in this process or by the daemon.
     """
 
     def __init__(self, call: Call) -> None:
@@ -76,7 +76,7 @@ class Door:
         self._open: set[Future[dict[str, Any]]] = set()
 
     def server(self) -> Server[Any]:
-        """Return a server that speaks for this door."""
+        """Return a server whose requests this door answers."""
         return Server(
             "brainiac",
             version=__version__,
@@ -92,11 +92,11 @@ class Door:
         )
 
     def finish(self) -> None:
-        """Wait a moment for calls that were taken on, since a client may send a note and leave."""
+        """Wait a moment for running calls, since a client may send a note and disconnect."""
         wait(self._open, FINISH_SECONDS)
 
     async def _run(self, context: Any, name: str, arguments: dict[str, Any] | None) -> dict[str, Any]:
-        """Make a call in a thread, and say now and then that it goes on."""
+        """Make a call in a thread, and report progress to the client while it waits."""
         call = ToolCall.parse(name, arguments)
         future = self._threads.submit(self._call, call, _client(context))
         self._open.add(future)
@@ -104,7 +104,7 @@ class Door:
         started = time.monotonic()
         result = asyncio.wrap_future(future)
         while True:
-            # shielded: a client that no longer waits does not undo what it asked for
+            # shielded: a client that no longer waits does not cancel the call
             done, _ = await asyncio.wait({asyncio.ensure_future(asyncio.shield(result))}, timeout=PROGRESS_SECONDS)
             if done:
                 return await result
@@ -164,12 +164,12 @@ class Door:
 
 
 def _problem(error: BrainiacError) -> str:
-    """Return what a model is told of an error."""
+    """Return an error in words for a model."""
     return "; ".join(error.problems) if isinstance(error, UserError) else str(error)
 
 
 def _client(context: Any) -> str:
-    """Return the client as it names itself, as it stands in what it brings in."""
+    """Return the client as it names itself, with its door; unprintable characters are left out."""
     params = context.session.client_params
     name = params.client_info.name if params is not None else ""
     return "mcp:" + ("".join(sign for sign in name if sign.isprintable()).strip()[:60] or "unknown")
@@ -179,7 +179,7 @@ def _client(context: Any) -> str:
 
 
 def session_manager(brain: Brain) -> Any:
-    """Return what serves `/mcp` of a daemon; its `run` belongs into the lifespan of the application."""
+    """Return the manager of `/mcp` of a daemon; the application calls its `run` for as long as it serves."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # the stdio server needs none of it
 
     door = Door(lambda call, client: call.run(brain, Caller(client)))
@@ -190,7 +190,7 @@ def session_manager(brain: Brain) -> Any:
 
 
 class Client:
-    """Makes calls by the running daemon or, where none runs, in a brain opened here.
+    """Makes calls by the running daemon or, where none runs, in this process.
 
     Args:
         root: The brain's folder.
@@ -206,7 +206,7 @@ class Client:
         """Make one call.
 
         Raises:
-            BrainiacError: What the verb raises, or the daemon ended meanwhile.
+            BrainiacError: The verb raised it, or the daemon ended meanwhile.
         """
         try:
             return call_daemon(
@@ -219,7 +219,7 @@ class Client:
 
 
 def serve_stdio(root: Path, state: Path) -> None:
-    """Serve one client over standard input and output, until it closes them or is gone; does not return."""
+    """Serve one client over standard input and output until it closes them or ends; then end this process."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     door = Door(Client(root, state).call)
     # the terminal's guard would write the protocol's own characters as escapes
@@ -227,7 +227,7 @@ def serve_stdio(root: Path, state: Path) -> None:
 
     def end(*_: object) -> None:
         door.finish()
-        os._exit(0)  # a call that waits for a model, or the thread that reads from a terminal, would keep the process
+        os._exit(0)  # a call that waits for a model, or the thread that reads input, would keep the process alive
 
     signal.signal(signal.SIGINT, end)
     try:
@@ -246,7 +246,7 @@ async def _serve(door: Door) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """End this process when the one that started it is gone, which may leave standard input open to others."""
+    """End this process when the one that started it has ended, which may leave standard input open."""
     while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(CHECK_SECONDS)
     os._exit(0)

@@ -1,7 +1,7 @@
 """OpenAI's API under `/v1`: chat completions, streamed or not, and stateless responses.
 
-Each turn becomes a prompt and its answer in `inbox/`, as if the person had saved it there. Only the newest message of
-the user is the person's; what a client sends beside it is context for the answer and kept nowhere.
+Each turn becomes a prompt in `inbox/` and its answer, as if the person had saved it there. Only the newest message of
+the user counts as the person's; the others that a client sends are context for the answer and kept nowhere.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ from brainiac.verbs import Caller
 MODEL, RECALL = "brainiac", "brainiac/recall"
 RECALLED = 6
 MAX_EARLIER = 20
-KEPT_KEYS = 1_024
+MAX_KEYS = 1_024  # of turns that are remembered
 KEEP_ALIVE_SECONDS = 10.0
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PARENT = "x-openwebui-user-message-parent-id"
-# by which clients name the conversation that they hold; nothing is guessed from what was said in it
+# with the client's name of the conversation; nothing is guessed from the messages
 _CHAT_HEADERS = ("x-openwebui-chat-id", "x-conversation-id")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a client asks for.
+    """A request of a client.
 
     Attributes:
         text: The newest message of the user.
-        earlier: Pairs of what was said and answered before, as the client tells it.
-        model: One of this brain's settings; "" for its default.
-        is_recall: It is to be found and quoted, by no model, and nothing is kept.
+        earlier: Pairs of prompt and answer before it, as the client sends them.
+        model: A model of this brain's settings; "" for its default.
+        is_recall: Whether it is only searched for: no model is called and nothing is kept.
         conversation: A folder of the inbox; "" for none.
         key: The client's own name for this turn; "" for none.
-        is_again: The client wants another answer to it.
-        can_revise: The key stands for a place in the conversation, where the person may say something else instead.
-        is_chore: The client asks for itself, for a title or tags: nothing is kept.
-        client: Who asks.
+        is_again: Whether the client wants another answer to it.
+        can_revise: Whether the key names a place in the conversation, so that another text there replaces the prompt.
+        is_chore: Whether the client asks for its own use, such as a title or tags: nothing is kept.
+        client: The client, with its door.
     """
 
     text: str
@@ -76,66 +76,73 @@ class Turn:
 
     @property
     def caller(self) -> Caller:
-        """Who asks, with the person's own words."""
+        """The client, whose prompts have the person's own words."""
         return Caller(self.client, "person")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a client gets.
+    """The answer to a turn.
 
     Attributes:
         text: The answer.
-        model: Which model gave it.
-        asked: Tokens of what was asked.
-        answered: Tokens of the answer.
+        model: The model that gave it.
+        prompt_tokens: Tokens of the prompt.
+        answer_tokens: Tokens of the answer.
     """
 
     text: str
     model: str
-    asked: int
-    answered: int
+    prompt_tokens: int
+    answer_tokens: int
 
 
 class Turns:
-    """Reads requests as turns, and remembers which of them came before."""
+    """Reads requests as turns, and remembers their keys, so that a repeated request is the same turn."""
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
-        self._keys: OrderedDict[str, str] = OrderedDict()
+        self._keys: OrderedDict[str, str] = OrderedDict()  # latest answer's id by message, or key by hash of a request
 
     def of(self, headers: Mapping[str, str], body: Mapping[str, Any], messages: Sequence[tuple[str, str]]) -> Turn:
-        """Return what a request asks for.
+        """Return the turn of a request.
+
+        Args:
+            headers: Its headers.
+            body: Its body.
+            messages: Role and text of each message in the body.
 
         Raises:
-            UserError: No message of a user is in it, or it names a model that is none.
+            UserError: It has no message of a user, or names an unknown model.
         """
-        asked = [number for number, (role, text) in enumerate(messages) if role == "user" and text.strip()]
-        if not asked:
+        of_user = [number for number, (role, text) in enumerate(messages) if role == "user" and text.strip()]
+        if not of_user:
             raise UserError("there is no message of the role `user` with text in it")
+        newest = of_user[-1]
         model = str(body.get("model") or MODEL)
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
-        named = headers.get("x-brainiac-conversation") or chat or _conversation_in(body)
-        key, is_again = self._key(headers, body, named)
+        conversation = headers.get("x-brainiac-conversation") or chat or _conversation_in(body)
+        key, is_again = self._key(headers, body, conversation)
         return Turn(
-            text=messages[asked[-1]][1],
-            earlier=() if named else tuple(_pairs(messages[: asked[-1]]))[-MAX_EARLIER:],
+            text=messages[newest][1],
+            # of a conversation with a name the inbox has the earlier turns
+            earlier=() if conversation else tuple(_pairs(messages[:newest]))[-MAX_EARLIER:],
             model=self._model(model),
             is_recall=model == RECALL,
-            conversation=_folder(named, is_ours=bool(headers.get("x-brainiac-conversation"))),
+            conversation=_folder(conversation, is_ours=bool(headers.get("x-brainiac-conversation"))),
             key=key,
             is_again=is_again,
-            can_revise=bool(named) and _PARENT in headers,
+            can_revise=bool(conversation) and _PARENT in headers,
             # a client that names its chat streams what the person sees, and nothing else
             is_chore=bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream")),
             client=_client(headers),
         )
 
     def _model(self, model: str) -> str:
-        """Return the model of the settings that a name means; "" for the default.
+        """Return the model of the settings that a client's name for it means; "" for the default.
 
         Raises:
-            UserError: There is none.
+            UserError: There is no such model.
         """
         if model in (MODEL, RECALL):
             return ""
@@ -147,8 +154,8 @@ class Turns:
     def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> tuple[str, bool]:
         """Return the client's key of a turn, and whether it wants another answer to it.
 
-        A client that repeats a request since no answer came says so in a header; it means the same turn. Where it names
-        the message before, the turn is known by that: a message that was edited has a name of its own.
+        A client that repeats a request after a failure says so in a header: that is the same turn. Where the client
+        names the message before, this makes the key: an edited message has a new name, but the same message before it.
         """
         retries = headers.get("x-stainless-retry-count", "0")
         is_retry = retries.isdigit() and int(retries) > 0
@@ -167,31 +174,34 @@ class Turns:
         return self._keys[digest], False
 
     def _keep(self, name: str, value: str) -> None:
+        """Remember a value; the oldest is dropped where there are too many."""
         self._keys[name] = value
         self._keys.move_to_end(name)
-        while len(self._keys) > KEPT_KEYS:
+        while len(self._keys) > MAX_KEYS:
             self._keys.popitem(last=False)
 
 
 def models(brain: Brain) -> list[str]:
     """Return the models that a client may name."""
     settings = brain.settings.llm
-    named = dict.fromkeys(name for name in (settings.model, *settings.models.values()) if name != OFFLINE)
-    return [MODEL, RECALL, *(f"{MODEL}/{name}" for name in named)]
+    names = dict.fromkeys(name for name in (settings.model, *settings.models.values()) if name != OFFLINE)
+    return [MODEL, RECALL, *(f"{MODEL}/{name}" for name in names)]
 
 
 def _client(headers: Mapping[str, str]) -> str:
+    """Return the client as it names itself, with its door."""
     name = headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0] or "unknown"
     return "v1:" + "".join(sign for sign in name if sign.isprintable())[:60]
 
 
 def _conversation_in(body: Mapping[str, Any]) -> str:
+    """Return the name of the conversation in a request's body; "" for none."""
     value = body.get("conversation")
     return str(value.get("id") or "") if isinstance(value, dict) else str(value or "")
 
 
 def _folder(name: str, *, is_ours: bool) -> str:
-    """Return the folder of a conversation: its name where it is a plain one meant for us, else one made of its id."""
+    """Return the inbox folder of a conversation: its name if it is plain and from our own header, else a hash of it."""
     if not name:
         return ""
     if is_ours and _PLAIN_NAME.fullmatch(name):
@@ -200,21 +210,21 @@ def _folder(name: str, *, is_ours: bool) -> str:
 
 
 def _pairs(messages: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield what the user said and what the assistant answered; other roles are the client's own."""
-    said = ""
+    """Yield each message of the user that was answered, with its answer; other roles are left out."""
+    prompt = ""
     for role, text in messages:
         if role == "user":
-            said = text
-        elif role == "assistant" and said:
-            yield said, text
-            said = ""
+            prompt = text
+        elif role == "assistant" and prompt:
+            yield prompt, text
+            prompt = ""
 
 
 def messages_of(values: Any) -> list[tuple[str, str]]:
-    """Return the role and text of each message, of either API.
+    """Return the role and text of each message; `values` are the `messages` or `input` of a request.
 
     Raises:
-        UserError: They are no list of messages.
+        UserError: It is no list of messages.
     """
     if isinstance(values, str):
         return [("user", values)]
@@ -227,17 +237,15 @@ def _text_in(content: Any) -> str:
     """Return the text of a message's content; images and files in it are left out."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    return "\n\n".join(
-        str(part["text"]) for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)
-    )
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
 
 
 def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
-    """Answer a turn.
+    """Answer a turn; `stream` is called with pieces of the answer as they come.
 
     Raises:
         UserError: It was refused, or no model could serve.
@@ -246,7 +254,7 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
         return _recalled(brain, turn)
     if turn.is_chore:
         return _chore(brain, turn)
-    asked = verbs.ask(
+    result = verbs.ask(
         brain,
         turn.text,
         conversation=turn.conversation,
@@ -254,31 +262,36 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
         key=turn.key,
         is_again=turn.is_again,
         can_revise=turn.can_revise,
-        earlier=[_exchange(brain, turn, said, answered) for said, answered in turn.earlier],
+        earlier=[_exchange(brain, turn, prompt, answer) for prompt, answer in turn.earlier],
         caller=turn.caller,
         stream=stream,
     )
-    if asked.response is None:
-        raise UserError(asked.waits)
-    return _reply(turn, asked.response.text, asked.response.model)
+    if result.response is None:
+        raise UserError(result.waits)
+    return _reply(turn, result.response.text, result.response.model)
 
 
 def _reply(turn: Turn, text: str, model: str) -> Reply:
+    """Return a reply with estimates of its tokens."""
     return Reply(text, model, count(turn.text), count(text))
 
 
 def _recalled(brain: Brain, turn: Turn) -> Reply:
-    """Return what memory holds on a question, quoted; nothing is written."""
+    """Return what a search finds, quoted; nothing is written."""
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
     lines = [f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)" for match in matches]
     return _reply(turn, "\n\n".join(lines) or "Memory holds nothing on that.", RECALL)
 
 
 def _chore(brain: Brain, turn: Turn) -> Reply:
-    """Return the answer to what a client asks for itself: without memory, and kept nowhere."""
-    now = brain.now()
-    prompt = _prompt(brain, turn, turn.text)
-    request = AnswerRequest(now=now, prompt=prompt, short_term=ShortTermMemory(), off_record=True, zone=brain.zone)
+    """Return the answer to a request for the client's own use: it is made without memory and kept nowhere."""
+    request = AnswerRequest(
+        now=brain.now(),
+        prompt=_prompt(brain, turn, turn.text),
+        short_term=ShortTermMemory(),
+        off_record=True,
+        zone=brain.zone,
+    )
     try:
         answer = brain.models.run(request)
     except ModelError as error:
@@ -288,7 +301,7 @@ def _chore(brain: Brain, turn: Turn) -> Reply:
 
 
 def _prompt(brain: Brain, turn: Turn, text: str) -> Prompt:
-    """Return words of a client as a prompt that stands in no file."""
+    """Return a text of a client as a prompt that is in no file."""
     head = f"---\norigin: tool\nby: {json.dumps(turn.client)}\n---\n"
     path = f"{brain.tree.layout.inbox}/v1.md"
     return parse_prompt(
@@ -296,23 +309,23 @@ def _prompt(brain: Brain, turn: Turn, text: str) -> Prompt:
     )
 
 
-def _exchange(brain: Brain, turn: Turn, said: str, answered: str) -> Exchange:
-    """Return a turn that only the client keeps."""
-    prompt = _prompt(brain, turn, said)
-    return Exchange(new_id(), prompt, PromptResponse(prompt.path, answered), prompt.at)
+def _exchange(brain: Brain, turn: Turn, text: str, answer: str) -> Exchange:
+    """Return an earlier turn, which only the client has, as an exchange."""
+    prompt = _prompt(brain, turn, text)
+    return Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at)
 
 
 # --- the two APIs --------------------------------------------------------------------------------------------------
 
 
 def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
-    """Return what is under `/v1`."""
-    turns, threads = Turns(brain), list[Threads]()
+    """Return the routes under `/v1`.
 
-    def pool() -> Threads:
-        if not threads:
-            threads.append(Threads())
-        return threads[0]
+    Args:
+        brain: The daemon's.
+        is_stopping: Returns whether the server is to end, and with it its streams.
+    """
+    turns, threads = Turns(brain), Threads()
 
     async def list_models(request: Request) -> Response:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in models(brain)]
@@ -326,13 +339,13 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
             turn = turns.of(request.headers, body, messages_of(body.get(messages)))
         except BrainiacError as error:
             return failure(error)
-        shape = form(str(body.get("model") or MODEL), body)
+        answer = form(str(body.get("model") or MODEL), body)
         if body.get("stream"):
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-            pieces = _pieces(brain, turn, pool(), is_stopping)
-            return StreamingResponse(shape.stream(pieces), 200, headers, "text/event-stream")
+            pieces = _pieces(brain, turn, threads, is_stopping)
+            return StreamingResponse(answer.stream(pieces), 200, headers, "text/event-stream")
         try:
-            return JSONResponse(shape.whole(await pool().run(partial(reply_to, brain, turn, _ignore))))
+            return JSONResponse(answer.whole(await threads.run(partial(reply_to, brain, turn, _ignore))))
         except BrainiacError as error:
             return failure(error)
 
@@ -350,58 +363,61 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
 
 
 def _ignore(piece: str) -> None:
-    pass
+    """Do nothing with a piece of an answer that is sent whole."""
 
 
-Pieces = AsyncIterator[str | Reply | BrainiacError | None]
+Pieces = AsyncIterator[str | Reply | BrainiacError | None]  # see `_pieces`
 
 
 async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Callable[[], bool]) -> Pieces:
-    """Yield the answer's pieces as they are written, None while there is none, and at the end the reply or an error."""
+    """Yield the pieces of an answer as they come, None where none came for long, and last the reply or an error."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str]()
 
     def stream(piece: str) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, piece)
 
-    answering = asyncio.ensure_future(threads.run(partial(reply_to, brain, turn, stream)))
-    said, silent = "", time.monotonic()
-    while not (answering.done() and queue.empty()) and not is_stopping():
+    task = asyncio.ensure_future(threads.run(partial(reply_to, brain, turn, stream)))
+    text, last_at = "", time.monotonic()
+    while not (task.done() and queue.empty()) and not is_stopping():
         try:
             piece = await asyncio.wait_for(queue.get(), 0.05)
         except TimeoutError:
-            if time.monotonic() - silent > KEEP_ALIVE_SECONDS:
-                silent = time.monotonic()
+            if time.monotonic() - last_at > KEEP_ALIVE_SECONDS:
+                last_at = time.monotonic()
                 yield None
             continue
-        said, silent = said + piece, time.monotonic()
+        text, last_at = text + piece, time.monotonic()
         yield piece
-    if not answering.done():
+    if not task.done():
         yield UserError("the daemon is ending; your prompt stands in the inbox")
         return
     try:
-        reply: Reply = answering.result()
+        reply: Reply = task.result()
     except BrainiacError as error:
         yield error
         return
-    if reply.text.startswith(said) and reply.text != said:
-        yield reply.text[len(said) :]
+    # what was added after the model's last piece
+    if reply.text.startswith(text) and reply.text != text:
+        yield reply.text[len(text) :]
     yield reply
 
 
 def _line(value: Mapping[str, Any], event: str = "") -> str:
+    """Return an object as a server-sent event."""
     return (f"event: {event}\n" if event else "") + f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
 def _error(error: BrainiacError) -> dict[str, Any]:
+    """Return an error that comes after the stream has begun."""
     return error_body("; ".join(error.problems) if isinstance(error, UserError) else str(error), 503)
 
 
 class _Chat:
-    """The form of chat completions.
+    """Writes replies in the form of chat completions.
 
     Args:
-        model: As the client named it.
-        body: What it sent.
+        model: The client's name of the model.
+        body: The request's body.
     """
 
     def __init__(self, model: str, body: Mapping[str, Any]) -> None:
@@ -435,19 +451,19 @@ class _Chat:
         return _line({**self._base, "object": _CHUNK, "choices": [choice]})
 
     def _usage(self, reply: Reply) -> dict[str, int]:
-        total = reply.asked + reply.answered
-        return {"prompt_tokens": reply.asked, "completion_tokens": reply.answered, "total_tokens": total}
+        prompt, answer = reply.prompt_tokens, reply.answer_tokens
+        return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
 _CHUNK = "chat.completion.chunk"
 
 
 class _Responses:
-    """The form of responses; nothing is kept by which a later one could go on.
+    """Writes replies in the form of responses; none is kept, so that no request can name an earlier one.
 
     Args:
-        model: As the client named it.
-        body: What it sent.
+        model: The client's name of the model.
+        body: The request's body.
     """
 
     def __init__(self, model: str, body: Mapping[str, Any]) -> None:
@@ -493,12 +509,13 @@ class _Responses:
         usage = None
         if reply is not None:
             details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-            total = reply.asked + reply.answered
-            usage = {"input_tokens": reply.asked, "output_tokens": reply.answered, "total_tokens": total, **details}
+            prompt, answer = reply.prompt_tokens, reply.answer_tokens
+            usage = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": prompt + answer, **details}
         fixed = {"parallel_tool_calls": False, "tool_choice": "none", "tools": [], "error": None, "store": False}
         head = {"id": self._id, "object": "response", "created_at": self._at, "model": self._model, "status": status}
         return {**head, **fixed, "incomplete_details": None, "instructions": None, "output": output, "usage": usage}
 
 
 def _part(text: str) -> dict[str, Any]:
+    """Return the part of a message that has its text."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

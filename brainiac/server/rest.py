@@ -1,4 +1,4 @@
-"""REST: the verbs, the state of the brain and its events under `/api`, and the schema that says so."""
+"""REST: the verbs, the state of the brain and its events under `/api`, and their schema as OpenAPI."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ from brainiac.verbs import Caller
 CLIENT_HEADER = "x-brainiac-client"
 LOOK_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
-MAX_REPLAYED = 1_000  # of the events that a client missed, per turn of the loop
+MAX_REPLAYED = 1_000  # missed events that are sent at a time
 THREADS = 64  # `ask` and `remember` wait in them
 
 
 class Threads:
-    """Runs what blocks beside the event loop; made inside of it."""
+    """Runs functions that block in threads beside the event loop."""
 
-    def __init__(self, number: int = THREADS) -> None:
-        self._limiter = anyio.CapacityLimiter(number)
+    _limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, function: Callable[[], Any]) -> Any:
-        """Return what a function returns; where the client goes away, it ends by itself."""
+        """Return what a function returns; where the client disconnects, nobody waits for it any more."""
+        # made here, since it has to be made inside of the event loop
+        self._limiter = self._limiter or anyio.CapacityLimiter(THREADS)
         return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
 
 
 def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
-    """Return who asks: the client as it names itself, after the name of its door.
+    """Return who calls: the name of the door, and the client as it names itself.
 
-    So nobody takes the name of the person, or of a process, by which the journal says who changed what.
+    With the door in front no client can call itself `person` or by the name of a process in the journal.
     """
     name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
     return Caller((name if ":" in name else f"{door}:{name or 'unknown'}")[:80], origin)
@@ -67,7 +68,7 @@ async def json_of(request: Request) -> dict[str, Any]:
 
 
 def failure(error: Exception) -> JSONResponse:
-    """Return an error as a client gets it: what is wrong and what to do, and nothing of the inside."""
+    """Return an error as a response: what is wrong and what to do; of a bug only that there is one."""
     if isinstance(error, TooLargeError):
         status, message = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
     elif isinstance(error, UserError):
@@ -88,44 +89,39 @@ def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopp
 
     Args:
         brain: The daemon's.
-        guard: Who made sure that the caller may.
+        guard: The server's, which makes codes for logins.
         address: Returns the server's URL.
-        is_stopping: Returns whether the server is to end, and with it what is streamed.
+        is_stopping: Returns whether the server is to end, and with it its streams.
     """
-    threads: list[Threads] = []
-
-    def pool() -> Threads:
-        if not threads:
-            threads.append(Threads())
-        return threads[0]
+    threads = Threads()
 
     async def tool(request: Request) -> Response:
         try:
             call = ToolCall.parse(request.path_params["tool"], await json_of(request))
-            return JSONResponse(await pool().run(partial(call.run, brain, caller_of(request))))
+            return JSONResponse(await threads.run(partial(call.run, brain, caller_of(request))))
         except BrainiacError as error:
             return failure(error)
 
     async def status(request: Request) -> Response:
-        return JSONResponse(await pool().run(partial(_status, brain)))
+        return JSONResponse(await threads.run(partial(_status, brain)))
 
     async def events(request: Request) -> Response:
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
         try:
-            sequence = await pool().run(partial(_sequence, brain, after))
+            sequence = await threads.run(partial(_sequence, brain, after))
         except UserError as error:
             return failure(error)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_stream(brain, pool(), sequence, is_stopping), 200, headers, "text/event-stream")
+        return StreamingResponse(_stream(brain, threads, sequence, is_stopping), 200, headers, "text/event-stream")
 
     async def login(request: Request) -> Response:
         return JSONResponse({"url": f"{address()}/login?once={guard.logins.new_code()}"})
 
-    async def described(request: Request) -> Response:
+    async def schema(request: Request) -> Response:
         return JSONResponse(openapi())
 
     return [
-        Route("/api/openapi.json", described),
+        Route("/api/openapi.json", schema),
         Route("/api/status", status),
         Route("/api/events", events),
         Route("/api/login", login, methods=["POST"]),
@@ -134,6 +130,7 @@ def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopp
 
 
 def _status(brain: Brain) -> dict[str, Any]:
+    """Return the overview of a brain without hidden files."""
     return asdict(overview(brain, Gate(brain, is_remote=True, is_kept=True).knows))
 
 
@@ -141,7 +138,7 @@ def _status(brain: Brain) -> dict[str, Any]:
 
 
 def _sequence(brain: Brain, after: str) -> int:
-    """Return the number of the event that a client saw last; that of the newest where it names none.
+    """Return the number of the event with the id `after`, the last that a client saw; of the newest event for "".
 
     Raises:
         UserError: This brain's journal has no such event.
@@ -155,7 +152,7 @@ def _sequence(brain: Brain, after: str) -> int:
 
 
 async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
-    """Yield events as they are recorded, by whichever process; a comment now and then keeps the line open."""
+    """Yield events as any process records them; in between comments that keep the connection open."""
     yield "retry: 1000\n\n"
     silent = 0.0
     while not is_stopping():
@@ -170,29 +167,29 @@ async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Ca
 
 
 def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
-    """Return the events after a number as lines for a client, and the number of the last that was looked at."""
+    """Return the events after a number as text for a client, and the number of the last of them."""
     if brain.journal.last()[0] <= sequence:
         return sequence, []
     gate = Gate(brain, is_remote=True, is_kept=True)
     lines: list[str] = []
     for event in brain.journal.events(since_seq=sequence):
         sequence = event.seq
-        if shown := _shown(brain, gate, event):
-            lines.append(f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(shown, ensure_ascii=False)}\n\n")
+        if values := _shown(brain, gate, event):
+            lines.append(f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n")
         if len(lines) >= MAX_REPLAYED:
             break
     return sequence, lines
 
 
-# that there was something private or off the record is no client's business
+# these say that something was private or off the record, which no client may know
 _UNTOLD = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate)
 
 
 def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
-    """Return what a client is told of an event; None for one that is about nothing it may see.
+    """Return what a client gets of an event; None for an event whose files it may not see.
 
-    Words and numbers of the event stay here: they may be those of a private page. So do the names of files that are
-    gone, since nothing tells any more whether they were private.
+    It gets no fields of the event, which may be of a private page, and no names of files that were deleted, since
+    nothing says any more whether they were private.
     """
     if isinstance(event.what, _UNTOLD):
         return None
@@ -207,7 +204,7 @@ def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
 
 
 def openapi() -> dict[str, Any]:
-    """Return what `/api` offers, as OpenAPI 3.1."""
+    """Return the schema of `/api`, as OpenAPI 3.1."""
     schemas = {tool.name: tool.schema() for tool in TOOLS.values()}
     paths: dict[str, Any] = {
         f"/api/{tool.name}": {

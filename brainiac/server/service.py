@@ -1,7 +1,7 @@
-"""`brainiac service`: how this machine's own service manager starts a brain's daemon at each login.
+"""`brainiac service`: this machine's own service manager starts a brain's daemon at each login.
 
-A systemd user unit, a launchd agent or a task of Windows' Task Scheduler. `Unit` holds its file and the manager's
-commands; nothing is written or started before `install` or `start` is called.
+The service is a systemd user unit, a launchd agent or a task of Windows' Task Scheduler. `Unit` has its file and the
+manager's commands; nothing is written or started before `install` or `run_command` is called.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Start:
     """What a service manager is to start.
 
     Attributes:
-        name: Of the service; each brain on this machine has its own.
+        name: The name of the service; each brain on this machine has another.
         root: The brain.
-        command: Absolute, since a service manager has neither the person's folder nor their PATH.
-        variables: For the process.
-        log: A file for what the process prints, where the manager keeps no log.
+        command: With absolute paths, since a service manager has neither the person's folder nor their PATH.
+        variables: The environment variables of the process.
+        log: The file for what the process prints, where the manager keeps no log.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Unit:
         text: What the file must hold.
         enable: Commands by which the manager reads the file and starts the service at each login.
         start: The command that starts it now.
-        remove: Commands that stop it and have the manager forget it, before the file is removed.
+        remove: Commands that stop and disable it, before the file is removed.
         forget: Commands after the file is removed.
-        query: The command that tells its state.
-        log: Where what the daemon prints is read.
+        query: The command that prints its state.
+        log: The file or command that shows what the daemon printed.
     """
 
     manager: str
@@ -89,7 +89,7 @@ class Unit:
 
 
 def start_of(brain: Brain) -> Start:
-    """Return what is to be started for a brain.
+    """Return what a service manager is to start for a brain.
 
     Raises:
         UserError: Its path has a character that no service manager's file can hold.
@@ -109,7 +109,7 @@ def start_of(brain: Brain) -> Start:
 
 
 def environment_file(brain: Brain) -> Path:
-    """Return the file with the variables that a service gets, since it sees none of the person's shell."""
+    """Return the file with the variables for a service, which gets none of the person's shell."""
     return brain.places.config.with_name("environment")
 
 
@@ -129,7 +129,7 @@ def unit_of(start: Start, platform: str = sys.platform) -> Unit:
 
 
 def _systemd(start: Start) -> Unit:
-    """Return a systemd user unit; it is started again after a crash, four times in five minutes at most."""
+    """Return a systemd user unit, which is started again after a crash, at most four times in five minutes."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
     variables = [f"Environment={_systemd_quoted(f'{key}={value}')}" for key, value in start.variables.items()]
     text = "\n".join(
@@ -141,7 +141,7 @@ def _systemd(start: Start) -> Unit:
             "",
             "[Service]",
             "Type=exec",
-            # the colon: a `$` in a path is no variable
+            # the colon keeps a `$` in a path from being read as a variable
             f"ExecStart=:{' '.join(map(_systemd_quoted, start.command))}",
             *variables,
             "Restart=on-failure",
@@ -202,7 +202,7 @@ def _launchd(start: Start) -> Unit:
 
 
 def _task_scheduler(start: Start) -> Unit:
-    """Return a task of Windows; its file is only read when the task is made."""
+    """Return a task of Windows; its file is read only when the task is created."""
     user = "\\".join(filter(None, (os.environ.get("USERDOMAIN"), getpass.getuser())))
     program, *arguments = start.command
     task: dict[str, Any] = {
@@ -238,7 +238,7 @@ def _task_scheduler(start: Start) -> Unit:
 
 
 def _fill(element: ElementTree.Element, values: Mapping[str, Any]) -> None:
-    """Add elements of these names to an XML element, with their texts or what stands below them."""
+    """Add elements to an XML element: by name their text, or the elements in them."""
     for name, value in values.items():
         child = ElementTree.SubElement(element, name)
         if isinstance(value, Mapping):
@@ -255,7 +255,7 @@ def install(unit: Unit, edit: Edit) -> None:
 
     Raises:
         ConflictError: Somebody saved the file meanwhile.
-        UserError: The manager is not there or refused; the file stands.
+        UserError: The manager is missing or refused; the file is written.
     """
     edit.make()
     for command in unit.enable:
@@ -265,7 +265,7 @@ def install(unit: Unit, edit: Edit) -> None:
 def uninstall(unit: Unit) -> None:
     """Stop the service, have the manager forget it, and remove its file."""
     for command in unit.remove:
-        _output(command)  # it may have been stopped or removed before
+        _output(command)  # its failure is ignored: the service may have been stopped or removed before
     unit.file.unlink(missing_ok=True)
     for command in unit.forget:
         _output(command)
@@ -279,10 +279,10 @@ def run_command(command: Command, context: str) -> None:
         context: The beginning of the message where it fails.
 
     Raises:
-        UserError: It is not there or failed.
+        UserError: It is missing or failed.
     """
-    is_done, output = _output(command)
-    if not is_done:
+    has_succeeded, output = _output(command)
+    if not has_succeeded:
         raise UserError(f"{context} `{shlex.join(command)}` failed: {output}")
 
 
@@ -291,12 +291,13 @@ def _output(command: Command) -> tuple[bool, str]:
     if shutil.which(command[0]) is None:
         return False, f"there is no {command[0]} on this system"
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=COMMAND_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
-    return done.returncode == 0, " ".join((done.stdout if done.returncode == 0 else done.stderr).split())
+    has_succeeded = process.returncode == 0
+    return has_succeeded, " ".join((process.stdout if has_succeeded else process.stderr).split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,13 +307,13 @@ class ServiceState:
     Attributes:
         manager: This system's service manager.
         file: What describes the service.
-        is_installed: The file is there.
-        is_current: It holds what `install` would write now.
-        reported: What the manager says of it; its error where it does not know it or cannot be asked.
-        pid: The process that the manager started; 0 where it started none or does not tell.
+        is_installed: Whether the file exists.
+        is_current: Whether the file has the text that `install` would write now.
+        reported: What the manager prints about it, or its error.
+        pid: The process that the manager started; 0 where it started none or does not say.
         daemon: The process of the daemon that serves the brain; 0 for none.
-        agrees: There is nothing to do.
-        message: How it stands, and what to do where they do not agree.
+        agrees: Whether there is nothing to do.
+        message: Their state, and what to do where they do not agree.
     """
 
     manager: str
@@ -331,7 +332,7 @@ class ServiceState:
 
 
 def state_of(brain: Brain, unit: Unit) -> ServiceState:
-    """Return how the service and the daemon of a brain stand to each other."""
+    """Return whether the service and the daemon of a brain agree, and what to do."""
     text = read_text(unit.file)
     _, reported = _output(unit.query)
     match = _PID.search(reported)
@@ -354,7 +355,14 @@ def _daemon(brain: Brain) -> int:
 
 
 def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:
-    """Return whether service and daemon agree, and a sentence that says so."""
+    """Return whether service and daemon agree, and their state in words.
+
+    Args:
+        unit: The service.
+        text: The text of its file; None for no file.
+        pid: The process that the manager started; 0 for none.
+        daemon: The process of the daemon; 0 for none.
+    """
     running = f"a daemon runs (process {daemon})" if daemon else "no daemon runs"
     start = f"`{shlex.join(unit.start)}`"
     if text is None and pid:
@@ -375,12 +383,12 @@ def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, 
 
 
 def missing_variables(brain: Brain) -> list[str]:
-    """Return the variables with keys of models that are set here, and not in the file that the service gets."""
+    """Return the variables with keys of the settings' models that are set here and not in the service's file."""
     from dotenv import dotenv_values  # only here and in `run --env-file`
 
-    settings, given = brain.settings.llm, dotenv_values(environment_file(brain), interpolate=False)
+    settings, of_service = brain.settings.llm, dotenv_values(environment_file(brain), interpolate=False)
     variables: dict[str, None] = {}
     for model in (settings.model, *settings.models.values()):
         with suppress(ModelError):  # no model, or its key is not set here either
             variables[endpoint_of(model, brain.machine).key_variable] = None
-    return [name for name in variables if name in os.environ and not given.get(name)]
+    return [name for name in variables if name in os.environ and not of_service.get(name)]

@@ -1,4 +1,4 @@
-"""The verbs as every door offers them: name, arguments with their schema, and what calls them.
+"""The table of the verbs: for each its name, its arguments with their schema, and the function that calls it.
 
 REST and MCP read this one table, so that a verb has the same name, arguments and errors at each door.
 """
@@ -23,14 +23,14 @@ _MAX_TOKENS = Field(RESULT_TOKENS, ge=1, le=MAX_RESULT_TOKENS, description="at m
 
 
 class Arguments(BaseModel):
-    """What a tool is called with."""
+    """The arguments of a tool; a subclass for each."""
 
     model_config = ConfigDict(extra="forbid")
 
     @field_validator("*", mode="before")
     @classmethod
     def _without_halves(cls, value: object) -> object:
-        """Return a text without halves of characters, which JSON can name and no file can hold."""
+        """Return a text without lone surrogates, which JSON can express and no file can hold."""
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -86,7 +86,7 @@ class _Suggest(Arguments):
 
 
 class Answer(Protocol):
-    """What a verb returns."""
+    """The result of a verb."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -97,14 +97,14 @@ class Tool:
     """One verb.
 
     Attributes:
-        name: Alike at every door.
+        name: The same at every door.
         title: For a person.
-        description: When to use it, and what it gives.
-        arguments: What it takes.
-        run: Calls it.
-        result: The fields that every answer has.
-        is_reading: It changes nothing.
-        is_open: It may call a model elsewhere.
+        description: When to use it and what it returns, for a model.
+        arguments: The model of its arguments.
+        run: Calls the verb.
+        result: The fields that every result has.
+        is_reading: Whether it changes nothing.
+        is_open: Whether it may call a model elsewhere.
     """
 
     name: str
@@ -121,41 +121,48 @@ class Tool:
         return {key: value for key, value in self.arguments.model_json_schema().items() if key != "title"}
 
 
-def _search(brain: Brain, given: _Search, caller: Caller) -> Answer:
+def _search(brain: Brain, values: _Search, caller: Caller) -> Answer:
     return verbs.search(
-        brain, given.query, limit=given.limit, max_tokens=given.max_tokens, cursor=given.cursor, caller=caller
+        brain,
+        values.query,
+        limit=values.limit,
+        max_tokens=values.max_tokens,
+        cursor=values.cursor,
+        caller=caller,
     )
 
 
-def _fetch(brain: Brain, given: _Fetch, caller: Caller) -> Answer:
-    return verbs.fetch(brain, given.id, max_tokens=given.max_tokens, cursor=given.cursor, caller=caller)
+def _fetch(brain: Brain, values: _Fetch, caller: Caller) -> Answer:
+    return verbs.fetch(brain, values.id, max_tokens=values.max_tokens, cursor=values.cursor, caller=caller)
 
 
-def _briefing(brain: Brain, given: _Briefing, caller: Caller) -> Answer:
-    return verbs.briefing(brain, given.prompt, budget_tokens=given.max_tokens, caller=caller)
+def _briefing(brain: Brain, values: _Briefing, caller: Caller) -> Answer:
+    return verbs.briefing(brain, values.prompt, budget_tokens=values.max_tokens, caller=caller)
 
 
-def _list(brain: Brain, given: _List, caller: Caller) -> Answer:
-    return verbs.list_folder(brain, given.path, max_tokens=given.max_tokens, cursor=given.cursor, caller=caller)
+def _list(brain: Brain, values: _List, caller: Caller) -> Answer:
+    return verbs.list_folder(brain, values.path, max_tokens=values.max_tokens, cursor=values.cursor, caller=caller)
 
 
-def _why(brain: Brain, given: _Why, caller: Caller) -> Answer:
-    return verbs.why(brain, given.id, max_tokens=given.max_tokens, cursor=given.cursor, caller=caller)
+def _why(brain: Brain, values: _Why, caller: Caller) -> Answer:
+    return verbs.why(brain, values.id, max_tokens=values.max_tokens, cursor=values.cursor, caller=caller)
 
 
-def _remember(brain: Brain, given: _Remember, caller: Caller) -> Answer:
-    return verbs.remember(brain, given.text, about=given.about, is_private=given.private, key=given.key, caller=caller)
+def _remember(brain: Brain, values: _Remember, caller: Caller) -> Answer:
+    return verbs.remember(
+        brain, values.text, about=values.about, is_private=values.private, key=values.key, caller=caller
+    )
 
 
-def _ask(brain: Brain, given: _Ask, caller: Caller) -> Answer:
-    return verbs.ask(brain, given.text, conversation=given.conversation, model=given.model, caller=caller)
+def _ask(brain: Brain, values: _Ask, caller: Caller) -> Answer:
+    return verbs.ask(brain, values.text, conversation=values.conversation, model=values.model, caller=caller)
 
 
-def _suggest(brain: Brain, given: _Suggest, caller: Caller) -> Answer:
-    return verbs.suggest(brain, given.id, given.change, given.text, caller=caller)
+def _suggest(brain: Brain, values: _Suggest, caller: Caller) -> Answer:
+    return verbs.suggest(brain, values.id, values.change, values.text, caller=caller)
 
 
-# in an order that stays, since a host's prompt cache rests on it
+# always in the same order, or a host's prompt cache would miss
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
@@ -241,8 +248,8 @@ class ToolCall:
     """A call of one tool, its arguments checked.
 
     Attributes:
-        tool: Which.
-        arguments: As its model.
+        tool: The tool.
+        arguments: Its arguments.
     """
 
     tool: Tool
@@ -250,10 +257,14 @@ class ToolCall:
 
     @classmethod
     def parse(cls, name: str, arguments: Mapping[str, Any] | None) -> ToolCall:
-        """Check a call as it came from outside.
+        """Return a call with checked arguments.
+
+        Args:
+            name: The tool's name as the client wrote it.
+            arguments: Its arguments as the client wrote them.
 
         Raises:
-            UserError: There is no such tool, or an argument is wrong; it says which there are.
+            UserError: There is no such tool, or an argument is wrong; the message names the right ones.
         """
         tool = TOOLS.get(name)
         if tool is None:
@@ -267,13 +278,13 @@ class ToolCall:
         """Call the verb and return plain values.
 
         Raises:
-            BrainiacError: What the verb raises.
+            BrainiacError: The verb raised it.
         """
         return self.tool.run(brain, self.arguments, caller).to_json()
 
 
 def _problem(tool: Tool, problem: Any) -> str:
-    """Return one of pydantic's errors as a sentence that names the right arguments; never the value that came."""
+    """Return one of pydantic's errors as a sentence that names the right arguments, and never the wrong value."""
     where = ".".join(str(part) for part in problem["loc"])[:80]
     takes = ", ".join(tool.arguments.model_fields)
     if problem["type"] == "extra_forbidden":
@@ -284,5 +295,5 @@ def _problem(tool: Tool, problem: Any) -> str:
 
 
 def to_text(values: Mapping[str, Any]) -> str:
-    """Return an answer as compact JSON."""
+    """Return a result as compact JSON."""
     return json.dumps(values, ensure_ascii=False, default=str, separators=(",", ":"))

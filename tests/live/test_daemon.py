@@ -21,7 +21,7 @@ from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import new_id
 from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
-from brainiac.pipeline.reconcile import read_prompt
+from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.search import Recall
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.verbs import Caller

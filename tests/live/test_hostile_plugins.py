@@ -102,7 +102,7 @@ def test_a_failed_registration_leaves_nothing_registered(load: Any, source: str,
     assert told in status.detail
     assert "docs/hooks.md" in status.detail
     assert [] == host.call("shutdown", brain=None)
-    assert ["z_innocent", "a_innocent"] == host.implementers("redact")
+    assert ["z_innocent", "a_innocent"] == [each.plugin_name for each in host.implementations("redact")]
     assert BOTH == redact(host)
 
 

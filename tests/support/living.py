@@ -20,7 +20,7 @@ from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
 from tests.support.pipeline import eventually, make_folder
 
-CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\n"
+CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\nrecall: {embedder: none}\n"
 START_SECONDS = 60.0
 
 

@@ -41,7 +41,7 @@ def make_brain(folder: Path, settings: dict[str, Any] | None = None, *, clock: M
     for name in ("inbox", "memory/long_term/concrete", "memory/long_term/events", "system/prompts", "plugins", "logs"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "system/core_identity.md").write_text("# Core Identity\n\nBe brief and kind.\n")
-    write_settings(folder, settings or {})
+    write_settings(folder, {"recall": {"embedder": "none"}, **(settings or {})})
     write_memory(folder, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
     link = f'- [Portland](portland.md "uuid:{UUID}1")'
     write_memory(

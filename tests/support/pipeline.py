@@ -19,6 +19,7 @@ PROCESSES = ("core_loop", "reflection", "promotion", "organization")
 CONFIG = f"""\
 plugins: {{disabled: [{", ".join(PROCESSES)}]}}
 inbox: {{settle_ms: 20, typing_seconds: 0.4}}
+recall: {{embedder: none}}
 """
 
 

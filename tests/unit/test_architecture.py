@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from brainiac.events import KINDS
@@ -35,7 +36,7 @@ WRITERS = {
     "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
-    "brainiac/history/backup.py": "writes backups and restored brains, and renames this machine's state",
+    "brainiac/history/restore.py": "writes restored brains, and renames this machine's state",
     "brainiac/history/rebuild.py": "makes a new brain beside its place, before anybody can open it",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
@@ -45,9 +46,15 @@ WRITING = {
 }  # fmt: skip
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all that a source says, read once for all tests."""
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls of functions of a module or object, by name."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             function = node.func
             if isinstance(function, ast.Attribute):
@@ -88,13 +95,13 @@ def test_formats_and_text_do_no_io() -> None:
     files = [path for folder in ("formats", "text") for path in (ROOT / "brainiac" / folder).glob("*.py")]
     assert files
     with_io = {"os", "pathlib", "shutil", "socket", "subprocess", "tempfile"}
-    assert {} == {path.name: names for path in files if (names := with_io & imported(path.read_text("utf-8")))}
+    assert {} == {path.name: names for path in files if (names := with_io & imported(path))}
 
 
-def imported(source: str) -> set[str]:
+def imported(path: Path) -> set[str]:
     """Name the modules that a source imports."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -149,7 +156,7 @@ def imports_of(module: str) -> set[str]:
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -160,14 +167,17 @@ def imports_of(module: str) -> set[str]:
     return {name for name in names if name in MODULES and name != module and not module.startswith(f"{name}.")}
 
 
-IMPORTS = {module: imports_of(module) for module in MODULES}
+@cache
+def imports() -> dict[str, set[str]]:
+    """Name the modules that each module imports."""
+    return {module: imports_of(module) for module in MODULES}
 
 
 def test_imports_point_down() -> None:
     """Nothing imports what stands above it."""
     upward = {
         f"{module} imports {name}"
-        for module, names in IMPORTS.items()
+        for module, names in imports().items()
         for name in names
         if FLOOR[place(name)] > FLOOR[place(module)]
     }
@@ -176,7 +186,7 @@ def test_imports_point_down() -> None:
 
 def test_no_imports_go_round_in_a_circle() -> None:
     """Every module can be understood without one that needs it."""
-    left = {module: set(names) for module, names in IMPORTS.items()}
+    left = {module: set(names) for module, names in imports().items()}
     while free := [module for module, names in left.items() if not names & left.keys()]:
         for module in free:  # it needs nobody who is left
             del left[module]
@@ -190,7 +200,7 @@ def test_nobody_imports_a_plugin() -> None:
     """A process can be taken out: neither the program nor another process knows it."""
     known = {
         f"{module} imports {name}"
-        for module, names in IMPORTS.items()
+        for module, names in imports().items()
         for name in names
         if name.startswith("plugins.") and module.split(".")[:2] != name.split(".")[:2]
     }
@@ -204,7 +214,7 @@ def test_plugins_import_public_names_alone() -> None:
     internal = {
         f"{path.name} imports {node.module}.{alias.name}"
         for path in files
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "brainiac"
         for alias in node.names
         if alias.name.startswith("_") or not {node.module, f"{node.module}.{alias.name}"} & known
@@ -219,7 +229,7 @@ def test_kinds_of_events_are_classes() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in PRODUCT
         if path.relative_to(ROOT).as_posix() != "brainiac/events.py"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KINDS
     }
     assert set() == texts
@@ -232,11 +242,8 @@ def test_an_import_inside_a_function_says_why_it_stands_there() -> None:
 
 def unexplained_imports(path: Path) -> Iterator[int]:
     """Yield the lines of the imports inside functions that have no reason beside them."""
-    source = path.read_text("utf-8")
-    lines = source.splitlines()
-    functions = (
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    lines = path.read_text("utf-8").splitlines()
+    functions = (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     for function in functions:
         for node in ast.walk(function):
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -23,6 +23,7 @@ from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Op
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
 
 MONTH = json.loads((Path(__file__).parent.parent / "data/month/month.json").read_text("utf-8"))
+pytestmark = pytest.mark.slow
 NIGHT_SECONDS = 6 * 3600
 Recorded = Mapping[str, Any]
 

@@ -17,7 +17,8 @@ from brainiac.errors import ModelError, UserError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
-from brainiac.history.forget import find_words, forget
+from brainiac.history.forget import forget
+from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose
@@ -70,6 +71,7 @@ def files_of(brain: Brain) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted((brain.root / "memory").rglob("*.md"))}
 
 
+@pytest.mark.slow
 def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -> None:
     """A month is lived twice: statements, History, pages and exchanges are the same; one undo gives back every byte."""
     first, engine = make_brain(tmp_path / "a", engine=(with_model := Recording())), Recording()

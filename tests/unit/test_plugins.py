@@ -311,7 +311,7 @@ def test_a_persons_plugin_hears_first(brain: Brain, tmp_path: Path) -> None:
     write(brain.tree.plugins, "greeter", GREETER.format("own "))
     loaded(brain).trust.trust("greeter")
     host = loaded(brain, bundled)
-    assert ["greeter", "reflection"] == host.implementers("redact")
+    assert ["greeter", "reflection"] == [each.plugin_name for each in host.implementations("redact")]
     assert ["own x", "bundled x"] == redacted(host, brain)
     assert "bundled own x" == host.chain("redact", "text", "x", brain=brain)
 

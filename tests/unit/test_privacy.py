@@ -20,7 +20,7 @@ from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
-from brainiac.pipeline.reconcile import read_prompt
+from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.documents import page_of
 from brainiac.storage.heartbeat import FILE as HEARTBEAT
 from tests.support.living import events_of, living, living_brain, places_of

@@ -13,11 +13,12 @@ from brainiac.clock import ManualClock
 from brainiac.errors import UserError
 from brainiac.health.doctor import examine
 from brainiac.history.correct import correct, possible_targets
-from brainiac.history.forget import find_words, forget
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import forget
 from brainiac.history.past import Comparison, compare
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
-from brainiac.history.why import Exchanges
+from brainiac.history.targets import find_words
 from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.past import present_pages
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
@@ -49,6 +50,7 @@ def all_bytes(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_month_is_made_again(tmp_path: Path) -> None:
     """Two rebuilds of a month hold what the month itself came to; nothing of the first brain changes."""
     brain = make_brain(tmp_path / "a", NIGHTLY, engine=(engine := Recording()))

@@ -168,6 +168,7 @@ def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Pat
     recall.close()
 
 
+@pytest.mark.slow
 def test_no_text_breaks_the_local_model() -> None:
     """Signs that unfold into many, half a pair, NUL, nothing at all and very long texts have vectors as others have."""
     texts = ["\ufdfa" * 4000, "\ud800", "a\0b", "", "word " * 50_000]

@@ -9,7 +9,8 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.pipeline.reconcile import backlog, differences, is_free, read_prompt, scan
+from brainiac.pipeline.inbox import backlog, is_free, read_prompt
+from brainiac.pipeline.watch import differences, scan
 from brainiac.tree import Tree
 from tests.support.pipeline import CONFIG, Scripted, make_folder, opened
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent
@@ -16,6 +17,7 @@ def required() -> list[str]:
     return re.findall(r"^\| ([A-Z]\d+) \| \S.* \|$", PAGE.read_text("utf-8"), re.MULTILINE)
 
 
+@cache
 def named() -> dict[str, list[str]]:
     """Return the tests that name each id, by `Seeds: S4, S5.` on a line of their docstring."""
     found: dict[str, list[str]] = {}

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.support.models import make_brain
 from tests.support.served import Served, free_port, served
 
 OBSIDIAN, FRIEND = "app://obsidian.md", "http://localhost:3000"
-pytest.importorskip("mcp", reason="needs the server extra: pip install -e '.[dev]'")
+pytestmark = pytest.mark.skipif(not find_spec("mcp"), reason="needs the server extra: pip install -e '.[dev]'")
 
 
 @pytest.fixture(scope="module")

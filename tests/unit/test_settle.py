@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, stamp_of
 
 SETTLE, TYPING = 0.1, 20.0
-SHORT: Stamp = (5, 1, 7, 1)
-LONG: Stamp = (9, 2, 7, 2)
-LONGER: Stamp = (12, 3, 7, 3)
-EMPTY: Stamp = (0, 1, 7, 1)
+SHORT = Stamp(5, 1, 7, 1)
+LONG = Stamp(9, 2, 7, 2)
+LONGER = Stamp(12, 3, 7, 3)
+EMPTY = Stamp(0, 1, 7, 1)
 
 
 def settler(sent: frozenset[str] = frozenset()) -> Settler:
@@ -121,7 +121,7 @@ Step = tuple[float, Stamp | None]
     st.lists(
         st.tuples(
             st.floats(0.001, 30, allow_nan=False),
-            st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1), st.integers(0, 3)),
+            st.none() | st.builds(Stamp, st.integers(0, 3), st.integers(0, 3), st.integers(0, 1), st.integers(0, 3)),
         ),
         max_size=30,
     )

@@ -110,7 +110,7 @@ class Assembler:
             tools: Descriptions of the tools that the model may call, one line each.
             gate: Filters all that the model is shown; None for the gate of a model that is not on this machine.
             budget_tokens: A smaller budget than that of the settings and the model's window.
-            left_out: Kinds of blocks that are not wanted.
+            left_out: Kinds of blocks to leave out.
 
         Raises:
             ModelError: Identity and prompt alone do not fit the model's window, a template is broken, or the request
@@ -124,9 +124,9 @@ class Assembler:
         limit -= tool_tokens(limit) if tools else 0
         reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
         sections = _Sections(self._library, gate, reader, self._lists, self._order, limit, count)
-        around = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
-        around = [block for block in around if block.stability not in left_out]
-        fitted, cuts = self._fitted(around, sections, request)
+        common = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
+        common = [block for block in common if block.stability not in left_out]
+        fitted, cuts = self._fitted(common, sections, request)
         return WorkingMemory(
             blocks=tuple(fitted),
             messages=_messages(fitted, has_marks=is_anthropic(model)),
@@ -135,11 +135,18 @@ class Assembler:
             block_tokens={block.name: tokens_of(block, count) for block in fitted},
         )
 
-    def _fitted(self, around: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
-        """Return all blocks of a request, cut to the budget, and the cuts; `around` are those of every purpose."""
-        # Where the cut took a change of the lists out of the log, the lists are shown anew and all is cut again, once.
+    def _fitted(self, common: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
+        """Return all blocks of a request, cut to the budget, and the cuts.
+
+        Where a cut took a change of the lists out of the log, all is made and cut once more with the lists of now.
+
+        Args:
+            common: The blocks that every purpose has.
+            sections: Makes the blocks of the request's purpose.
+            request: The request.
+        """
         for _ in range(2):
-            blocks = [block for block in (*around, *sections.of(request)) if block.parts]
+            blocks = [block for block in (*common, *sections.of(request)) if block.parts]
             if isinstance(request, AnswerRequest):
                 blocks.append(sections.long_term(request, blocks))
             blocks.sort(key=lambda block: block.stability)
@@ -153,7 +160,7 @@ class Assembler:
         """Return the blocks that stay the same from turn to turn: identity, instructions, tools, background."""
         library = self._library
         has_background = library.settings.context.background and request.purpose in WITH_WORKFLOWS
-        common = {
+        values = {
             "tools": bool(tools),
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
@@ -161,8 +168,8 @@ class Assembler:
         }
         complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
-        base = instructions(library, gate, "base", **common)
-        role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **common)
+        base = instructions(library, gate, "base", **values)
+        role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **values)
         identity = _identity(gate.own(library.tree.core_identity) or "")
         blocks = [
             Block("core identity", [identity], Stability.IDENTITY, HEADINGS[0]),
@@ -172,13 +179,16 @@ class Assembler:
         return [*blocks, background_block(library, gate)] if has_background else blocks
 
     def _plugin_blocks(self, request: Request, gate: Gate) -> list[Block]:
-        """Return the blocks that plugins add, each cut to `PLUGIN_SHARE` and below a heading that is none of ours."""
-        added = []
-        answers = self._library.call_hook("context_blocks", brain=self._library, request=request)
-        for block in chain.from_iterable(answers):
-            # a plugin's block stands neither before the identity nor behind the prompt, and can always be cut
+        """Return the blocks that plugins add, within bounds.
+
+        They stand neither before the identity nor behind the prompt, have no heading of ours and no more than
+        `PLUGIN_SHARE` of the budget, and can always be cut.
+        """
+        blocks = []
+        blocks_by_plugin = self._library.call_hook("context_blocks", brain=self._library, request=request)
+        for block in chain.from_iterable(blocks_by_plugin):
             heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
-            added.append(
+            blocks.append(
                 replace(
                     block,
                     heading=f"{heading} (plugin)" if heading in HEADINGS else heading,
@@ -189,7 +199,7 @@ class Assembler:
                     owner=block.owner if block.owner != "kernel" else "plugin",
                 )
             )
-        return added
+        return blocks
 
 
 def _identity(text: str) -> str:
@@ -258,10 +268,10 @@ class _Sections:
         return blocks
 
     def long_term(self, request: AnswerRequest, others: Sequence[Block]) -> Block:
-        """Return the block of what was found, within the setting and what all other blocks leave."""
+        """Return the block of the hits of a search, within the setting and the tokens that all other blocks leave."""
         fitted, _ = fit(others, self.limit_tokens, self.count)
-        left = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
-        room = min(left, self.library.settings.context.memory_tokens)
+        remaining = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
+        room = min(remaining, self.library.settings.context.memory_tokens)
         logged = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
         return long_term_block(self.library, request.hits, logged, self.order, conversation, room, self.count)
@@ -270,53 +280,53 @@ class _Sections:
         """Return short-term memory before the exchange, then the exchange."""
         (exchange,) = self._timed([request.exchange])
         earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
-        new = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
+        text = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
         return [
             *self._short_term(replace(request.short_term, events=earlier)),
-            Block("new event", [new], Stability.FOCUS, "## New Event"),
+            Block("new event", [text], Stability.FOCUS, "## New Event"),
             _prompt(request, exchange.prompt.text, "What does the new event add? " + JSON_ONLY),
         ]
 
     def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
-        """Return open items, existing memory, and last, as they differ in every call, the exchanges and the task."""
+        """Return open items and existing memory, then what differs in every call: the exchanges and the task."""
         memory = request.short_term
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
         log = [quoted(memory.summary)] if memory.summary.strip() else []
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
-        said = []
-        for exchange in request.said:
-            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
+        exchanges = []
+        for said in request.said:
+            (event,) = self._timed([replace(said.event, id=said.id)])
             event = replace(event, at=_with_weekday(event.at))
-            before = _before(exchange.before)
-            said.append(before + event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread))
+            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=said.thread)
+            exchanges.append(_end_of_answer(said.before) + text)
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED, *map(_refused, request.refused)]
-        known = self._known(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
+        memories = self._memories(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
         return [
             Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
-            Block("existing memory", known, Stability.LONG_TERM, EXISTING, share=0.6, cut_order=10),
-            Block("new exchanges", said, Stability.FOCUS, "## New Exchanges"),
+            Block("existing memory", memories, Stability.LONG_TERM, EXISTING, share=0.6, cut_order=10),
+            Block("new exchanges", exchanges, Stability.FOCUS, "## New Exchanges"),
             _task("operations", "## Operations", task),
         ]
 
-    def _known(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
-        """Return a part for each near page, with its statements below its name, then one that lists the others."""
-        named = {page.path: page for page in pages}
-        by_path: dict[str, list[str]] = {statement.path: [] for statement in existing}
-        by_path |= {page.path: [] for page in pages if page.is_near}
+    def _memories(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
+        """Return a part for each page that is near or has a statement, and one that lists all other pages."""
+        page_of = {page.path: page for page in pages}
+        lines_of: dict[str, list[str]] = {statement.path: [] for statement in existing}
+        lines_of |= {page.path: [] for page in pages if page.is_near}
         for statement in existing:
-            by_path[statement.path].append(_statement(statement))
+            lines_of[statement.path].append(_statement(statement))
         parts = []
-        for path, statements in by_path.items():
-            page = named.get(path) or PageName(path, ())
+        for path, lines in lines_of.items():
+            page = page_of.get(path) or PageName(path, ())
             about = f". {one_line(page.about, MAX_ABOUT)}" if page.about else ""
-            name = f"{one_line(self._below_top(path))}: {'; '.join(map(one_line, page.names))}{about}"
-            parts.append(quoted("\n".join([name, *statements])))
-        return [*parts, *self._other_pages([page for page in pages if page.path not in by_path])]
+            title = f"{one_line(self._below_top(path))}: {'; '.join(map(one_line, page.names))}{about}"
+            parts.append(quoted("\n".join([title, *lines])))
+        return [*parts, *self._other_pages([page for page in pages if page.path not in lines_of])]
 
     def _other_pages(self, pages: Sequence[PageName]) -> list[str]:
-        """Return a part that lists pages by their folder, each by its names and what it is; none for no page."""
+        """Return a part that lists pages by folder, each with its names and what it is about; [] for no page."""
         folders: dict[str, list[str]] = {}
         for page in pages:
             about = f" ({one_line(page.about, MAX_ABOUT)})" if page.about else ""
@@ -332,14 +342,14 @@ class _Sections:
     def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
         """Return the events, the folders, the page's statements, and the new statements as the task."""
         folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
-        standing = [quoted(_statement(statement)) for statement in request.standing]
+        present = [quoted(_statement(statement)) for statement in request.standing]
         task = [f"{request.kind}: {one_line(request.title)}"]
         task += [quoted(_statement(statement)) for statement in request.candidates]
         task += [quoted("\n".join(request.steps))] if request.steps else []
         return [
             self._events("events", "## Events Behind It", request.events),
             Block("folders", folders, Stability.LONG_TERM, EXISTING, share=0.4, cut_order=10),
-            Block("page", standing, Stability.FOCUS, "## The Page So Far"),
+            Block("page", present, Stability.FOCUS, "## The Page So Far"),
             _task("candidates", "## Promotion Candidates", task),
         ]
 
@@ -385,8 +395,8 @@ def _organize(request: OrganizeRequest) -> list[Block]:
     ]
 
 
-def _before(exchange: Exchange | None) -> str:
-    """Return the end of an earlier answer, to which what follows may reply ("yes, that one"); "" for none."""
+def _end_of_answer(exchange: Exchange | None) -> str:
+    """Return the end of an earlier answer, which the next prompt may refer to ("yes, that one"); "" for none."""
     answer = exchange.response.text if exchange and exchange.response else ""
     if not answer.strip():
         return ""
@@ -395,7 +405,7 @@ def _before(exchange: Exchange | None) -> str:
 
 
 def _with_weekday(at: str) -> str:
-    """Return a moment, ISO 8601, with its weekday in front: "on Saturday" is worked out from it."""
+    """Return an ISO 8601 moment with its weekday in front, from which a model works out what "on Saturday" means."""
     try:
         return f"{date.fromisoformat(at[:10]):%A} {at}"
     except ValueError:
@@ -403,9 +413,9 @@ def _with_weekday(at: str) -> str:
 
 
 def _statement(statement: Existing) -> str:
-    """Return the line of a statement: short id, text, and the day it was said where the text does not have it."""
-    is_dated = not statement.since or statement.since in statement.content
-    since = "" if is_dated else f" ({statement.since})"
+    """Return the line of a statement: short id, text, and the day it was said unless the text has it."""
+    has_day = not statement.since or statement.since in statement.content
+    since = "" if has_day else f" ({statement.since})"
     return f"[{one_line(statement.id)}] {statement.content}{since}"
 
 
@@ -417,7 +427,7 @@ def _refused(refused: Refused) -> str:
 
 
 def _prompt(request: Request, text: str, ending: str = "") -> Block:
-    """Return the last block of a turn: the moment, the person's prompt, and an ending of ours."""
+    """Return the last block of a turn: the moment, the person's text, and a line of ours, `ending`."""
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
     return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, HEADINGS[3])
 
@@ -444,7 +454,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
     """
     path = library.tree.prompts / f"{name}.md"
     source = gate.own(path) if os.path.lexists(path) else None
-    variables = tuple(sorted(values.items()))
+    variables = tuple(sorted(values.items()))  # hashable, for the caches below
     if source is None:
         return _built_in(name, variables)
     relative = library.tree.relative(path)
@@ -463,8 +473,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
 @lru_cache(maxsize=64)
 def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
     """Return a built-in template with its values filled in."""
-    # here, since a keyless answer needs no template and should not wait for this import
-    from jinja2 import Template
+    from jinja2 import Template  # an answer of the offline engine needs no template and should not wait for it
 
     source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
     text: str = Template(source[split(source)[1] :]).render(dict(values))
@@ -508,7 +517,7 @@ def _without_bounds(schema: Any) -> Any:
         return [_without_bounds(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    # the keys under `properties` are names of fields, one of which may be called `title`
+    # the keys under `properties` are names of fields, which stay: one may be called `title`
     properties = {name: _without_bounds(value) for name, value in schema.get("properties", {}).items()}
     rest = {k: _without_bounds(v) for k, v in schema.items() if k not in ("properties", *_NOT_FOR_MODELS)}
     return {**rest, **({"properties": properties} if properties else {})}
@@ -603,10 +612,10 @@ def _joined(blocks: Sequence[Block]) -> str:
 
 
 def _marked(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return each piece as a part of its own, with a cache mark after the last that will begin the next request too.
+    """Return a part for each piece of the blocks, with a cache mark after the last one that stays for the next request.
 
-    Anthropic looks for a cached prefix at the ends of the last twenty parts before a mark: an event that is a part
-    of its own is found again after more have followed it.
+    Anthropic looks for a cached prefix at the ends of the last twenty parts before a mark. So each event is a part: it
+    is found again when more have followed it.
     """
     parts: list[dict[str, Any]] = []
     stable = 0

@@ -135,11 +135,12 @@ def budget_tokens(settings: Settings, model: str) -> int:
 
     The answer gets a quarter of the window at most.
     """
-    setting, listed = settings.context.budget_tokens, facts(model)
-    if listed.price is None and (setting or model == "offline"):
-        return setting or DEFAULT_BUDGET_TOKENS  # the window of an unlisted model is known only to who set the budget
-    room = listed.window_tokens - min(settings.llm.max_output_tokens, listed.window_tokens // 4)
-    return min(setting or DEFAULT_BUDGET_TOKENS, room)
+    setting, model_facts = settings.context.budget_tokens, facts(model)
+    # a model without a price is in no list: its window is known only to the person who set the budget
+    if model_facts.price is None and (setting or model == "offline"):
+        return setting or DEFAULT_BUDGET_TOKENS
+    window = model_facts.window_tokens
+    return min(setting or DEFAULT_BUDGET_TOKENS, window - min(settings.llm.max_output_tokens, window // 4))
 
 
 def tool_tokens(budget: int) -> int:
@@ -171,10 +172,10 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
             block = _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
         fitted.append(block)
     for block in sorted((b for b in fitted if b.cut_order is not None), key=lambda b: b.cut_order or 0):
-        over = sum(tokens_of(b, count) for b in fitted) - limit_tokens
-        if over <= 0:
+        excess = sum(tokens_of(b, count) for b in fitted) - limit_tokens
+        if excess <= 0:
             break
-        room = max(0, tokens_of(block, count) - over)
+        room = max(0, tokens_of(block, count) - excess)
         fitted[fitted.index(block)] = _within(block, room, count, "the budget of all blocks", cuts)
     fitted = [block for block in fitted if block.parts]
     sizes = {block.name: tokens_of(block, count) for block in fitted}
@@ -191,16 +192,16 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
 
 
 def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut]) -> Block:
-    """Return a block cut to a number of tokens, and add the cut to `cuts`; one that must not be cut stays."""
+    """Return a block cut to `room` tokens, and add the cut to `cuts`; a block that must not be cut stays whole."""
     before = tokens_of(block, count)
     if block.cut_order is None or before <= room:
         return block
     sizes = [count(part) + 1 for part in block.parts]
     room -= before - sum(sizes)  # the tokens of the heading, which stays
-    kept = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
-    smaller = replace(block, parts=tuple(block.parts[kept]))
-    if left_out := len(block.parts) - len(smaller.parts):
-        cuts.append(Cut(block.name, left_out, before - tokens_of(smaller, count), f"over {reason}"))
+    fitting = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
+    smaller = replace(block, parts=tuple(block.parts[fitting]))
+    if n_dropped := len(block.parts) - len(smaller.parts):
+        cuts.append(Cut(block.name, n_dropped, before - tokens_of(smaller, count), f"over {reason}"))
     return smaller
 
 
@@ -215,10 +216,10 @@ def _first(sizes: Sequence[int], room: int) -> slice:
 
 
 def _newest(sizes: Sequence[int], room: int) -> slice:
-    """Return the slice of the newest parts that fit into the room, after whole quarters cut from the front.
+    """Return the slice of the newest parts that fit into the room, cut from the front by quarters of the room.
 
-    A quarter of the room is counted from the oldest part, which stays the same until short-term memory is pruned. So
-    the cut moves only when the log has grown by another quarter, and requests in between share their prefix.
+    Quarters are counted from the oldest part, which stays the same until short-term memory is pruned. So the cut
+    moves only when the log has grown by another quarter, and the requests in between begin with the same text.
     """
     quarter_tokens = max(1, room // 4)
     remaining, skipped, quarter = sum(sizes), 0, -1
@@ -235,15 +236,15 @@ def shortened(text: str, limit_tokens: int, count: Count) -> str:
     """Return the first whole lines of a text that fit, of a long line its first sentences, and an ellipsis if cut."""
     if count(text) <= limit_tokens:
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     room = limit_tokens - 2  # two for the ellipsis
     for line in text.splitlines():
         for piece in [line] if count(line) < room else pieces_of(line):
             room -= count(piece) + 1
             if room < 0:
-                return "\n".join([*kept, "…"])
-            kept.append(piece)
-    return "\n".join(kept)
+                return "\n".join([*lines, "…"])
+            lines.append(piece)
+    return "\n".join(lines)
 
 
 # --- data, quoted --------------------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def quoted(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return a person's text for the model (identity, prompt, steps), with no heading that looks like one of ours.
+    """Return a text that the person says to the model (identity, prompt, steps): cleaned, with no heading like ours.
 
     Our headings have the first two levels; the person's of these levels become headings of the third.
     """

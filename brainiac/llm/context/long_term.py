@@ -55,9 +55,9 @@ class PageOrder:
     def arranged(self, conversation: str, paths: Collection[str]) -> list[str]:
         """Return paths in the order of the conversation's last turn, new ones at the end."""
         with self._mutex:
-            kept = [path for path in self._orders.pop(conversation, []) if path in paths]
+            former = [path for path in self._orders.pop(conversation, []) if path in paths]
             # reinserted at the end, so that the conversation that was quiet for longest is dropped first
-            order = self._orders[conversation] = list(dict.fromkeys([*kept, *paths]))
+            order = self._orders[conversation] = list(dict.fromkeys([*former, *paths]))
             if len(self._orders) > _CONVERSATIONS:
                 self._orders.popitem(last=False)
         return order
@@ -72,7 +72,7 @@ def long_term_block(
     room: int,
     count: Count,
 ) -> Block:
-    """Return the block of what was found, one part for each page, filled up to a number of tokens.
+    """Return the block of the hits of a search, one part for each page, filled up to a number of tokens.
 
     Args:
         store: The brain, for the person's days.
@@ -83,44 +83,43 @@ def long_term_block(
         room: How many tokens the block may have, its heading among them.
         count: Returns the tokens of a text.
     """
-    fresh: dict[tuple[str, str], Hit] = {}
+    distinct: dict[tuple[str, str], Hit] = {}  # several queries may find the same statement
     for hit in hits:
         if hit.kind != "exchange" or hit.anchor not in shown:
-            # several queries may find the same statement
-            fresh.setdefault((hit.path, hit.text.strip()), hit)
+            distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
-    for hit in _worth_most(store, list(fresh.values()), room - count(HEADING) - 1, count):
+    for hit in _worth_most(store, list(distinct.values()), room - count(HEADING) - 1, count):
         pages.setdefault(hit.path, []).append(hit)
     parts = [page_text(store, pages[path], count) for path in order.arranged(conversation, pages)]
     return Block("long-term memory", parts, Stability.LONG_TERM, HEADING, cut_order=10)
 
 
 def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> list[Hit]:
-    """Return the hits that are likeliest for their tokens, as many as there is room for.
+    """Return the hits with the highest likelihood a token, as many as fit into `room` tokens.
 
-    A score is a log-likelihood. The link of a page counts with the first of its hits, so that further ones, such as
-    the turns beside one that was found, cost less than those of another page.
+    A score is a log-likelihood. The tokens of a page's head count with the first hit that is chosen of it, so that a
+    further hit of the same page costs less than one of another page.
     """
     # a hit that a plugin moved forward is worth as much as those behind it
     worth = list(accumulate((hit.score for hit in reversed(hits)), max))[::-1]
     first = {hit.path: hit for hit in reversed(hits)}
-    heads = {path: count(_head(store, hit)) + count(_PERSON) + 2 for path, hit in first.items()}
-    sizes = [_size(_lines(store, hit, first[hit.path], count), count) for hit in hits]
+    head_tokens = {path: count(_head(store, hit)) + count(_PERSON) + 2 for path, hit in first.items()}
+    hit_tokens = [_size(_lines(store, hit, first[hit.path], count), count) for hit in hits]
     chosen: list[Hit] = []
-    left = set(range(len(hits)))
-    while left:
-        tokens = {number: sizes[number] + heads.get(hits[number].path, 0) for number in left}
-        best = max(left, key=lambda number: (worth[number] - math.log(tokens[number]), -number))
-        left.remove(best)
+    candidates = set(range(len(hits)))
+    while candidates:
+        tokens = {number: hit_tokens[number] + head_tokens.get(hits[number].path, 0) for number in candidates}
+        best = max(candidates, key=lambda number: (worth[number] - math.log(tokens[number]), -number))
+        candidates.remove(best)
         if tokens[best] <= room:
             room -= tokens[best]
-            heads.pop(hits[best].path, None)
+            head_tokens.pop(hits[best].path, None)
             chosen.append(hits[best])
     return chosen
 
 
 def _size(lines: Sequence[str], count: Count) -> int:
-    """Return the tokens of a hit's lines; one that says that the person speaks stands once for many hits."""
+    """Return the tokens of a hit's lines without the line `User:`, which is shown once for many hits."""
     return sum(count(line) + 1 for line in lines if line and line != _PERSON)
 
 
@@ -133,41 +132,41 @@ def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool 
         count: Returns the tokens of a text.
         has_ids: Whether the ids of exchanges are shown, by which a tool reads one whole.
     """
-    lines, label = [_head(store, hits[0])], ""
+    lines, last_speaker = [_head(store, hits[0])], ""
     for hit in sorted(hits, key=lambda hit: hit.position):
-        who, *texts = _lines(store, hit, hits[0], count)
+        speaker, *texts = _lines(store, hit, hits[0], count)
         if has_ids and hit.kind == "exchange" and hit.anchor:
-            who = f"{who.rstrip(':')}, exchange {one_line(hit.anchor)}:"
-        lines += [who, *texts] if who and who != label else texts
-        label = who
+            speaker = f"{speaker.rstrip(':')}, exchange {one_line(hit.anchor)}:"
+        lines += [speaker, *texts] if speaker and speaker != last_speaker else texts
+        last_speaker = speaker
     return "\n".join(lines)
 
 
 def _head(store: Store, hit: Hit) -> str:
     """Return the line above the hits of a page: its link and date."""
     day = _dated(store, hit)
-    # the page of a day keeps its path, which says the day: neither a uuid nor the day again
+    # the path of a day's page says the day and never changes: neither a uuid nor the day is needed
     if hit.kind == "exchange" and day.strip(", ") in hit.path.replace("/", "-"):
         return f"### {reference(hit.title, hit.path)}"
     return f"### {reference(hit.title, hit.path, hit.uuid)}{day}"
 
 
 def _lines(store: Store, hit: Hit, first: Hit, count: Count) -> list[str]:
-    """Return who said a hit, "" for what is no exchange, then its words quoted, then what of them no longer holds.
+    """Return the lines of a hit: who says it ("" for what is no exchange), its words, and what of them no longer holds.
 
     Args:
         store: The brain, for the person's days.
         hit: The hit.
-        first: The hit whose day stands above those of its page.
+        first: The hit of the page whose day is in the head; the speaker's line has any other day.
         count: Returns the tokens of a text.
     """
-    text, who = shortened(hit.said, PAGE_TOKENS, count), ""
+    text, speaker = shortened(hit.said, PAGE_TOKENS, count), ""
     if hit.kind == "exchange":
         day = _dated(store, hit)
-        who = ("AI" if hit.speaker == "ai" else "User") + (day if day != _dated(store, first) else "") + ":"
+        speaker = ("AI" if hit.speaker == "ai" else "User") + (day if day != _dated(store, first) else "") + ":"
     elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
         text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
-    return [who, quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
+    return [speaker, quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
 
 
 def _dated(store: Store, hit: Hit) -> str:
@@ -201,10 +200,10 @@ class ShownPages:
         target, uuid = _target_and_uuid(link)
         if uuid:
             path = self._graph.path_of(uuid.lower())
-            is_uuid_alone = not target or target == uuid
-            if path or is_uuid_alone:
+            is_only_uuid = not target or target == uuid
+            if path or is_only_uuid:
                 return self._shown([path])
-            # the page with this uuid is gone, but the link's path may still lead to a page
+        # without a page of its uuid a link is followed by its path
         name = target.strip().strip("/")
         for path in (name, posixpath.normpath(posixpath.join(folder, name))):
             for candidate in (path, f"{path}.md"):
@@ -213,14 +212,14 @@ class ShownPages:
         return self._by_name(name)
 
     def _by_name(self, name: str) -> list[LinkedPage]:
-        """Return the pages with a file name, end of a path, or title."""
-        wanted = name.casefold().removesuffix(".md")
-        if not wanted:
+        """Return the pages whose path ends with a name or, where there are none, those with this title."""
+        folded = name.casefold().removesuffix(".md")
+        if not folded:
             return []
         pages = self._graph.pages
         # editors write file names or ends of paths, people write titles
-        by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{wanted}.md"))
-        by_title = (path for path, page in pages.items() if page.title.casefold() == wanted)
+        by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{folded}.md"))
+        by_title = (path for path, page in pages.items() if page.title.casefold() == folded)
         return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
 
     def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
@@ -232,7 +231,7 @@ class ShownPages:
         return self._shown(self._graph.back(page.path))
 
     def most_linked(self, limit: int) -> list[Hub]:
-        """Return the pages with the most connections, ties by the latest change; no index pages."""
+        """Return the pages with the most links, ties by the latest change; no index pages."""
         hubs = self._graph.hubs(len(self._graph.pages))
         return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
 
@@ -241,14 +240,18 @@ class ShownPages:
         return [self._graph.pages[path] for path in paths if path in self._graph.pages and self._is_shown(path)]
 
     def _is_shown(self, path: str) -> bool:
+        """Return whether a path is a page of long-term memory or of a source, and the gate lets its name through."""
         is_note = path.startswith(self._top) or self._tree.kind_of(path) is PathKind.SOURCE
         return is_note and (self._gate is None or self._gate.knows(path))
 
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
-    """Return the target of a link without its fragment, and its uuid; a bare uuid is both."""
+    """Return the target of a link without its fragment, and its uuid; where only a uuid is given, that is both.
+
+    Args:
+        link: A whole link, as people copy it, or only its target.
+    """
     link = link.strip()
-    # a whole link, as people copy it, or only its target
     if match := _LINK.fullmatch(link):
         target = unquote(match["path"]) if match["path"] else match["wiki"].partition("|")[0]
         identity = _UUID.search(match["title"] or "")
@@ -283,8 +286,8 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
     blocks = [
         Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35),
     ]
-    if whole := notes[0][1]:
-        text = quoted(shortened(whole, int(limit_tokens * FOCUS_SHARE), count))
+    if body := notes[0][1]:
+        text = quoted(shortened(body, int(limit_tokens * FOCUS_SHARE), count))
         blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
     return blocks
 
@@ -298,11 +301,11 @@ def missing_focus(library: Library, prompt: Prompt) -> list[str]:
 
 
 def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, str]:
-    """Return a line about one link, and the text of the note where it means exactly one."""
+    """Return a line about the note of a link, and the note's body; "" where the link means none, or several."""
     matches = pages.find(link, folder)
     if len(matches) > 1:
         candidates = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
-        return f"`{one_line(link)}` is ambiguous; it may mean {candidates}. Ask candidates one is meant.", ""
+        return f"`{one_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant.", ""
     if matches:
         (page,) = matches
         path, text, name = page.path, gate.read_note(page.path), reference(page.title, page.path, page.uuid)
@@ -321,7 +324,7 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
 
 
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
-    """Return path and text of a note outside of long-term memory, by its path from the link's folder or the root."""
+    """Return path and text of a note by its path, relative to `folder` or the root; None for no note there."""
     target, _ = _target_and_uuid(link)
     for path in (posixpath.normpath(posixpath.join(folder, target)), target):
         for candidate in (path, f"{path}.md"):
@@ -330,7 +333,7 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     return target, None
 
 
-# --- the most linked -----------------------------------------------------------------------------------------------
+# --- the most linked pages -----------------------------------------------------------------------------------------
 
 
 def background_block(library: Library, gate: Gate) -> Block:

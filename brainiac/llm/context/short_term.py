@@ -35,15 +35,20 @@ class _Epoch:
 
     Attributes:
         key: The summary and the oldest event; when either changes, short-term memory was pruned.
-        first: The lists above the log.
+        first: The lists that are shown above the log.
         now: The lists with all changes since.
-        changes: The lines about changes, by the event that they follow.
+        changes: The lines about changes, by the id of the event that they follow.
     """
 
     key: tuple[str, str]
     first: Lists
     now: Lists
     changes: dict[str, list[str]] = field(default_factory=dict)
+
+    def can_continue(self, key: tuple[str, str], event_ids: Sequence[str], now: Lists) -> bool:
+        """Return whether the lists may still be shown as they were first, with the changes after their events."""
+        has_events = bool(event_ids) and set(event_ids) >= set(self.changes)
+        return self.key == key and has_events and not _has_lost(self.now, now)
 
 
 class ShownLists:
@@ -59,7 +64,7 @@ class ShownLists:
         self._epochs: dict[str, _Epoch] = {}
 
     def for_reader(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
-        """Return the lists to show above the log, and the lines about changes by the event that they follow.
+        """Return the lists to show above the log, and the lines about changes by the id of the event that they follow.
 
         Args:
             reader: The purpose, the model, and whether it is remote.
@@ -71,14 +76,13 @@ class ShownLists:
         key = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            if epoch and epoch.key == key and ids and set(ids) >= set(epoch.changes) and not _has_lost(epoch.now, now):
-                if changes := _changes(epoch.now, now):
-                    epoch.changes.setdefault(ids[0], []).extend(changes)
-                    epoch.now = now
-            else:
-                epoch = None
-            if epoch is None or sum(map(len, epoch.changes.values())) > MAX_CHANGES:
+            if epoch is None or not epoch.can_continue(key, ids, now):
                 epoch = self._epochs[reader] = _Epoch(key, now, now)
+            elif changes := _changes(epoch.now, now):
+                epoch.changes.setdefault(ids[0], []).extend(changes)
+                epoch.now = now
+                if sum(map(len, epoch.changes.values())) > MAX_CHANGES:
+                    epoch = self._epochs[reader] = _Epoch(key, now, now)
             return epoch.first, {event: list(lines) for event, lines in epoch.changes.items()}
 
     def forget(self, reader: str) -> None:
@@ -88,11 +92,12 @@ class ShownLists:
 
 
 def _line(item: Item) -> str:
+    """Return the line of an item, ticked or not."""
     return f"- [{'x' if item.is_done else ' '}] {item.text}"
 
 
 def _has_lost(before: Lists, now: Lists) -> bool:
-    """Return whether the text of a line is gone from its list, ticked or not."""
+    """Return whether the text of a line is missing from its list now; a tick is no loss."""
     texts = ([{line[_TEXT:] for line in lines} for lines in lists] for lists in (before, now))
     return any(old - new for old, new in zip(*texts, strict=True))
 
@@ -141,16 +146,26 @@ def short_term_blocks(
 
 
 def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
-    """Return whether the lines about a change of the lists were cut away, so that the lists above are wrong."""
-    before, after = (
-        [part for block in group if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
-        for group in (blocks, fitted)
-    )
-    return before != after
+    """Return whether lines about a change of the lists were cut out of the log, so that the lists above are wrong."""
+    return _changes_in(blocks) != _changes_in(fitted)
+
+
+def _changes_in(blocks: Sequence[Block]) -> list[str]:
+    """Return the parts of the event log that say how the lists changed."""
+    logs = (block for block in blocks if block.name == LOG)
+    return [part for log in logs for part in log.parts if part.startswith(CHANGES)]
 
 
 def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
-    """Return one exchange as quoted text, shortened by whole sentences to a number of tokens."""
+    """Return one exchange as quoted text, shortened by whole sentences to a number of tokens.
+
+    Args:
+        event: The exchange.
+        longest_tokens: How many tokens prompt and answer may have.
+        count: Returns the tokens of a text.
+        with_id: Show its id, by which the model's answer may name it.
+        thread: The name of its conversation; "" for none.
+    """
     identity = f" (id {one_line(event.id)})" if with_id else ""
     lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
@@ -175,12 +190,13 @@ def conversation_blocks(
         limit_tokens: The whole budget.
         count: Returns the tokens of a text.
     """
-    fresh = [event_of(turn) for turn in turns if turn.id not in shown]
-    longest = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
+    events = [event_of(turn) for turn in turns if turn.id not in shown]
+    longest_tokens = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
     lines = [
-        quoted(f"{one_line(turn.at)[:16]} {preview(turn.user)} → {preview(turn.ai)}") for turn in fresh[:-LAST_TURNS]
+        quoted(f"{one_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
+        for event in events[:-LAST_TURNS]
     ]
-    whole = [event_text(turn, longest, count) for turn in fresh[-LAST_TURNS:]]
+    whole = [event_text(event, longest_tokens, count) for event in events[-LAST_TURNS:]]
     heading = "### This conversation"
     last = Block(
         "conversation",
