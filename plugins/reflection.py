@@ -99,7 +99,7 @@ def _note(
                 exchange=exchange.id,
                 prompt=exchange.prompt.path,
                 is_extracted=is_extracted,
-                # By these hashes Promotion knows our lines from those that a person wrote.
+                # by these hashes Promotion knows our lines from those that a person wrote
                 items=tuple(_new_item_hashes(before, after)),
                 thoughts="" if before.has_event(exchange.id) else _thoughts_hash(after, exchange.id),
                 is_redacted=bool(kinds_of(brain, exchange.prompt.text)),
@@ -138,7 +138,7 @@ def _with_exchange(
 
 
 def _answer_to_note(exchange: Exchange) -> str:
-    """Return an answer's text, or only its links where it quotes memory: a search would find the quoted words twice."""
+    """Return the text of an answer, or only its links where it quotes memory: else a search finds the words twice."""
     response = exchange.response
     if response is None:
         return ""
@@ -146,13 +146,13 @@ def _answer_to_note(exchange: Exchange) -> str:
 
 
 def _ticked(tasks: Sequence[Item], commands: Sequence[Command]) -> list[str]:
-    """Return the tasks that `/done` commands name; words that several open tasks hold, or none, name no task."""
+    """Return the tasks that `/done` commands name; words that several open tasks have, or none, name no task."""
     matches_by_command = [matching(tasks, words) for words in arguments(commands, "done")]
     return [matches[0].text for matches in matches_by_command if len(matches) == 1]
 
 
 def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:
-    """Return short-term memory without the exchange that this one revises, and without the items noted from that.
+    """Return short-term memory without the exchange that this one revises, and without the items noted from it.
 
     Items that a person has reworded or ticked stay.
     """
@@ -160,7 +160,7 @@ def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exc
     if not superseded or superseded == exchange.id:
         return document
     reflections = [event for event in _reflections_since(brain, superseded) if event.exchange == superseded]
-    noted = {item for event in reflections for item in event.items}
+    noted = {item_hash for event in reflections for item_hash in event.items}
 
     def to_remove(items: Sequence[Item]) -> list[str]:
         return [item.text for item in items if not item.is_done and text_hash(item.text) in noted]
@@ -189,6 +189,7 @@ def _items(document: ShortTermDocument) -> tuple[Item, ...]:
 
 
 def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
+    """Return texts without the secrets in them."""
     return [redact(brain, text) for text in texts]
 
 

@@ -20,10 +20,12 @@ from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
 from brainiac.history.correct import PossibleTarget, possible_targets, take_back
 from brainiac.history.correct import correct as correct_statement
-from brainiac.history.forget import Target, find_target, find_words, plan_forget
+from brainiac.history.exchanges import Said
 from brainiac.history.forget import forget as take_out
+from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
-from brainiac.history.why import Chain, Said, Step, Why
+from brainiac.history.targets import Target, find_target, find_words
+from brainiac.history.why import Chain, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
@@ -154,28 +156,28 @@ def undo(
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
         done = taking_back.undo_all(brain, steps)
-        meant, undone, undoing = done[-1]  # what led to the others
-        stands = _still_stands(brain, meant)
+        undone, by_event, undoing = done[-1]  # the event that led to the others
+        prompt = _prompt_without_answer(brain, undone)
     if as_json:
-        later = [{"id": each.id, "kind": each.kind} for each in undoing.later]
+        later = [{"id": event.id, "kind": event.kind} for event in undoing.later]
         also = [asdict(event) for _, event, _ in done[:-1]]
-        print_json({"event": asdict(undone), "also": also, "stays": undoing.stays, "later": later})
+        print_json({"event": asdict(by_event), "also": also, "stays": undoing.stays, "later": later})
         return
-    say(f"Took back what happened at {local_time(meant.at)}: {sentence(meant) or meant.kind} ({meant.id})")
-    if isinstance(meant.what, ExchangesImported):
-        n_files = sum(len(taken.changes) for _, _, taken in done)
+    say(f"Took back what happened at {local_time(undone.at)}: {sentence(undone) or undone.kind} ({undone.id})")
+    if isinstance(undone.what, ExchangesImported):
+        n_files = sum(len(each.changes) for _, _, each in done)
         say(f"  {n_files} files of the import; importing it again brings it back.")
         return
-    for _, _, taken in done:
-        _list_changes(taken.changes)
-        for line in taken.stays:
+    for _, _, each in done:
+        _list_changes(each.changes)
+        for line in each.stays:
             say(f"  = {line}")
-    if stands:
-        say(f"  = {stands} stays, it is yours: `brainiac ask --again {shlex.quote(stands)}` asks it again")
+    if prompt:
+        say(f"  = {prompt} stays, it is yours: `brainiac ask --again {shlex.quote(prompt)}` asks it again")
     if undoing.later and not last:
         say("It had led to these, which stand:")
-        for each in undoing.later:
-            say(f"  {each.id}  {each.kind}, {local_time(each.at)}")
+        for later_event in undoing.later:
+            say(f"  {later_event.id}  {later_event.kind}, {local_time(later_event.at)}")
     back = ", then ".join(f"`brainiac undo {event.id}`" for _, event, _ in reversed(done))
     say(f"{back} brings it back.")
 
@@ -195,11 +197,12 @@ def _undo_statement(named: str, *, as_json: bool) -> None:
     say(f"`brainiac undo {done.event.id}` brings it back.")
 
 
-def _still_stands(brain: Brain, event: Event) -> str:
-    """Return the prompt whose answer was taken back, where it stands; "" where there is none."""
+def _prompt_without_answer(brain: Brain, event: Event) -> str:
+    """Return the prompt whose answer an undo took back, if it is still there; else ""."""
     answered = event.what
-    is_there = isinstance(answered, ExchangeEvent) and answered.response and brain.read(answered.prompt) is not None
-    return answered.prompt if isinstance(answered, ExchangeEvent) and is_there else ""
+    if not isinstance(answered, ExchangeEvent) or not answered.response:
+        return ""
+    return answered.prompt if brain.read(answered.prompt) is not None else ""
 
 
 def forget(
@@ -249,7 +252,6 @@ def _target(brain: Brain, named: str) -> Target:
     Raises:
         UserError: Nothing has this name, and nothing holds the words.
     """
-
     if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
         return find_target(brain, named)
     return find_words(brain, named) or find_target(brain, named)

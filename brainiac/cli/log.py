@@ -6,7 +6,7 @@ import itertools
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -19,109 +19,34 @@ from brainiac.clock import parse_iso
 from brainiac.events import Event, PathKind, StatementRecord
 from brainiac.terminal import say
 
-_VERBS = {
-    "NEW": "learned",
-    "UPDATE": "changed",
-    "DELETE": "ended",
-    "REINFORCE": "heard again",
-    "REWORD": "reworded",
+_SENTENCES: dict[type[events.EventData], str] = {
+    events.PromptAnswered: "{prompt} → answered ({model})",
+    events.PromptRefused: "{prompt} → not answered: {reason}",
+    events.AnswerDiscarded: "{prompt} → changed while it was answered, so that answer was thrown away",
+    events.NoteCaptured: "{prompt} → taken in",
+    events.ResponseArrived: "{response} → noted, by hand",
+    events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
+    events.ImportStarted: "{source} → imported, all in one `undo`",
+    events.ForgettingProposed: "memory/review.md → asks you something",
+    events.CopyFound: "memory/review.md → asks you something",
+    events.ChangeSuggested: "memory/review.md → asks you something",
+    events.ProposalApplied: "memory/review.md → done as you ticked it",
+    events.ProposalDeclined: "memory/review.md → left as you said",
+    events.StatementCorrected: "{paths} → put right by you",
+    events.MemoryForgotten: "{path} → forgotten",
+    events.TextsPurged: "forgotten texts → destroyed for good",
+    events.ExchangeMadePrivate: "{prompt} → made private, with what came of it",
+    events.NoteMerged: "{paths} → your save was merged with what was written meanwhile",
+    events.CopySetAside: "{of} → a copy from another device had nothing new, so it is gone",
+    events.NoteMoved: "{paths} → moved by hand",
+    events.NoteDeleted: "{paths} → deleted by hand",
+    events.NotesDeleted: "{paths} → deleted by hand",
+    events.NotesEdited: "{paths} → found changed at a start",
+    events.DeviceTookOver: "{device} → runs the processes now",
+    events.PluginTrusted: "{plugin} → trusted on this machine",
+    events.PluginDistrusted: "{plugin} → trusted no more",
+    events.PluginFailed: "{by} → failed in {hook}: {error}",
 }
-
-
-def sentence(event: Event) -> str:
-    """Return a sentence about an event; "" for events of the program's own upkeep.
-
-    For an event of a plugin's own kind that is the kind.
-    """
-    match event.what:
-        case events.PromptAnswered(prompt=path, model=model):
-            return f"{path} → answered ({model})"
-        case events.PromptRefused(prompt=path, reason=reason):
-            return f"{path} → not answered: {reason}"
-        case events.AnswerDiscarded(prompt=path):
-            return f"{path} → changed while it was answered, so that answer was thrown away"
-        case events.NoteCaptured(prompt=path):
-            return f"{path} → taken in"
-        case events.ResponseArrived(response=path):
-            return f"{path} → noted, by hand"
-        case events.PromptMoved(prompt=path, moved_from=former):
-            return f"{former} → moved to {path}, its answer with it"
-        case events.MemoryPromoted() as promoted:
-            return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
-        case events.CatchUpStarted(exchanges=exchanges, model=model):
-            return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
-        case events.ExchangesFiled(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
-        case events.ImportStarted(source=source):
-            return f"{source} → imported, all in one `undo`"
-        case events.ExchangesImported(service=service, episodes=episodes):
-            count = sum(map(len, episodes.values()))
-            n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
-            return (
-                f"{service} → {_count(count, 'exchange') + ' on ' if count else ''}{_count(n_files, 'file')} imported"
-            )
-        case events.InboxTidied(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
-        case events.MemoryOrganized(done=done) if done:
-            return f"memory → organized ({_count(len(done), 'change')})"
-        case events.ForgettingProposed() | events.CopyFound() | events.ChangeSuggested():
-            return "memory/review.md → asks you something"
-        case events.ProposalApplied():
-            return "memory/review.md → done as you ticked it"
-        case events.StatementCorrected():
-            return f"{_paths(event)} → put right by you"
-        case events.ProposalDeclined():
-            return "memory/review.md → left as you said"
-        case events.EventUndone(kind_=kind):
-            return f"{_UNDONE.get(kind, kind)} → taken back: {_paths(event)}"
-        case events.ExchangeForgotten(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'exchange')} → forgotten, with what rested on it alone"
-        case events.MemoryForgotten(path=path):
-            return f"{path} → forgotten"
-        case events.TextsPurged():
-            return "forgotten texts → destroyed for good"
-        case events.ExchangeMadePrivate(prompt=path):
-            return f"{path} → made private, with what came of it"
-        case events.StatementsAdopted(statements=statements):
-            return f"{_count(len(statements), 'statement')} → released by you"
-        case events.NoteMerged():
-            return f"{_paths(event)} → your save was merged with what was written meanwhile"
-        case events.CopyMerged(of=path):
-            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
-        case events.CopySetAside(of=path):
-            return f"{path} → a copy from another device had nothing new, so it is gone"
-        case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
-        case events.NoteEdited(client=client) if client:
-            return f"{_paths(event)} → put there by {client}"
-        case events.NoteMoved() | events.NoteDeleted() | events.NotesDeleted() | events.NoteEdited():
-            is_new = event.kind == events.NoteEdited.kind and all(change.op == "create" for change in event.changes)
-            return f"{_paths(event)} → {'put there' if is_new else _BY_HAND[event.kind]} by hand"
-        case events.NotesEdited():
-            return f"{_paths(event)} → found changed at a start"
-        case events.DeletionsHeld(count=count):
-            return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
-        case events.DeviceTookOver(device=device):
-            return f"{device} → runs the processes now"
-        case events.PluginTrusted(plugin=plugin):
-            return f"{plugin} → trusted on this machine"
-        case events.PluginDistrusted(plugin=plugin):
-            return f"{plugin} → trusted no more"
-        case events.PluginFailed(hook=hook, error=error):
-            return f"{event.by} → failed in {hook}: {error}"
-        case events.PluginEvent() if event.changes:
-            return f"{_paths(event)} → {event.kind}"
-    return ""
-
-
-def news(brain: Brain, event: Event) -> str:
-    """Return the sentence about an event that a person wants to know of; "" for others, as for a saved prompt."""
-    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
-    if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
-        return ""
-    return sentence(event)
-
-
 _UNDONE = {
     events.PromptAnswered.kind: "an answer",
     events.ExchangeReflected.kind: "what was noted of an exchange",
@@ -133,12 +58,89 @@ _UNDONE = {
     events.ProposalApplied.kind: "what you ticked in the review",
     events.EventUndone.kind: "an undo",
 }
-_BY_HAND = {
-    events.NoteMoved.kind: "moved",
-    events.NoteDeleted.kind: "deleted",
-    events.NotesDeleted.kind: "deleted",
-    events.NoteEdited.kind: "edited",
+_VERBS = {
+    "NEW": "learned",
+    "UPDATE": "changed",
+    "DELETE": "ended",
+    "REINFORCE": "heard again",
+    "REWORD": "reworded",
 }
+LOOK_EVERY_SECONDS = 0.5
+COLUMNS = ("time", "id", "event", "by", "what", "because of")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command()(log)
+
+
+# --- events in a person's words ------------------------------------------------------------------------------------
+
+
+def sentence(event: Event) -> str:
+    """Return a sentence about an event; "" for events of the program's own upkeep.
+
+    For an event of a plugin's own kind that is the kind.
+    """
+    what, paths = event.what, _paths(event)
+    if isinstance(what, events.PluginEvent):
+        return f"{paths} → {event.kind}" if event.changes else ""
+    if type(what) in _SENTENCES:
+        values = {field.name: getattr(what, field.name) for field in fields(what)}
+        return _SENTENCES[type(what)].format(**values, paths=paths, by=event.by)
+    return _sentence_with_counts(event) or _sentence_about_edits(event)
+
+
+def _sentence_with_counts(event: Event) -> str:
+    """Return the sentence about an event of which a person wants to know how much was done; "" for others."""
+    match event.what:
+        case events.MemoryPromoted() as promoted:
+            return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+        case events.CatchUpStarted(exchanges=exchanges, model=model):
+            return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
+        case events.ExchangesFiled(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.ExchangesImported(service=service, episodes=episodes):
+            count = sum(map(len, episodes.values()))
+            n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
+            exchanges_on = f"{_count(count, 'exchange')} on " if count else ""
+            return f"{service} → {exchanges_on}{_count(n_files, 'file')} imported"
+        case events.InboxTidied(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
+        case events.MemoryOrganized(done=done) if done:
+            return f"memory → organized ({_count(len(done), 'change')})"
+        case events.ExchangeForgotten(exchanges=exchanges):
+            return f"{_count(len(exchanges), 'exchange')} → forgotten, with what rested on it alone"
+        case events.StatementsAdopted(statements=statements):
+            return f"{_count(len(statements), 'statement')} → released by you"
+        case events.DeletionsHeld(count=count):
+            return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
+    return ""
+
+
+def _sentence_about_edits(event: Event) -> str:
+    """Return the sentence about an undo, a merge or an edit; "" for others."""
+    paths = _paths(event)
+    match event.what:
+        case events.EventUndone(kind_=kind):
+            return f"{_UNDONE.get(kind, kind)} → taken back: {paths}"
+        case events.CopyMerged(of=path):
+            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
+        case events.MarkersMerged(path=path):
+            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+        case events.NoteEdited(client=client):
+            is_new = all(change.op == "create" for change in event.changes)
+            what = "put there" if is_new or client else "edited"
+            return f"{paths} → {what} by {client or 'hand'}"
+    return ""
+
+
+def news(brain: Brain, event: Event) -> str:
+    """Return the sentence about an event that a person wants to know of; "" for others, as for a saved prompt."""
+    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
+    if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
+        return ""
+    return sentence(event)
 
 
 def moment(at: datetime, now: datetime) -> str:
@@ -162,6 +164,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _both_stand(event: Event) -> str:
+    """Return the end of a sentence about a merge in which both sides had changed the same; "" for another merge."""
     return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
 
 
@@ -171,13 +174,7 @@ def _paths(event: Event) -> str:
     return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
-LOOK_EVERY_SECONDS = 0.5
-COLUMNS = ("time", "id", "event", "by", "what", "because of")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(log)
+# --- `log` -----------------------------------------------------------------------------------------------------------
 
 
 def log(
@@ -191,32 +188,33 @@ def log(
 ) -> None:
     """Show what happened on this device, newest last: a line for each thing that somebody caused."""
     kinds = frozenset(kind) if kind else None
+    in_words = not (every or as_json or kinds)
     with opened_brain(is_reading=True) as brain:
-        newest = (event for event in brain.journal.events(kinds=kinds, reverse=True) if by in ("", event.by))
-        if memory:
-            newest = (event for event in newest if _changes_memory(brain, event))
-        if not (every or as_json or follow or kinds):
-            newest = (event for event in newest if news(brain, event))
-            print_table(("when", "id", "what"), (_news_row(brain, event) for event in _oldest_first(newest, number)))
+
+        def is_selected(event: Event) -> bool:
+            is_by = by in ("", event.by)
+            return is_by and (not kinds or event.kind in kinds) and (not memory or _changes_memory(brain, event))
+
+        newest = filter(is_selected, brain.journal.events(kinds=kinds, reverse=True))
+        if in_words and not follow:
+            with_news = _oldest_first((event for event in newest if news(brain, event)), number)
+            print_table(("when", "id", "what"), (_news_row(brain, event) for event in with_news))
             return
         shown = _oldest_first(newest, number)
         if not follow:
             print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
             return
         seq = brain.journal.last()[0]
-        in_words = not (every or as_json or kinds)
         _print_each(brain, shown, as_json=as_json, in_words=in_words)
         while True:
             time.sleep(LOOK_EVERY_SECONDS)
-            new = list(brain.journal.events(since_seq=seq))
-            seq = new[-1].seq if new else seq
-            new = [e for e in new if by in ("", e.by) and (kinds is None or e.kind in kinds)]
-            new = [e for e in new if not memory or _changes_memory(brain, e)]
-            _print_each(brain, new, as_json=as_json, in_words=in_words)
+            later = list(brain.journal.events(since_seq=seq))
+            seq = later[-1].seq if later else seq
+            _print_each(brain, filter(is_selected, later), as_json=as_json, in_words=in_words)
 
 
 def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return the first events of an iterable that has the newest first, in the order they happened."""
+    """Return the newest events of an iterable that begins with them, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
@@ -232,7 +230,7 @@ def _changes_memory(brain: Brain, event: Event) -> bool:
     return any(brain.tree.kind_of(change.path) in places for change in event.changes)
 
 
-def _print_each(brain: Brain, events: list[Event], *, as_json: bool, in_words: bool) -> None:
+def _print_each(brain: Brain, events: Iterable[Event], *, as_json: bool, in_words: bool) -> None:
     """Print one line an event, at once, for whoever reads along; in words what a person wants to know of."""
     for event in events:
         if as_json:

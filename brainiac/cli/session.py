@@ -62,6 +62,15 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         brain.close()
 
 
+def note_edits(brain: Brain) -> None:
+    """Record what a person edited while no daemon ran, so that a process sees what they corrected by hand."""
+    from brainiac.pipeline.daemon import is_running  # few commands run a process by themselves
+
+    if not is_running(brain):
+        brain.committer.recover()
+        brain.observed.adopt()
+
+
 def _report_broken_settings(brain: Brain) -> None:
     """Print the problems of broken settings to standard error."""
     try:
@@ -170,6 +179,7 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
 
 
 def _few(paths: Sequence[str]) -> str:
+    """Return the first two paths, and how many more there are."""
     return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
 
 

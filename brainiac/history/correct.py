@@ -1,8 +1,8 @@
-"""`brainiac correct`, and `undo` of one statement: put its wording right, or take back what became of it.
+"""`brainiac correct`, and `undo` of one statement: replace its wording, or reverse its last change.
 
-Each is one commit. What stood goes to History. The new wording is the person's own: no process rewrites it, what was
-said before does not state the former one again (`plugins/promotion/placing.py`), and a hit in an exchange that it
-rested on names the present wording (`search/outdated.py`).
+Each is one commit. The former wording goes to History. The new wording is the person's own: no process rewrites it, an
+earlier exchange does not bring the former one back (`plugins/promotion/placing.py`), and a search result from the
+exchange that it rested on names the present wording (`search/outdated.py`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def possible_targets(brain: Brain, words: str) -> list[PossibleTarget]:
         half of the words.
     """
     path, sign, block = words.strip().rpartition("#^")
-    wanted = " ".join(words.split()).casefold()
+    folded = " ".join(words.split()).casefold()
     named: list[PossibleTarget] = []
     similar: list[tuple[float, PossibleTarget]] = []
     for page in brain.pages().memories.values():
@@ -63,7 +63,7 @@ def possible_targets(brain: Brain, words: str) -> list[PossibleTarget]:
                 continue
             target = PossibleTarget(page, statement)
             is_named = (sign and page.path == path and statement.block_id == block) or (
-                " ".join(statement.text.split()).casefold() == wanted
+                " ".join(statement.text.split()).casefold() == folded
             )
             if is_named:
                 named.append(target)
@@ -139,10 +139,10 @@ class TakenBack:
 
 
 def take_back(brain: Brain, named: str) -> TakenBack:
-    """Take back the last thing that became of one statement, whoever did it.
+    """Reverse the last change of one statement, whoever made it.
 
-    A statement that has a former wording, or stands for one that ended, gives way to that; one that has none goes to
-    History; one that ended holds again.
+    A statement with a former wording, or one that replaced another, gives way to that. One without goes to History.
+    One under History holds again.
 
     Args:
         brain: The brain.
@@ -158,7 +158,7 @@ def take_back(brain: Brain, named: str) -> TakenBack:
 
 
 def _take_back(brain: Brain, named: str) -> TakenBack:
-    """Commit what `take_back` does, on the page as it stands now."""
+    """Commit the reversal of a statement's last change, on its page as it is now."""
     memory, statement = _named_statement(brain, named)
     present, former = _present_and_former(memory, statement)
     day = brain.day_of(iso(brain.clock.now()))
@@ -192,7 +192,11 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
 
 
 def _present_and_former(memory: Memory, statement: Statement) -> tuple[Statement | None, Statement | None]:
-    """Return the statement that is to give way, and the one under History that is to hold again; None for either."""
+    """Return the statement that goes to History and the one that comes back from there.
+
+    None for the first where a statement under History was replaced by none, for the second where one has no former
+    wording.
+    """
     current = {row.block_id: row for row in memory.statements if not row.is_history}
     if statement.is_history:
         return current.get(statement.replaced_by), statement
@@ -215,8 +219,8 @@ def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
         if statement.block_id == block
     ]
     if len(places) != 1:
-        told = "stands nowhere" if not places else "stands on " + " and ".join(page.path for page, _ in places)
-        raise UserError(f"the statement {named} {told}; `brainiac digest` names what was done lately")
+        where = "stands nowhere" if not places else "stands on " + " and ".join(page.path for page, _ in places)
+        raise UserError(f"the statement {named} {where}; `brainiac digest` names what was done lately")
     if places[0][1].section == STEPS:
         raise UserError(
             f"{named} is a step of a how-to, which changes as a whole: take back the event, or edit the page"

@@ -102,7 +102,7 @@ class Digest:
     withheld: int = 0
 
     def runs(self) -> Iterator[tuple[list[DigestLine], str]]:
-        """Yield the lines event by event, with the command that takes back all of it; "" where a line's own does."""
+        """Yield the lines of each run with the command that undoes the whole run; "" for lines that were no run's."""
         for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
             yield list(lines), f"brainiac undo {event}" if event else ""
 
@@ -189,18 +189,23 @@ class _Reader:
         elif place := now.page or past.page:
             line = DigestLine(event.at, what, now.text, past.text, place.path, place.title, event=event.id)
             is_part = not isinstance(event.what, StatementCorrected)  # a run also files what was said
-            statement = self._left_by(row, now, past) if is_part and what != "moved" else ""
+            statement = self._undo_name(row, now, past) if is_part and what != "moved" else ""
             self._digest.lines.append(replace(line, statement=statement, is_part=is_part))
 
-    def _left_by(self, row: StatementRecord, now: _Text, past: _Text) -> str:
-        """Return the statement that an operation left, `path#^block`; "" where it has changed since."""
-        place, block = (now, row.block) if row.hash else (past, row.replaced.history if row.replaced else "")
-        statement, is_past = place.statement, not row.hash
+    def _undo_name(self, row: StatementRecord, now: _Text, past: _Text) -> str:
+        """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
+
+        It cannot where the statement has changed since, or is a step of a how-to, which changes as a whole.
+        """
+        is_ended = not row.hash
+        place, block = (past, row.replaced.history if row.replaced else "") if is_ended else (now, row.block)
+        statement = place.statement
         if place.page is None or statement is None or statement.section == STEPS:
             return ""
-        is_left = statement.block_id == block != "" and statement.is_history == is_past
-        below_top = place.page.path.removeprefix(self._store.tree.relative(self._store.tree.long_term) + "/")
-        return f"{below_top}#^{block}" if is_left else ""
+        if not block or statement.block_id != block or statement.is_history != is_ended:
+            return ""
+        top = self._store.tree.relative(self._store.tree.long_term)
+        return f"{place.page.path.removeprefix(top + '/')}#^{block}"
 
     def _add_refused(self, event: Event, refused: Iterable[Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
@@ -256,13 +261,15 @@ class _Reader:
 
 
 def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
-    """Return the current and former statements on pages by the hash of their text; of equal ones the private one."""
+    """Return the statements on pages by the hash of their text.
+
+    Of several with the same text a private one is taken, so that nothing private is shown; else one that holds now.
+    """
     texts: dict[str, _Text] = {}
     for page in pages.pages.values():
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
             known = texts.get(text_hash(statement.text))
-            # of the same words now and under History those that hold
             if known is None or is_private or (known.statement and known.statement.is_history):
                 texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private, statement)
     return texts

@@ -1,4 +1,4 @@
-"""Forgets what a person names: an exchange, a conversation, a page, or all that has some words.
+"""Forgets a target: plans what is removed from the tree, and commits it.
 
 Statements that rest on the forgotten exchanges alone are removed with them. A statement that rests on others too stays
 and loses this source; its wording from before a merge comes back where it is known. It is one commit, which `undo`
@@ -7,13 +7,13 @@ reverses; `purge` also destroys the texts that the journal keeps.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
-from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.errors import FormatError
 from brainiac.events import (
     Change,
     Event,
@@ -23,226 +23,28 @@ from brainiac.events import (
     MemoryForgotten,
     StatementRecord,
     create,
-    new_id,
     remove,
     update,
 )
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, find_events, remarks_of, without_link_targets
-from brainiac.formats.page import Memory, MemoryDocument, Statement, find_statements, is_private_note, parse_memory
-from brainiac.formats.prompt import parse_commands, parse_response, prompt_path_of, response_path
-from brainiac.formats.short_term import ShortTermDocument
+from brainiac.formats.markdown import find_events, remarks_of, without_link_targets
+from brainiac.formats.page import Memory, MemoryDocument, Statement, is_private_note, parse_memory
+from brainiac.formats.prompt import parse_commands, parse_response, response_path
+from brainiac.formats.short_term import Item, ShortTermDocument
 from brainiac.history.digest import write_digest
-from brainiac.history.why import Exchanges, Provenance, find_memory, memory_pages
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.targets import Target, blocks_of, find_words
+from brainiac.history.targets import find_target as find_target  # plugins import it from here
+from brainiac.history.why import Provenance, memory_pages
 from brainiac.storage.filed import undecided_deletions
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
-from brainiac.text.tokens import holds_words, pieces
+from brainiac.text.tokens import pieces
 
-OPERATION = "forget"  # of a proposal in `review.md`
-OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 MIN_WORDS = 3  # shorter sentences are so common that finding one elsewhere means nothing
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-_PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
-# what processes add to a person's words: the day with its link, the block id, comments
-_OUR_ADDITIONS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
-_LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
-_FIXED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
-_SHOWN_CHARACTERS = 100
-
-
-# the fields of a target, and the word for each in messages
-_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
-
-
-# --- the target ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is to be forgotten, by ids and hashes alone, so that it can be found again in a changed tree.
-
-    Attributes:
-        exchanges: Ids.
-        blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
-        items: Hashes of goals, facts and tasks of short-term memory.
-        pages: Paths of pages that are removed whole.
-        answers: Paths of answers in the inbox that quote it although their prompts do not say it.
-        page: The uuid of the page, where a person named one; None otherwise.
-        shown: A line for each of these, to show to a person.
-        is_private: Some of it is private.
-    """
-
-    exchanges: tuple[str, ...] = ()
-    blocks: tuple[tuple[str, str], ...] = ()
-    items: tuple[str, ...] = ()
-    pages: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
-    page: str | None = None
-    shown: tuple[str, ...] = field(default=(), compare=False)
-    is_private: bool = field(default=False, compare=False)
-
-    @property
-    def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
-
-    def __bool__(self) -> bool:
-        return any(self._parts.values())
-
-    @property
-    def count(self) -> str:
-        """How many exchanges, statements and so on it has, in words."""
-        counts = [(len(self._parts[name]), word) for name, word in _PARTS.items() if self._parts[name]]
-        return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
-
-    def proposal(self, what: str) -> ForgetProposal:
-        """Return the proposal to forget it, with one sentence for a person."""
-        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self._parts)
-
-    def forgotten(self, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
-        """Return the event for the commit that carries out a plan."""
-        taken_out, left = tuple(plan.statements), tuple(plan.kept)
-        if self.page is not None:
-            path, exchanges = self.pages[0], self.exchanges
-            return MemoryForgotten(page=self.page, path=path, exchanges=exchanges, taken_out=taken_out, left=left)
-        return ExchangeForgotten(taken_out=taken_out, left=left, **self._parts)
-
-
-def find_target(brain: Brain, named: str) -> Target:
-    """Return the conversation, exchange or page that a person named, as a target.
-
-    Raises:
-        UserError: Nothing is called so.
-    """
-    exchanges, inbox = Exchanges(brain), brain.tree.layout.inbox
-    try:
-        file = brain.tree.confine(named)
-        named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
-    except ConfinementError:
-        pass  # words, or an id
-    if exchange := exchanges.find(named):
-        return Target(tuple(exchanges.with_same_prompt(exchange)))
-    if named.startswith(f"{inbox}/") and (conversation := exchanges.in_folder(named)):
-        return Target(tuple(conversation))
-    if memory := find_memory(brain, named):
-        return target_of_page(memory)
-    raise UserError(
-        f"{named!r} names no exchange (by id, or by its file in {inbox}/) and no memory "
-        "(by path, title or uuid); `brainiac why` shows the exchanges behind a statement"
-    )
-
-
-def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
-    """Return the target that is a page; the exchanges on an episodic page are part of it."""
-    said = tuple(placed.event.id for placed in find_events(memory.text))
-    return Target(said, items=tuple(items), pages=(memory.path,), page=memory.uuid)
-
-
-def find_words(brain: Brain, words: str) -> Target:
-    """Return everything in memory and inbox that has all of the words, as a target; an empty one for no words."""
-    return _WordSearch(brain, words).target()
-
-
-class _WordSearch:
-    """Reads memory and inbox once and collects what has all of the words, each with a line to show to a person."""
-
-    def __init__(self, brain: Brain, words: str) -> None:
-        self._brain, self._words = brain, words
-        self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
-        self._is_private = False
-
-    def target(self) -> Target:
-        """Return everything that has the words, as a target."""
-        tree = self._brain.tree
-        self._read_short_term()
-        for page in memory_pages(self._brain).values():
-            self._read_page(page)
-        exchanges = Exchanges(self._brain)
-        for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
-            if self._matches(_person_text_of(path, self._brain.read_text(path) or "")):
-                self._add_file(path, exchanges)
-        parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
-        lines = tuple(line for part in self._parts.values() for line in part.values())
-        return Target(**parts, shown=lines, is_private=self._is_private)
-
-    def _matches(self, text: str) -> bool:
-        return holds_words(text, self._words)
-
-    def _add_file(self, path: str, exchanges: Exchanges) -> None:
-        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone."""
-        exchange, gathered = exchanges.find(path), self._parts["exchanges"]
-        if prompt_path_of(path) and exchange not in gathered:
-            self._parts["answers"][path] = f"{path}: the answer"
-        elif exchange:
-            gathered.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
-
-    def _read_short_term(self) -> None:
-        """Add the exchanges and items of short-term memory that have the words."""
-        path = self._brain.tree.relative(self._brain.tree.short_term)
-        try:
-            document = self._brain.short_term()
-        except FormatError:
-            return  # `doctor` names what is wrong with it
-        self._add_events(path, str(document))
-        for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
-            if self._matches(item.text):
-                self._is_private |= item.is_private
-                self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
-
-    def _add_events(self, path: str, text: str) -> str:
-        """Add the exchanges of a file that have the words; return the text without its exchanges."""
-        for placed in reversed(list(find_events(text))):
-            event = placed.event
-            answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai  # as the keyless engine's is recorded
-            if self._matches(f"{event.user}\n{answer}"):
-                self._is_private |= event.is_private
-                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
-                self._parts["exchanges"][event.id] = line
-            text = text[: placed.start] + text[placed.end :]
-        return text
-
-    def _read_page(self, page: Memory) -> None:
-        """Add the exchanges and blocks of a page that have the words, or the whole page where its title has them."""
-        rest = self._add_events(page.path, page.text)
-        is_day, is_private = rest != page.text, bool(page.meta.get("private"))
-        # A date as title is not what the page is about.
-        if not is_day and self._matches(page.title) and not page.title.replace("-", "").isdecimal():
-            self._parts["pages"][page.path] = f"{page.path}: the whole page"
-            self._is_private |= is_private or bool(PRIVATE.search(page.text))
-            return
-        for start, end in _blocks_of(rest, page.offset):
-            block = rest[start:end]
-            if self._matches(_OUR_ADDITIONS.sub("", block)):
-                self._is_private |= is_private or bool(PRIVATE.search(block))
-                self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
-
-
-def _person_text_of(path: str, text: str) -> str:
-    """Return the text of a file in the inbox; of an answer of the offline engine only its quotations."""
-    try:
-        meta, offset = split(text, path)
-    except FormatError:
-        return text
-    is_keyless = meta.get("model") in (OFFLINE, COMMANDS)
-    return _FIXED.sub("", text[offset:]) if is_keyless else text[offset:]
-
-
-def _blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
-    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
-    places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
-    places += [(placed.start, placed.end) for placed in find_events(text, offset)]
-    for paragraph in _PARAGRAPH.finditer(text, offset):
-        if not any(start < paragraph.end() and paragraph.start() < end for start, end in places):
-            places.append(paragraph.span())
-    return sorted(places)
-
-
-def _quoted(text: str) -> str:
-    """Return a text on one line in quotes, cut to 100 characters."""
-    line = " ".join(text.split())
-    return f"“{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}”"
 
 
 # --- the plan and its commit ---------------------------------------------------------------------------------------
@@ -262,11 +64,20 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
             changes = plan.changes()
-            return brain.commit(target.forgotten(plan), by=by, changes=changes, cause=cause) if changes else None
+            return brain.commit(_event_of(target, plan), by=by, changes=changes, cause=cause) if changes else None
 
     event = brain.retry(attempt)
     write_digest(brain)
     return event
+
+
+def _event_of(target: Target, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
+    """Return the event for the commit that carries out a plan."""
+    removed, kept = tuple(plan.statements), tuple(plan.kept)
+    if target.page is not None:
+        page, path, exchanges = target.page, target.pages[0], target.exchanges
+        return MemoryForgotten(page=page, path=path, exchanges=exchanges, taken_out=removed, left=kept)
+    return ExchangeForgotten(taken_out=removed, left=kept, **target.parts)
 
 
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
@@ -331,7 +142,7 @@ class ForgetPlan:
 
 
 class _Planner:
-    """Plans everything that is to be removed for a target."""
+    """Plans what is to be removed for a target, file by file; each step reads the files as planned so far."""
 
     def __init__(self, brain: Brain, target: Target) -> None:
         self._brain, self._target, self._ids = brain, target, frozenset(target.exchanges)
@@ -349,7 +160,7 @@ class _Planner:
         for page in pages_naming(self._brain, self._ids):
             if page.path not in target.pages:
                 self._remove_from_page(page)
-        plan.kept += [f"{path}: cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
+        plan.kept += [f"{path}: cannot be read ({problem})" for path, problem in unreadable(self._brain, self._ids)]
         self._remove_from_short_term()
         self._remove_proposals()
         for path, page in memory_pages(self._brain).items():
@@ -366,23 +177,25 @@ class _Planner:
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
         """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
-        answered, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
-        if answered is None:
+        record, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
+        if record is None:
             return
         text = self.plan.read(path)
-        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != answered.prompt_sha256:
+        if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != record.prompt_sha256:
             # the person wrote something else there since; of an earlier revision this is normal and not mentioned
             if exchange == max(self._ids):
                 self.plan.kept.append(f"{path}: says something else by now")
             return
         self.plan.drop(path, "the prompt")
-        number = 1  # a revised prompt may have several answers, numbered
-        while (text := self.plan.read(answer := response_path(path, number))) is not None:
+        for number in itertools.count(1):  # a revised prompt may have several answers, numbered
+            answer = response_path(path, number)
+            text = self.plan.read(answer)
+            if text is None:
+                return
             prompt_id = parse_response(answer, _bytes(text)).prompt_id
-            if not prompt_id or prompt_id == answered.prompt_id:
+            if not prompt_id or prompt_id == record.prompt_id:
                 self.plan.texts.append(text)
                 self.plan.drop(answer, "the answer")
-            number += 1
 
     # --- short-term memory ----------------------------------------------------------------------------------
 
@@ -400,22 +213,24 @@ class _Planner:
 
     def _without_items(self, document: ShortTermDocument) -> ShortTermDocument:
         """Return short-term memory without the named items and those that Reflection noted from the exchanges."""
-
-        def is_meant(text: str) -> bool:
-            is_named = text_hash(text) in self._target.items
-            return is_named or not self._ids.isdisjoint(self._log.sources_of_item(text))
-
         memory = document.memory
-        removed = [
-            [item.text for item in items if is_meant(item.text)] for items in (memory.goals, memory.facts, memory.tasks)
-        ]
-        texts = [text for part in removed for text in part]
-        self.plan.texts += texts
-        self.plan.items += map(text_hash, texts)
+        removed = [self._forgotten_items(items) for items in (memory.goals, memory.facts, memory.tasks)]
+        for texts in removed:
+            self.plan.texts += texts
+            self.plan.items += map(text_hash, texts)
         return document.without_items(*removed)
 
+    def _forgotten_items(self, items: Iterable[Item]) -> list[str]:
+        """Return the texts of those items that the target names, or that were noted from its exchanges."""
+        texts = [item.text for item in items]
+        return [
+            text
+            for text in texts
+            if text_hash(text) in self._target.items or not self._ids.isdisjoint(self._log.sources_of_item(text))
+        ]
+
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
-        """Return the summary without verbatim sentences and without our paragraphs that name a removed page."""
+        """Return the summary without sentences of the removed texts and our paragraphs that name a removed page."""
         sentences = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
         removed = [sentence for sentence in sentences if len(sentence.split()) >= MIN_WORDS and sentence in summary]
         names = [re.compile(rf"(?<!\w){re.escape(title)}(?!\w)") for title in self._titles]
@@ -423,7 +238,7 @@ class _Planner:
         removed += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
         if not removed:
             return summary  # unchanged to the byte: a person may have formatted it
-        # Longest first: a sentence may hold another one.
+        # the longest first: a sentence may hold another
         for sentence in sorted(removed, key=len, reverse=True):
             summary = summary.replace(sentence, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
@@ -431,7 +246,7 @@ class _Planner:
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _remove_from_page(self, memory: Memory) -> None:
-        """Plan a page without what rests on the exchanges alone, and without their ids among its sources."""
+        """Plan a page without the statements that rest on the exchanges alone, and without their ids as sources."""
         text = self.plan.read(memory.path)
         if text is None:
             return
@@ -454,7 +269,7 @@ class _Planner:
             self.plan.write(memory.path, str(page), "what rests on it alone, and the source")
 
     def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
-        """Plan to remove a page that is a captured note as a whole, unless a person edited it since."""
+        """Plan to remove a page that is nothing but a captured note, unless a person edited it since."""
         prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.record.sources)
         if text_hash(memory.body) == note.hash or any(_comparable(memory.body) in text for text in prompts):
             self._titles.append(memory.title)
@@ -464,10 +279,10 @@ class _Planner:
             self.plan.kept.append(f"{memory.path}: it was edited since; it stays")
 
     def _without_source(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
-        """Return a page after one statement was dealt with.
+        """Return a page on which a statement no longer rests on the exchanges.
 
-        A statement that rests on the exchanges alone is removed. One whose last wording comes from them gets its
-        earlier wording back. Any other stays, which is noted in `kept` if the exchanges are among its sources.
+        A statement that rests on these alone is removed. One whose last wording comes from them gets its earlier
+        wording back. Any other stays; `kept` says so where the exchanges are among its sources.
         """
         memory = page.memory
         changes = self._log.provenance_of(memory.uuid, statement)
@@ -493,7 +308,10 @@ class _Planner:
         return page
 
     def _restored(self, page: MemoryDocument, block: str) -> MemoryDocument:
-        """Return a page on which a statement holds again that was retired because of the removed one."""
+        """Return a page on which the statement that a removed one had retired holds again.
+
+        It stays in History where it rests on nothing but the forgotten exchanges.
+        """
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
             return page
@@ -509,7 +327,7 @@ class _Planner:
         if text is None:
             return
         removed = []
-        for start, end in reversed(_blocks_of(text, split(text, memory.path)[1])):
+        for start, end in reversed(blocks_of(text, split(text, memory.path)[1])):
             if text_hash(text[start:end]) in hashes:
                 removed.append(text[start:end])
                 text = text[:start] + text[end:]
@@ -571,12 +389,13 @@ def _without_exchanges(text: str, exchanges: Container[str]) -> str:
 
 
 def _statement(page: MemoryDocument, block: str) -> Statement | None:
+    """Return the statement with a block id; None where there is none, or the id is ""."""
     statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
     return next(statements, None)
 
 
 def _without_unnamed(page: MemoryDocument) -> MemoryDocument:
-    """Return a page without those of its `mentions` that its text does not name any more: they hold names too."""
+    """Return a page without those of its `mentions` whose names its text no longer has: a link holds a name too."""
     if not isinstance(page.memory.meta.get(MENTIONS), list):
         return page
     return page.set_meta(**{MENTIONS: still_named(page.memory)})
@@ -684,8 +503,9 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         meta, _ = split(before, path)
     except FormatError:
         return
-    said = {placed.event.id for placed in find_events(before)}
-    target = Target(tuple(str(source) for source in meta.get("sources") or () if str(source) not in said))
+    on_page = {placed.event.id for placed in find_events(before)}  # these were deleted with the page
+    sources = map(str, meta.get("sources") or ())
+    target = Target(tuple(source for source in sources if source not in on_page))
     if not target or str(meta.get("uuid") or "") in undecided_deletions(brain):
         return
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
@@ -694,6 +514,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
 
 
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
+    """Commit a proposal with its line in `review.md`."""
     changes = review_change(brain, [Proposal(proposal, is_private)])
     brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
@@ -704,9 +525,9 @@ def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
     Returns:
         The event; None when nothing of it is in the tree any more.
     """
-    parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
-    event, prompt = forget(brain, Target(**parts), by="person"), proposal.prompt
-    for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))) if prompt else ():
-        file = brain.tree.confine(path, inside=brain.tree.inbox)
-        file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it
+    event = forget(brain, Target.of_proposal(proposal), by="person")
+    if prompt := proposal.prompt:
+        for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))):
+            file = brain.tree.confine(path, inside=brain.tree.inbox)
+            file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it
     return event

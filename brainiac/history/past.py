@@ -233,7 +233,7 @@ def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterato
 
 
 def _unambiguous(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
-    """Return pages by a name; a name that several have identifies none of them."""
+    """Return pages by a name; a name that several pages have is left out, as it identifies none of them."""
     named: dict[str, list[Memory]] = defaultdict(list)
     for page in pages:
         named[name(page)].append(page)
@@ -360,14 +360,14 @@ class _Pair:
                 continue
             self._before.remove(old)
             self._after.remove(new)
-            successor = self._taken(new.replaced_by) if new.is_history else None
+            successor = self._take_successor(new.replaced_by) if new.is_history else None
             if successor:
                 yield self._difference("changed", "statement", successor.text, old.text)
             else:
                 yield self._difference("ended" if new.is_history else "resumed", "statement", new.text, old.text)
 
-    def _taken(self, block: str) -> _Item | None:
-        """Return the statement of the second with a block id, out of those not yet told of."""
+    def _take_successor(self, block: str) -> _Item | None:
+        """Remove and return the current statement of the second page that has a block id; None for none."""
         item = next((item for item in self._after if block and item.id == block and not item.is_history), None)
         if item:
             self._after.remove(item)
@@ -384,6 +384,7 @@ class _Pair:
                 yield self._difference("changed", old.kind, new.text, old.text, is_history=old.is_history)
 
     def _of_item(self, what: str, item: _Item) -> Difference:
+        """Return the difference for what only one side has."""
         text, before = ("", item.text) if what == "removed" else (item.text, "")
         return self._difference(what, item.kind, text, before, is_history=item.is_history)
 
@@ -415,19 +416,18 @@ def _without(items: Iterable[_Item], common: Counter[tuple[str, str, bool]]) -> 
 
 
 def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
-    """Return the differences with what one page lost and another one got, in the same words, as moved."""
-    lost: dict[tuple[str, str, bool], list[Difference]] = defaultdict(list)
+    """Return the differences in which a text that one page lost and another got counts as moved."""
+    removed: dict[tuple[str, str, bool], list[Difference]] = defaultdict(list)
     for difference in differences:
         if difference.what == "removed" and difference.kind in ("statement", "exchange"):
-            lost[difference.kind, difference.before, difference.is_history].append(difference)
-    moved: list[Difference] = []
+            removed[difference.kind, difference.before, difference.is_history].append(difference)
     result: list[Difference] = []
+    replaced: set[int] = set()
     for difference in differences:
-        former = lost.get((difference.kind, difference.text, difference.is_history))
-        if difference.what == "added" and former:
-            moved.append(former.pop())
-            place = moved[-1].path
-            difference = replace(difference, what="moved", before=difference.text, former_path=place)
+        same = removed.get((difference.kind, difference.text, difference.is_history))
+        if difference.what == "added" and same:
+            former = same.pop()
+            replaced.add(id(former))
+            difference = replace(difference, what="moved", before=difference.text, former_path=former.path)
         result.append(difference)
-    taken = {id(difference) for difference in moved}
-    return [difference for difference in result if id(difference) not in taken]
+    return [difference for difference in result if id(difference) not in replaced]

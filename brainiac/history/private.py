@@ -30,8 +30,8 @@ from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, one_li
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
+from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import ForgetPlan, find_remaining, is_bare, pages_naming, pieces_of, unreadable
-from brainiac.history.why import Exchanges
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
@@ -180,7 +180,7 @@ class _Marking:
         for page in pages_naming(self._brain, self._ids):
             if shareable_text(page.text) is not None:
                 self._edit(page.path, lambda text, path=page.path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
-        self.plan.kept += [f"{path} cannot be read ({why})" for path, why in unreadable(self._brain, self._ids)]
+        self.plan.kept += [f"{path} cannot be read ({problem})" for path, problem in unreadable(self._brain, self._ids)]
         self._edit(tree.relative(tree.review), self._mark_review)
         self._mark_echoes()
         return self.plan
@@ -212,33 +212,30 @@ class _Marking:
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _mark_page(self, memory: Memory) -> str:
-        """Return a page with marks on the statements and exchanges concerned, or `private: true` for all of it."""
+        """Return a page with marks on the exchanges and statements from them, or with `private: true` for all."""
         path, text = memory.path, memory.text
         note = self._log.whole_body_of(memory.uuid)
         if note and not self._ids.isdisjoint(note.record.sources):  # the page is a captured note as a whole
             return str(MemoryDocument(text, path).set_meta(private=True))
-        statements = [statement for statement in memory.statements if self._rests_on_it(memory, statement)]
+        statements = [statement for statement in memory.statements if self._becomes_private(memory, statement)]
         self._words += [statement.text for statement in statements]
         after = _with_marked_statements(text, statements)
         after = mark_events_private(after, lambda placed: placed.event.id in self._ids)
         open_text = shareable_text(after)
         # where only headings would be left to show, the whole page becomes private, its title included
-        is_hidden_whole = open_text is not None and is_bare(parse_memory(path, open_text))
-        if is_hidden_whole and (self._log.knows_page(memory.uuid) or list(find_events(text))):
+        has_headings_alone = open_text is not None and is_bare(parse_memory(path, open_text))
+        if has_headings_alone and (self._log.knows_page(memory.uuid) or list(find_events(text))):
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._record_new_wording(memory, after, statements)
         return self._without_keys(after, path)
 
-    def _rests_on_it(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement rests on the exchanges, and no other exchange says the same without a mark."""
+    def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a statement without a mark rests on the exchanges, and no other exchange says the same."""
         changes = self._log.provenance_of(memory.uuid, statement)
-        digest = text_hash(statement.text)
-        is_said_openly = any(
-            change.hash == digest and change.record.sources and self._ids.isdisjoint(change.record.sources)
-            for change in changes
-        )
-        is_of_it = not self._ids.isdisjoint(sources_of(changes))
-        return is_of_it and not is_said_openly and not PRIVATE.search(statement.text)
+        if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
+            return False
+        wordings = [change for change in changes if change.hash == text_hash(statement.text) and change.record.sources]
+        return not any(self._ids.isdisjoint(change.record.sources) for change in wordings)
 
     def _record_new_wording(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
         """Record the new wording of statements, so that `why` and `forget` know what they rest on."""
@@ -273,8 +270,8 @@ class _Marking:
         others: set[str] = set()
         for event in self._brain.journal.events(kinds={EventsAnalyzed}):
             for candidate in event.what.candidates if isinstance(event.what, EventsAnalyzed) else ():
-                is_of_it = not self._ids.isdisjoint(candidate.events)
-                (own if is_of_it else others).update((*candidate.tags, candidate.canonical_key))
+                is_own = not self._ids.isdisjoint(candidate.events)
+                (own if is_own else others).update((*candidate.tags, candidate.canonical_key))
         return own - others - {""}
 
     # --- review, and what repeats it ------------------------------------------------------------------------
@@ -339,7 +336,7 @@ class _Marking:
         return _with_marked_statements(memory.text, ours)
 
     def _is_made_from_it(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a process wrote a statement, as in a digest, and from these exchanges alone."""
+        """Return whether a process wrote a statement from these exchanges alone, as in a digest."""
         changes = self._log.provenance_of(memory.uuid, statement)
         return bool(changes) and sources_of(changes) <= self._ids
 
@@ -362,14 +359,17 @@ def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     return text
 
 
-def _with_marked_items(text: str, is_meant: Callable[[str], bool]) -> str:
-    return str(ShortTermDocument(text).with_private_items(is_meant))
+def _with_marked_items(text: str, has_words: Callable[[str], bool]) -> str:
+    """Return short-term memory in which the items whose texts the function accepts are marked private."""
+    return str(ShortTermDocument(text).with_private_items(has_words))
 
 
 def _with_marked_summary(text: str) -> str:
+    """Return short-term memory with a private mark on each paragraph of its summary."""
     start, end = ShortTermDocument(text).summary_span()
     return text[:start] + with_private_marks(text[start:end]) + text[end:]
 
 
 def _folded(text: str) -> str:
+    """Return a text with single spaces and without backslashes, which a copy of it may have more of."""
     return " ".join(text.replace("\\", "").split())

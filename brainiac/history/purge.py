@@ -16,17 +16,10 @@ from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, PurgeHonoured, TextsPurged
 from brainiac.formats.page import parse_memory
 from brainiac.history.digest import write_digest
-from brainiac.history.forget import (
-    MIN_WORDS,
-    ForgetPlan,
-    Target,
-    find_remaining,
-    forget,
-    pieces_of,
-    plan_forget,
-    target_of_page,
-)
-from brainiac.history.why import Exchanges, find_memory
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import MIN_WORDS, ForgetPlan, find_remaining, forget, pieces_of, plan_forget
+from brainiac.history.targets import Target, target_of_page
+from brainiac.history.why import find_memory
 from brainiac.storage.statements import text_hash
 
 BEYOND = (
@@ -138,10 +131,11 @@ def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
 
 def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     """Return the hashes of the prompts and answers of exchanges, from the changes of their events."""
-    known = Exchanges(brain)
-    events = (event for exchange in exchanges if (event := known.event(exchange)))
-    changes = (change for event in events for change in event.changes)
-    hashes = (digest for change in changes if change.op != "append" for digest in (change.before, change.after))
+    index = Exchanges(brain)
+    hashes: set[str | None] = set()
+    for event in map(index.event, exchanges):
+        for change in event.changes if event else ():
+            hashes |= set() if change.op == "append" else {change.before, change.after}
     return {digest for digest in hashes if digest}
 
 
@@ -203,18 +197,18 @@ def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[E
     """
     ids, whole = set(exchanges), set(events)
 
-    def clean(value: Any, is_meant: bool) -> Any:
+    def clean(value: Any, is_purged: bool) -> Any:
         if isinstance(value, dict):
             rests_on = {*value.get("sources", ()), *(value.get("events") or ())}
-            is_meant = is_meant or not ids.isdisjoint(name for name in rests_on if isinstance(name, str))
+            is_purged = is_purged or not ids.isdisjoint(name for name in rests_on if isinstance(name, str))
             return {
-                key: _blank(part) if is_meant and key in _FIELDS_WITH_WORDS else clean(part, is_meant)
+                key: _blank(part) if is_purged and key in _FIELDS_WITH_WORDS else clean(part, is_purged)
                 for key, part in value.items()
             }
         if isinstance(value, list):
-            return [clean(part, is_meant) for part in value]
+            return [clean(part, is_purged) for part in value]
         is_text = isinstance(value, str) and len(value.split()) >= MIN_WORDS
-        return "" if is_meant and is_text else value
+        return "" if is_purged and is_text else value
 
     def cleaned(event: Event) -> Event:
         data = {key: clean(value, event.id in whole) for key, value in event.data.items()}
@@ -224,7 +218,7 @@ def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[E
 
 
 def _blank(value: Any) -> Any:
-    """Return an empty value of the same type for a text or a list of texts; any other value unchanged."""
+    """Return "" for a text and [] for a list of texts; any other value as it is."""
     if isinstance(value, str):
         return ""
     return [] if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
@@ -251,26 +245,27 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     """Return the purged texts that are here all the same: each tombstone with the path of a file or a blob."""
     blobs = brain.journal.blobs
     places = {digest: path for path, digest in brain.journal.fold().items()}
-    places_left = []
+    remaining = []
     for tombstone in _tombstones(brain):
         for digest in _tombstone_of(tombstone).hashes:
             if digest in places:
-                places_left.append((tombstone, places[digest]))
+                remaining.append((tombstone, places[digest]))
             elif digest in blobs:
-                places_left.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
-    return places_left
+                remaining.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
+    return remaining
 
 
 def _tombstones(brain: Brain) -> list[Event]:
+    """Return the events of all devices that name texts to be destroyed."""
     return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
 
 
 def _apply_tombstone(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
     """Destroy what a tombstone names if something of it is here; return whether that was so."""
     named = _tombstone_of(tombstone)
-    notes = brain.observed.present_hashes(named.hashes)
-    is_back = bool(notes) or _is_in_short_term(brain, named.exchanges)
-    texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in notes]
+    files = brain.observed.present_hashes(named.hashes)
+    is_back = bool(files) or _is_in_short_term(brain, named.exchanges)
+    texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in files]
     if is_applied and not is_back and not texts:
         return False
     event, further = (None, set()) if is_applied and not is_back else _forget_again(brain, tombstone)

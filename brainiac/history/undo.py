@@ -94,9 +94,9 @@ def _check_all(brain: Brain, events: Sequence[Event]) -> None:
     reversed_before: set[str] = set()
     obstacles: list[str] = []
     for event in events:
-        # a file that a later one of them changed too is as this one left it once that one is undone
         undoing = _reversed(brain, event)
-        obstacles += [str(each) for each in undoing.obstacles if each.path not in reversed_before]
+        # a file that a later event of them changed too is no obstacle: that event is undone first
+        obstacles += [str(obstacle) for obstacle in undoing.obstacles if obstacle.path not in reversed_before]
         reversed_before |= {change.path for change in event.changes}
     if obstacles:
         raise UserError(*obstacles)
@@ -209,7 +209,7 @@ class _Reversal:
             self._add_obstacle(f"came from {change.source}, where another file stands now", "move that one away")
 
     def _reverse_partly(self, now: bytes) -> None:
-        """Reverse a change in a file that was changed since, where what came later can be told apart and stays."""
+        """Reverse a change in a file that was changed since, if the later changes can stay; else add an obstacle."""
         kind, has_before = self._brain.tree.kind_of(self._path), self._change.before is not None
         if kind is PathKind.SHORT_TERM and has_before:
             self._reverse_short_term(now)
@@ -227,7 +227,7 @@ class _Reversal:
             self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
 
     def _reverse_beside(self, now: bytes) -> None:
-        """Take the event's change out of a page, and leave what was written there since."""
+        """Reverse the event's change of a page by a three-way merge; lines that were changed since stay."""
         before = b"" if self._change.before is None else self._text(self._change.before)
         after = None if before is None else self._text(self._change.after)
         if before is None or after is None:
@@ -249,14 +249,14 @@ class _Reversal:
         texts = self._texts()
         if texts is None:
             return
-        before, after, standing = map(_decoded, (*texts, now))
+        before, after, present = map(_decoded, (*texts, now))
         try:
-            text, problems = without_change(before, after, standing)
+            text, problems = without_change(before, after, present)
         except FormatError as error:
             text, problems = "", [error.problem]
         for problem in problems:
             self._add_obstacle(problem, "put it right by hand; the text of before is in the journal")
-        if not problems and text != standing:
+        if not problems and text != present:
             self._undoing.changes.append(update(self._path, now, text))
 
     def _texts(self) -> tuple[bytes, bytes] | None:
@@ -276,6 +276,7 @@ class _Reversal:
             return None
 
     def _add_obstacle(self, what: str, todo: str) -> None:
+        """Add the file as an obstacle."""
         self._undoing.obstacles.append(Obstacle(self._path, what, todo))
 
     def _last_changer(self) -> Event | None:
@@ -285,10 +286,12 @@ class _Reversal:
         )
 
     def _by_whom(self) -> str:
+        """Return the words for who changed the file since; "" where the journal does not say."""
         later = self._last_changer()
         return f"by {later.by} ({later.kind}, {later.at}, event {later.id})" if later else ""
 
     def _todo(self) -> str:
+        """Return what a person can do about a file that was changed since."""
         later, by_hand = self._last_changer(), "mend it by hand"
         return f"take that back first (`brainiac undo {later.id}`), or {by_hand}" if later else by_hand
 
@@ -349,6 +352,7 @@ def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: S
 
 
 def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:
+    """Return the three lists of short-term memory."""
     return memory.goals, memory.facts, memory.tasks
 
 

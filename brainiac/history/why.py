@@ -17,207 +17,19 @@ from itertools import chain
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import (
-    Event,
     EventsAnalyzed,
-    ExchangeEvent,
-    ExchangeMadePrivate,
     OutcomeEvent,
     PathKind,
-    PromptAnswered,
 )
-from brainiac.formats.markdown import PRIVATE, StmEvent, find_events
+from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
+from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate, without_hidden
-from brainiac.llm.redaction import redact
-from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import muted_exchanges
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
-from brainiac.text.tokens import coverage, pieces
+from brainiac.text.tokens import coverage
 
-SAID_AT_MOST = 10
-MIN_COVERAGE = 0.6  # the share of the wanted words that the nearest statement must have
-MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
-
-
-# --- exchanges, by id ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One exchange.
-
-    Attributes:
-        exchange: Its id.
-        at: ISO 8601 UTC.
-        user: What was typed; "" when no text of it is left.
-        ai: The answer.
-        prompt: Path of the prompt as it was answered; "" if unknown.
-        device: Where it was answered; "" for this one.
-        model: Who answered; "" for a note, or if unknown.
-        cost_usd: Of the answer.
-        read_from: Path of the file that the words were read from, or `journal`.
-        is_private: It must not leave this machine, or it is off the record.
-    """
-
-    exchange: str
-    at: str
-    user: str
-    ai: str = ""
-    prompt: str = ""
-    device: str = ""
-    model: str = ""
-    cost_usd: float = 0.0
-    read_from: str = ""
-    is_private: bool = False
-
-    def sentence_for(self, statement: str) -> str:
-        """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
-        if statement in self.user:
-            return statement
-        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
-
-
-class Exchanges:
-    """The exchanges of all devices, found by id.
-
-    Args:
-        brain: The brain.
-    """
-
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
-        self._events: dict[str, Event | None] = {}  # as far as asked for
-        brain.projection.follow()
-
-    def event(self, exchange: str) -> Event | None:
-        """Return the event that made an exchange known; None for what is no exchange, or not here any more."""
-        if exchange not in self._events:
-            rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
-            event = self._brain.journal.event_at(*rows[0]) if rows else None
-            self._events[exchange] = event if event and event.id == exchange else None
-        return self._events[exchange]
-
-    def what(self, exchange: str) -> ExchangeEvent | None:
-        """Return what the journal keeps of an exchange."""
-        event = self.event(exchange)
-        return event.what if event and isinstance(event.what, ExchangeEvent) else None
-
-    def device_of(self, exchange: str) -> str:
-        """Return the device that an exchange was answered on; "" for this one, or if unknown."""
-        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
-        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
-        return rows[0][0] if rows else ""
-
-    def said(self, exchange: str) -> Said:
-        """Return an exchange from journal and inbox, else from memory; its texts are "" where none are left."""
-        device, event = self.device_of(exchange), self.event(exchange)
-        spoken = exchange_of(self._brain, event) if event else None
-        if event is None or spoken is None:
-            return self._from_memory(exchange, device, event)
-        prompt, response = spoken.prompt, spoken.response
-        read_from = "journal" if self._brain.read(prompt.path) is None else prompt.path
-        said = Said(exchange, event.at, prompt.text, prompt=prompt.path, device=device, read_from=read_from)
-        said = replace(said, is_private=spoken.is_private or not prompt.remember)
-        if response is None:
-            return said
-        return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
-
-    def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
-        """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
-        path, event_in_memory = self._find_in_memory(exchange)
-        said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
-        if what := self.what(exchange):
-            said = replace(said, prompt=what.prompt, model=what.model if isinstance(what, PromptAnswered) else "")
-        return (
-            replace(said, at=event_in_memory.at, user=event_in_memory.user, ai=event_in_memory.ai)
-            if event_in_memory
-            else said
-        )
-
-    def shown(self, exchange: str, gate: Gate | None) -> Said | None:
-        """Return what is known of an exchange as far as a reader may see it.
-
-        Args:
-            exchange: Its id.
-            gate: What decides what the reader sees; None for the person, who sees all.
-
-        Returns:
-            The exchange without secrets; None where it is private, off the record, forgotten or not to be quoted.
-        """
-        said = self.said(exchange)
-        if gate is None:
-            return said
-        noted = self.in_memory(exchange)
-        is_standing = noted is not None or (bool(said.prompt) and self._brain.read(said.prompt) is not None)
-        is_open = not said.is_private and (noted is None or bool(gate.events([noted])))
-        if not is_standing or not is_open or gate.is_private_by_now(exchange) or exchange in self._withheld:
-            return None
-        ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
-        return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
-
-    @cached_property
-    def _withheld(self) -> set[str]:
-        """The exchanges that were made private after they were answered, or whose page was deleted by hand."""
-        events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
-        private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
-        return {*muted_exchanges(self._brain), *chain.from_iterable(private)}
-
-    def in_memory(self, exchange: str) -> StmEvent | None:
-        """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
-        return self._find_in_memory(exchange)[1]
-
-    def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
-        """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
-        for path in self._paths(exchange):
-            text = self._brain.read_text(path) or ""
-            if exchange in text:
-                for placed in find_events(text):
-                    if placed.event.id == exchange:
-                        return path, placed.event
-        return "", None
-
-    def _paths(self, exchange: str) -> Iterator[str]:
-        """Yield the files of memory that may have an exchange, the likeliest first."""
-        tree = self._brain.tree
-        yield tree.relative(tree.short_term)
-        tops = [tree.long_term / "events", tree.archive]
-        if event := self.event(exchange):
-            day = self._brain.day_of(event.at)
-            tops.insert(0, tops[0] / day.replace("-", "/"))
-        for top in tops:
-            yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
-
-    def path_of(self, exchange: str) -> str:
-        """Return the present path of an exchange's prompt, moves included."""
-        what = self.what(exchange)
-        return self._brain.answered.path_of(exchange) or (what.prompt if what else "")
-
-    def with_same_prompt(self, exchange: str) -> list[str]:
-        """Return an exchange with its earlier and later revisions, oldest first."""
-        prompt_id = "SELECT prompt_id FROM exchanges WHERE event = ?"
-        return self._ids(f"WHERE prompt_id = ({prompt_id})", exchange) or [exchange]
-
-    def in_folder(self, folder: str) -> list[str]:
-        """Return the exchanges of a conversation."""
-        return [name for name in self._ids() if self.path_of(name).startswith(folder.rstrip("/") + "/")]
-
-    def find(self, named: str) -> str | None:
-        """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
-        matches = self._ids("WHERE ? IN (event, prompt, response)", named)
-        if moved_here := self._brain.answered.of(named):
-            matches.append(moved_here.exchange)
-        if matches:
-            return max(matches)  # the last revision
-        if len(named) < MIN_ID_PART:
-            return None
-        matches = [name for name in self._ids() if name.startswith(named) or name.endswith(named)]
-        if len(matches) == 1:
-            return matches[0]
-        return named if self.in_memory(named) else None
-
-    def _ids(self, where: str = "", *values: str) -> list[str]:
-        rows = self._brain.projection.query(f"SELECT event FROM exchanges {where} ORDER BY event", *values)
-        return [exchange for (exchange,) in rows]
+MAX_EXCHANGES = 10  # that are shown for words which no statement has
+MIN_COVERAGE = 0.6  # the share of the given words that the nearest statement must have
 
 
 # --- pages and statements, by name ---------------------------------------------------------------------------------
@@ -243,7 +55,7 @@ def memory_pages(brain: Brain) -> Mapping[str, Memory]:
 
 
 def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
-    """Return a page with what its reader may see of it; None where that is nothing."""
+    """Return a page without the parts that its reader may not see; None where the reader may not see the page."""
     text = page.text if gate is None else gate.read_note(page.path, tops=("memory",))
     if text is None:
         return None
@@ -273,11 +85,11 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         return _shown_page(pages[path], gate)
     if gate is None and (error := brain.pages().broken.get(path)):
         raise error
-    name = _folded(named)
-    named_so = (
-        page for page in pages.values() if name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
-    )
-    matches = [shown for page in named_so if (shown := _shown_page(page, gate))]
+    matches = []
+    for page in pages.values():
+        is_named = _folded(named) in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
+        if is_named and (shown := _shown_page(page, gate)):
+            matches.append(shown)
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
@@ -304,15 +116,16 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     if sign:
         page = find_memory(brain, path, gate)
         statements = page.statements if page else ()
-        return next((StatementMatch(page, each) for each in statements if page and each.block_id == block), None)
-    wanted, block = _folded(named), named.strip().removeprefix("^")
+        matches = [StatementMatch(page, each) for each in statements if page and each.block_id == block]
+        return matches[0] if matches else None
+    words, block = _folded(named), named.strip().removeprefix("^")
     matches = []
     for page in memory_pages(brain).values():
         # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
-        if block in page.text or wanted[:20] in _folded(page.text):
+        if block in page.text or words[:20] in _folded(page.text):
             shown = _shown_page(page, gate)
             for statement in shown.statements if shown else ():
-                if statement.block_id == block or _folded(statement.text) == wanted:
+                if statement.block_id == block or _folded(statement.text) == words:
                     matches.append(StatementMatch(page, statement))
     if len(matches) > 1:
         places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
@@ -321,7 +134,7 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
 
 
 def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
-    """Return the statement most like some words among those that have at least 60 % of them; None for none."""
+    """Return the statement most like some words; None where none has at least `MIN_COVERAGE` of them."""
     pages, best, best_score = memory_pages(brain), None, 0.0
     hits = brain.recall.search(named, limit=20, kinds={"statement"}, is_private=True)
     for hit in gate.hits(hits) if gate else hits:
@@ -404,17 +217,23 @@ class Provenance:
     def __init__(self, brain: Brain, memory: Memory, gate: Gate | None = None) -> None:
         self._brain, self._memory, self._gate = brain, memory, gate
         self._exchanges = Exchanges(brain)
-        self._pages: dict[
-            str | None, Memory | None
-        ] = {}  # by content hash: each is `after` of one, `before` of the next
+        # by content hash: a version is `after` of one change and `before` of the next, and is parsed once
+        self._pages: dict[str | None, Memory | None] = {}
         self._changes = StatementLog(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
-        """Return a statement of the page with its changes."""
+        """Return a statement of the page with those of its changes that the reader may see, oldest first."""
         memory = self._memory
-        steps = tuple(sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event)))
-        text, is_history = statement.text, statement.is_history
-        return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
+        steps = sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event))
+        return Chain(
+            memory.path,
+            memory.uuid,
+            memory.title,
+            statement.block_id,
+            statement.text,
+            statement.is_history,
+            tuple(steps),
+        )
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
         """Yield the recorded operations on a statement, then the changes of its text without an operation."""
@@ -431,16 +250,16 @@ class Provenance:
                 yield Step(*event, operation, old, new, device=self._synced_from(version))
 
     def _is_shown(self, step: Step) -> bool:
-        """Return whether a reader may see a step: neither its words nor an exchange behind it are private."""
-        words = "\n\n".join((step.before, step.after, step.reasoning))
+        """Return whether the reader may see a step: its words and the exchanges that it rests on are not private."""
         if self._gate is None:
             return True
+        words = "\n\n".join((step.before, step.after, step.reasoning))
         tree, path = self._brain.tree, self._memory.path
         is_open = not PRIVATE.search(words) and without_hidden(tree, path, words) == words
         return is_open and all(said.user or said.ai for said in step.sources)
 
     def _said(self, exchange: str) -> Said:
-        """Return an exchange as the reader may see it; without any words where that is not at all."""
+        """Return an exchange as the reader may see it; where they may not, one with the id alone."""
         return self._exchanges.shown(exchange, self._gate) or Said(exchange, "", "")
 
     def _blocks(self, statement: Statement) -> list[str]:
@@ -503,8 +322,8 @@ class Provenance:
 
     @cached_property
     def _versions(self) -> list[_Version]:
-        """What the page said before and after each change of it on this device, oldest first, moves followed back."""
-        versions, path, until = [], self._memory.path, ("~", 0)
+        """What the page said before and after each change on this device, oldest first, those before a move too."""
+        versions, path, until = [], self._memory.path, ("~", 0)  # `~` is after every id
         while path:
             rows = self._brain.projection.query(
                 "SELECT event, position, at, kind, by, before, after, source FROM changes"
@@ -566,9 +385,9 @@ class _Version:
 
 
 def _text_in(memory: Memory | None, statement: Statement) -> str:
-    """Return a statement's text in a version of the page, by block id or else by equal text; "" where it is not there.
+    """Return a statement's text in a version of its page, struck through where it is retired there; "" for none.
 
-    A retired statement is returned struck through.
+    It is found by its block id; one without an id only by the same text.
     """
     for other in memory.statements if memory else ():
         is_same = other.block_id == statement.block_id if statement.block_id else other.text == statement.text
@@ -578,28 +397,34 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
 
 
 def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
-    """Return an item or a sentence of short-term memory with the change that wrote it; None where there is none."""
-    memory, wanted = brain.short_term().memory, _folded(named)
+    """Return an item of short-term memory, or words of its summary, with the change that wrote it; None for neither."""
+    memory, words = brain.short_term().memory, _folded(named)
     if gate:
         memory = gate.short_term(memory)
     items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
-    text = next((item for item in items if _folded(item) == wanted), "")
-    if not text and wanted and wanted in _folded(memory.summary):
+    text = next((item for item in items if _folded(item) == words), "")
+    if not text and words and words in _folded(memory.summary):
         text = named
     if not text:
         return None
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
-    step = _noted(brain, text, [text, *paragraphs]) or _latest_writing(brain, path, text)
+    step = _recorded_writing(brain, text, [text, *paragraphs]) or _latest_writing(brain, path, text)
     if step and gate:
         sources = (Exchanges(brain).shown(said.exchange, gate) for said in step.sources)
         step = replace(step, sources=tuple(filter(None, sources)))
     return Chain(path, "", "Short-term memory", "", text, steps=(step,) if step else ())
 
 
-def _noted(brain: Brain, text: str, written: list[str]) -> Step | None:
-    """Return how a process wrote an item or a paragraph, as it recorded it; None where it recorded none of them."""
-    hashes = json.dumps([text_hash(part) for part in written])
+def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
+    """Return the last change by which a process recorded that it wrote one of these texts; None for no such change.
+
+    Args:
+        brain: The brain.
+        text: The words that are explained.
+        parts: The item or the paragraphs of the summary that have them; the journal has their hashes.
+    """
+    hashes = json.dumps([text_hash(part) for part in parts])
     rows = brain.projection.query(
         "SELECT event, at, kind, by, device, exchange FROM writings WHERE hash IN (SELECT value FROM json_each(?))"
         " ORDER BY device = ? DESC, event DESC LIMIT 1",
@@ -626,8 +451,7 @@ def _latest_writing(brain: Brain, path: str, text: str) -> Step | None:
 def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
     """Yield a step for each change that brought a text into a file, newest first, this device's before others'.
 
-    Appends are passed over: they are log lines, and the journal keeps no whole text before them. So is a change whose
-    text the journal no longer keeps, for a purge may have taken it.
+    Left out are appends, which are log lines, and changes whose text was purged.
     """
     own_events = (("", event) for event in brain.journal.events(reverse=True))
     for device, event in chain(own_events, reversed(list(brain.journal.foreign_events()))):
@@ -666,16 +490,14 @@ class Why:
 
 def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
     """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
-    wanted, exchanges = _folded(named), Exchanges(brain)
+    words, exchanges = _folded(named), Exchanges(brain)
     texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
-    said = (
-        exchanges.shown(placed.event.id, gate)
-        for text in texts
-        if wanted in _folded(text)
-        for placed in find_events(text)
-        if wanted in _folded(placed.event.user)
-    )
-    return tuple(filter(None, said))[:SAID_AT_MOST]
+    said = []
+    for text in texts:
+        if words in _folded(text):
+            events = [placed.event for placed in find_events(text)]
+            said += [exchanges.shown(event.id, gate) for event in events if words in _folded(event.user)]
+    return tuple(filter(None, said))[:MAX_EXCHANGES]
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
@@ -695,16 +517,16 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     """
     if memory := find_memory(brain, named, gate):
         exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
-        named_there = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
+        said = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
         chains = tuple(map(provenance.chain, memory.statements))
-        return Why(memory.path, memory.title, chains, tuple(exchange for exchange in named_there if exchange))
+        return Why(memory.path, memory.title, chains, tuple(filter(None, said)))
     if item := origin_of_item(brain, named, gate):
         return Why(item.path, item.title, (item,))
     if match := find_statement(brain, named, gate):
-        chain = Provenance(brain, match.memory, gate).chain(match.statement)
-        return Why(match.memory.path, match.memory.title, (chain,), is_exact=match.is_exact)
-    if exchanges_with_words := _said_with(brain, named, gate):
-        return Why(exchanges_with_words[0].read_from, "Said, and no statement yet", (), exchanges_with_words)
+        changes = Provenance(brain, match.memory, gate).chain(match.statement)
+        return Why(match.memory.path, match.memory.title, (changes,), is_exact=match.is_exact)
+    if said_with_words := _said_with(brain, named, gate):
+        return Why(said_with_words[0].read_from, "Said, and no statement yet", (), said_with_words)
     hits = brain.recall.search(named, limit=3, is_private=True)  # the gate takes out what the asker may not see
     if gate:
         hits = gate.hits(hits)

@@ -38,8 +38,8 @@ MODULES = {
         "brainiac.llm.context.long_term",
     ),
     "The past, and the running daemon": (
-        "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.forget",
-        "brainiac.history.rebuild",
+        "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.exchanges",
+        "brainiac.history.forget", "brainiac.history.rebuild", "brainiac.history.targets",
         "brainiac.history.why", "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
     ),
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),

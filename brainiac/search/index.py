@@ -346,7 +346,8 @@ class EmbeddedIndex:
             newest = "select id from pages order by last_day desc, at desc, path"
             newest_ids = (row[0] for row in self._db.execute(newest) if allowed is None or row[0] in allowed)
             return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
-        frequencies = {term: self._frequency(searcher, term) for term in asked.terms}
+        state = self._state(searcher)
+        frequencies = {term: self._frequency(searcher, term, state) for term in asked.terms}
         query = self._query(searcher, frequencies, asked, allowed)
         addresses = self._best(searcher, query, asked.limit)
         if searcher.doc_freq("text", _ELSEWHERE):
@@ -377,13 +378,23 @@ class EmbeddedIndex:
             if narrowing.allows_page(path, tags.split("\n"), first, last, is_archived=bool(is_archived))
         }
 
-    def _frequency(self, searcher: tantivy.Searcher, term: str) -> int:
-        """Return in how many passages of pages still in the index a term stands."""
+    def _frequency(self, searcher: tantivy.Searcher, term: str, state: tuple[int, int, int]) -> int:
+        """Return in how many passages of pages still in the index a term stands.
+
+        Args:
+            searcher: Of the text index.
+            term: Stem or mark.
+            state: Of the text index, see `_state`.
+        """
         # the engine's own counts hold deleted passages until it merges; they are right where there are none
-        frequency, marked = int(searcher.doc_freq("text", term)), int(searcher.doc_freq("text", _EVERY))
-        if frequency == 0 or marked == searcher.num_docs:
-            return frequency
-        return self._count(term, (marked, searcher.num_docs, searcher.num_segments))
+        frequency = int(searcher.doc_freq("text", term))
+        marked, living, _ = state
+        return frequency if frequency == 0 or marked == living else self._count(term, state)
+
+    @staticmethod
+    def _state(searcher: tantivy.Searcher) -> tuple[int, int, int]:
+        """Return how many passages there are with deleted ones and without, and in how many parts they lie."""
+        return int(searcher.doc_freq("text", _EVERY)), searcher.num_docs, searcher.num_segments
 
     def _counted(self, term: str, _state: tuple[int, int, int]) -> int:
         """Return in how many passages a term stands, by searching for it.
@@ -422,14 +433,19 @@ class EmbeddedIndex:
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked
     ) -> Iterator[tuple[float, str]]:
         """Yield weight and term for the terms that choose candidates, then for words like them, which weigh less."""
-        total = searcher.num_docs
+        total, state = searcher.num_docs, self._state(searcher)
         selective = _selective(frequencies, total)
         idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
         yield from ((weight, term) for term, weight in idf.items())
         counts: Counter[str] = Counter()
         for variant, (term, likeness) in asked.variants.items():
             # the vocabulary forgets nothing: words of deleted pages must not crowd out the living
-            if term in idf and counts[term] < _VARIANTS and variant not in idf and self._frequency(searcher, variant):
+            if (
+                term in idf
+                and counts[term] < _VARIANTS
+                and variant not in idf
+                and self._frequency(searcher, variant, state)
+            ):
                 counts[term] += 1
                 yield _VARIANT_WEIGHT * likeness * idf[term], variant
 
@@ -467,6 +483,11 @@ class EmbeddedIndex:
         """Return how many links lead to each uuid or path."""
         counted = f"select target, count(*) from links where target in {_GIVEN} group by target"
         return dict(self._db.execute(counted, _given(targets)))
+
+    @property
+    def has_links(self) -> bool:
+        """Whether any page has a link."""
+        return self._db.execute("select 1 from links limit 1").fetchone() is not None
 
     def linked(self) -> Iterable[LinkedPage]:
         """Return every page with its links."""

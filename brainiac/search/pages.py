@@ -451,10 +451,14 @@ class Pages:
                 page for page in fresh.values() if page and {page.page.path, page.page.uuid} & wanted
             ]
 
-    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
-        """Return how many links lead to each target; links of the last seconds may be missing."""
+    def inbound(self, targets: Callable[[], Sequence[str]]) -> Mapping[str, int]:
+        """Return how many links lead to each target; links of the last seconds may be missing.
+
+        Args:
+            targets: Returns them; not called where there are no links at all.
+        """
         with self._mutex:
-            return self._ask(lambda index: index.inbound(targets)) or {}
+            return self._ask(lambda index: index.inbound(targets()) if getattr(index, "has_links", True) else {}) or {}
 
     def linked(self) -> list[LinkedPage]:
         """Return every page with its links, as the files stand now."""

@@ -133,9 +133,13 @@ def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[
 
 def by_sort(units: Units, signals: Mapping[str, Vector], table: Mapping[str, tuple[float, ...]], column: int) -> Vector:
     """Return the weighted sum of signals, each unit's by the weights of its sort."""
-    names = [name for name in table if name in signals]
-    weights = np.array([table[name][column : column + N_SORTS] for name in names])
-    summed: Vector = (np.array([signals[name] for name in names]) * weights[:, units.sort]).sum(0)
+    summed: Vector = np.zeros(units.n)
+    for sort in np.unique(units.sort).tolist():
+        weights = {name: row[column + sort] for name, row in table.items() if name in signals and row[column + sort]}
+        if not weights:
+            continue
+        values, is_it = np.array([signals[name] for name in weights]), units.sort == sort
+        summed[is_it] = weighed(values[:, is_it], np.array(list(weights.values())))
     return summed
 
 

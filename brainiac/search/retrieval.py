@@ -181,8 +181,8 @@ class Retrieval:
         like = candidates.like
         matches = Matches(units, query, matching.frequencies, matching.n_passages, like, chosen.occurrences)
         meaning = vectors.signals(candidates.text, units) if vectors else {}
-        names = [name for encoded in units.pages for name in link_targets(encoded.page)]
-        signals = all_signals(matches, meaning, self._pages.inbound(names), self.analyzer)
+        inbound = self._pages.inbound(lambda: [name for page in units.pages for name in link_targets(page.page)])
+        signals = all_signals(matches, meaning, inbound, self.analyzer)
         scores, around = rank(units, signals)
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals), chosen.left_out)
 

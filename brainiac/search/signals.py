@@ -116,7 +116,7 @@ class Units:
         self.n = len(self.features)
         self.speaker = self.features["speaker"]
         self.length = np.maximum(sizes, 1).astype(np.float64)
-        self.gram_length = (flags >> f.LENGTH_SHIFT & f.MAX_LENGTH).astype(np.float64)
+        self.gram_length = (flags >> f.LENGTH_SHIFT & f.MAX_LENGTH).astype(np.float32)
         self.kind = flags >> f.KIND_SHIFT & 7
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
@@ -160,7 +160,7 @@ class Units:
         has_flag: Vector = ((self.features["flags"] & mask) > 0).astype(np.float64)
         return has_flag
 
-    def shift(self, values: Vector, by: int) -> Vector:
+    def shift(self, values: NDArray[Any], by: int) -> NDArray[Any]:
         """Return for each unit the value of its neighbour, 0 where it has none.
 
         Args:
@@ -179,9 +179,9 @@ class Units:
         highest = np.maximum.reduceat(values, self._run_start)
         return _shifted(highest, by, self._run_neighbours)[self._run]
 
-    def by_scope(self, values: Vector) -> Vector:
+    def by_scope(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the sums over the units of each conversation or page."""
-        sums: Vector = np.add.reduceat(values, self._scope_start, axis=-1)
+        sums: NDArray[Any] = np.add.reduceat(values, self._scope_start, axis=-1)
         return sums
 
     def by_section(self, values: Vector) -> Vector:
@@ -201,14 +201,14 @@ class Units:
         return place
 
 
-def _neighbours(talk: NDArray[Any]) -> dict[int, Vector]:
+def _neighbours(talk: NDArray[Any]) -> dict[int, NDArray[np.float32]]:
     """Return 1 for each unit but the last, or last two, whose next, or second next, is of the same conversation."""
-    return {by: (talk[by:] == talk[:-by]).astype(np.float64) for by in (1, 2)}
+    return {by: (talk[by:] == talk[:-by]).astype(np.float32) for by in (1, 2)}
 
 
-def _shifted(values: Vector, by: int, neighbours: Mapping[int, Vector]) -> Vector:
+def _shifted(values: NDArray[Any], by: int, neighbours: Mapping[int, NDArray[np.float32]]) -> NDArray[Any]:
     """Return the values moved by one or two places, 0 where that leads into another conversation."""
-    moved = np.zeros(values.shape)
+    moved = np.zeros(values.shape, np.result_type(values, np.float32))
     n = values.shape[-1]
     size = min(abs(by), n)
     early, late = values[..., : n - size], values[..., size:]
@@ -235,8 +235,8 @@ def relative(scores: Vector, among: NDArray[np.bool_] | None = None, least: floa
 
 
 def bm25(
-    frequency: Vector,
-    length: Vector,
+    frequency: NDArray[Any],
+    length: NDArray[Any],
     idf: Vector,
     among: NDArray[np.bool_],
     k1: float = 0.9,
@@ -256,7 +256,8 @@ def bm25(
         least: The least share of the weight of all terms that the maximum counts as.
     """
     saturation = k1 * (1 - b) + length * (k1 * b / max(length.mean(), 1.0))
-    return relative(weighed(frequency / (frequency + saturation), idf), among, least * float(idf.sum()))
+    summed = weighed(frequency / (frequency + saturation), idf.astype(frequency.dtype))
+    return relative(summed, among, least * float(idf.sum()))
 
 
 def weighed(values: NDArray[Any], weights: Vector) -> Vector:
@@ -542,7 +543,9 @@ def page_signals(
     pages = [encoded.page for encoded in units.pages]
     best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
     titled, headed = _named(pages, matches, analyzer)
-    degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
+    degrees = [len(page.links) for page in pages]
+    if inbound:
+        degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
     return {
         "folder": relative(_folder_fit(pages, best, units))[units.page],
         "linked": _linked(pages, best)[units.page],

@@ -89,7 +89,8 @@ def may_be_among(hashes: Hashes, wanted: Hashes) -> Places:
     mask = np.uint32((1 << _LAST_BITS) - 1)
     is_like = np.zeros(1 << _LAST_BITS, bool)
     is_like[wanted & mask] = True
-    return np.flatnonzero(is_like[hashes & mask])
+    # `take` by the machine's own integers is twice as fast as indexing
+    return np.flatnonzero(np.take(is_like, (hashes & mask).astype(np.intp)))
 
 
 def places_of(hashes: Hashes, wanted: Hashes) -> tuple[Places, Places]:
@@ -291,9 +292,8 @@ class LikeWords:
     def _columns(self, numbers: Numbers) -> tuple[Places, Numbers]:
         """Return which trigrams of the query some words have: the trigram's place in `grams`, and the word's."""
         codes, owner = self.table.grams_of(numbers)
-        place = np.minimum(np.searchsorted(self.grams, codes), max(len(self.grams) - 1, 0))
-        is_asked = self.grams[place] == codes if len(self.grams) else np.zeros(len(codes), bool)
-        return place[is_asked], owner[is_asked]
+        places, which = places_of(codes.view(np.uint32), self.grams.view(np.uint32))
+        return which, owner[places]
 
     def met_in(self, hashes: Hashes) -> tuple[Places, Numbers]:
         """Return where words stand that have anything of the query, and their numbers."""
@@ -307,7 +307,7 @@ class LikeWords:
         rows: Numbers = self._row[numbers]
         return rows
 
-    def gram_counts(self, numbers: Numbers, owner: NDArray[Any], n: int) -> Matrix:
+    def gram_counts(self, numbers: Numbers, owner: NDArray[Any], n: int) -> NDArray[np.float32]:
         """Return how often each trigram of the query stands in each of `n` things, a row for each trigram.
 
         Args:
@@ -330,7 +330,7 @@ class LikeWords:
         of_word = counts[at]
         pair = np.repeat(first[at] - (np.cumsum(of_word) - of_word), of_word) + np.arange(of_word.sum())
         summed = np.bincount(gram[pair] * n + np.repeat(owner, of_word), minlength=len(self.grams) * n)
-        return summed.reshape(len(self.grams), n).astype(np.float64)
+        return summed.reshape(len(self.grams), n).astype(np.float32)
 
 
 def similarity(shared: NDArray[Any], one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:

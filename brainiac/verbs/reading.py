@@ -19,7 +19,8 @@ from brainiac.formats.prompt import (
     ORIGINS,
     parse_prompt,
 )
-from brainiac.history.why import Chain, Exchanges, Said, Why
+from brainiac.history.exchanges import Exchanges, Said
+from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened
@@ -160,7 +161,7 @@ class Match:
     hit: Hit
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         url = SCHEME + quote(self.id, safe="/#^")
         values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
         values |= {"archived": True} if self.hit.is_archived else {}
@@ -184,7 +185,7 @@ class Matches:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         results = [match.to_json() for match in self.matches]
         return {"query": self.query, "results": results, "fresh": self.fresh, "cursor": self.cursor or None}
 
@@ -272,7 +273,7 @@ class Page:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self) | {"url": SCHEME + quote(self.id, safe="/#^"), "cursor": self.cursor or None}
 
 
@@ -357,7 +358,7 @@ class Briefing:
     fresh: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         memory = self.memory
         blocks = [
             {
@@ -456,7 +457,7 @@ class Listing:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self) | {"cursor": self.cursor or None}
 
 
@@ -523,7 +524,7 @@ class Reason:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self.why) | {"fresh": self.fresh, "cursor": self.cursor or None}
 
 
@@ -559,7 +560,7 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
 
 
 def _fenced_chain(chain: Chain) -> Chain:
-    """Return a statement's history with all words of memory in quotes."""
+    """Return a statement's history with all words of memory in quotes: to a client's model they are data."""
     steps = tuple(
         replace(
             step,

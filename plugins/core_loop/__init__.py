@@ -75,9 +75,12 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
 
 
 def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None) -> bool:
-    """Return whether another process (`ask` beside a daemon that starts) has answered the same text meanwhile.
+    """Return whether another process has answered the same text meanwhile, such as `ask` while a daemon starts.
 
-    `former` is the answer that the prompt's file had when the work on it began.
+    Args:
+        brain: The brain.
+        prompt: The prompt.
+        former: The answer that its file had when the work on it began.
     """
     current = brain.answered.of(prompt.path)
     is_other = current is not None and (former is None or current.exchange != former.exchange)
@@ -148,7 +151,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     if _is_for_engine(prompt):
         keys = {(hit.path, hit.anchor, hit.text) for hit in find_matches}
         expansion = QueriesRequest(**common)
-        # A local model was shown private pages and may repeat them in its queries: those go to no remote embedder.
+        # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
         is_local = not brain.models.engine_for(expansion).is_remote
         queries = _queries(brain, expansion)
         retrieved = _retrieve(brain, queries, is_private=prompt.private, is_local=is_local)
@@ -168,9 +171,9 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
 
 
 def _absent(brain: Brain, prompt: Prompt) -> list[str]:
-    """Return the words of a prompt that stand nowhere in memory.
+    """Return the words of a prompt that are nowhere in memory.
 
-    Nothing through a door: what is absent is told from what stands on private pages, and would tell of them.
+    None for a prompt through a door: that a word is not listed would tell that some private page has it.
     """
     if prompt.by or not _is_for_engine(prompt):
         return []
@@ -268,7 +271,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         prompt_id=response.prompt_id,
         prompt_sha256=prompt.sha256,
         response=target.path,
-        # Needed where the journal keeps no text of the response: by it an edit of the file is recognized.
+        # where the journal keeps no text of the response, an edit of the file is recognized by this
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
         led=_leading_words(brain, outcome) if prompt.remember else (),
@@ -303,7 +306,7 @@ def _page_source(brain: Brain, path: str, text: str) -> _Source:
 
 
 def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
-    """Return the addition to the access log: READ for each memory that was read, CITE for each that led the answer."""
+    """Return the addition to the access log: READ for each memory shown, CITE for each that the answer rests on."""
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
@@ -317,7 +320,7 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
 
 
 def _leading_words(brain: Brain, outcome: _Outcome) -> tuple[LedWords, ...]:
-    """Return the words that the answer mainly rests on; Promotion keeps words that led answers on several days."""
+    """Return the words that the answer mainly rests on; Promotion keeps those that answers of several days rest on."""
     answer = outcome.answer
     numbers = answer.led if answer.led is not None else answer.cited[:1]
     hits = [outcome.hits[number] for number in numbers if 0 <= number < len(outcome.hits)]

@@ -1,4 +1,4 @@
-"""The replies to the commands of a prompt, with every engine and without a model call (docs/format.md, F-PRM-8).
+"""The replies to the commands of a prompt, with every engine and without a model call (docs/format.md).
 
 This file only writes the replies: Reflection changes the lists of short-term memory, and `history/forget.py` makes the
 plan of a `/forget`.
@@ -98,12 +98,12 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, n_found: int) -> Com
 
 
 def _engine(model: str) -> str:
-    """Return what the engine that is set does with a prompt."""
+    """Return the sentence of `/help` about what an engine does with a prompt."""
     return WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
 
 
 def _missing_words(command: Command) -> str:
-    """Return what a person is told about a command without its words; "" where it has them."""
+    """Return the message about a command that lacks its words; "" where it has them."""
     return "" if command.argument else f"`/{command.name}` needs words behind it; `/help` shows how."
 
 
@@ -147,7 +147,7 @@ def _reply_to_find(brain: Brain, request: AnswerRequest, n_found: int, reply: Co
 
 
 def _reply_to_forget(brain: Brain, command: Command, request: AnswerRequest, reply: CommandReply) -> None:
-    """Add the plan of a `/forget`."""
+    """Propose what a `/forget` names to the person, and add the list of it to the reply."""
     from brainiac.history.forget import propose  # the only command that reads the whole memory
 
     if problem := _missing_words(command):
@@ -169,4 +169,5 @@ def redaction_notice(brain: Brain, text: str) -> str:
 
 
 def _with_article(kind: str) -> str:
+    """Return the name of a kind of secret with "a" or "an"."""
     return f"{'an' if kind[0] in 'AEIOaeio' or kind.startswith('NPM') else 'a'} {kind}"

@@ -87,7 +87,7 @@ class Decisions:
 
 
 class ProposalCheck:
-    """Validates proposals against the tree, the counts, and what a person did.
+    """Checks proposals against the tree, the counts, and what a person did.
 
     Args:
         brain: The brain.
@@ -118,7 +118,7 @@ class ProposalCheck:
         self._decisions.refused.append(Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
 
     def _is_sound(self, proposal: Proposal, path: str) -> bool:
-        """Return whether a path names a page with a uuid of its own that nobody edits now; refuse it otherwise."""
+        """Return whether a path names a page with a uuid of its own that nobody edits now; if not, note why."""
         page = self._pages.memories.get(path)
         if page is None or not page.uuid:
             self._refuse(proposal, "there is no such memory", path)
@@ -131,7 +131,7 @@ class ProposalCheck:
         return False
 
     def _is_free(self, proposal: Proposal, path: str) -> bool:
-        """Return whether a page is sound and no earlier proposal changes its place; refuse it otherwise."""
+        """Return whether a page is sound and no earlier proposal changes its place; if not, note why."""
         if not self._is_sound(proposal, path):
             return False
         if path in self._claimed:
@@ -168,10 +168,10 @@ class ProposalCheck:
             elif self._pages.kind_of(path) == "events":
                 self._refuse(proposal, "what happened stays with its date", path)
             else:
-                self._place(Action("move", (path,), folder, proposal.reason))
+                self._accept(Action("move", (path,), folder, proposal.reason))
 
-    def _place(self, action: Action) -> None:
-        """Record an action: to be done now for pages that a process placed, proposed for those that a person placed."""
+    def _accept(self, action: Action) -> None:
+        """Accept a move: it is done now for pages that a process put there, and proposed for those of a person."""
         self._claimed.update(action.paths)
         by_person = tuple(path for path in action.paths if path in self._history.placed)
         by_process = tuple(path for path in action.paths if path not in self._history.placed)
@@ -180,7 +180,10 @@ class ProposalCheck:
                 actions.append(Action(action.kind, paths, action.target, action.reason))
 
     def _split(self, proposal: Proposal) -> None:
-        """Divide an overgrown folder; pages that a person put there move only where it cannot be divided otherwise."""
+        """Accept to divide an overgrown folder.
+
+        Pages that a person put there are moved only where those of processes alone are too few.
+        """
         folder = self._folder(proposal.paths[0]) if proposal.paths else ""
         if folder not in self._overgrown:
             self._refuse(proposal, "it is not overgrown")
@@ -196,7 +199,7 @@ class ProposalCheck:
         if not groups:
             self._refuse(proposal, "no division brings it under the limit", folder)
         for name, members in groups.items():
-            self._place(Action("split", tuple(members), f"{folder}/{name}", proposal.reason))
+            self._accept(Action("split", tuple(members), f"{folder}/{name}", proposal.reason))
 
     def _archive(self, proposal: Proposal) -> None:
         """Archive or compress unused pages; important ones and those a person edited only with their consent."""
@@ -217,11 +220,11 @@ class ProposalCheck:
         self._decisions.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
 
     def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
-        """Yield a compression for each month of which several days go and hold nothing private; archive all others."""
+        """Yield a compression for each month of which several days without private lines go; else an archiving."""
         months: dict[str, list[str]] = defaultdict(list)  # by the folder of the digest; "" for pages without one
         for path in paths:
             text = self._pages.memories[path].text
-            # A digest has no private marks, so that no private line may get into it.
+            # a digest has no private marks, so that no private line may come into it
             is_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
             months[self._month_of(path) if is_day and proposal.action == "compress" else ""].append(path)
         for month, days in months.items():
@@ -234,7 +237,7 @@ class ProposalCheck:
         return match[0] if match else posixpath.dirname(path)
 
     def _ask_about_many(self) -> None:
-        """Propose, not archive, where a large part of memory would go, as after an import or with a wrong clock."""
+        """Propose it to the person where a large part of memory would be archived, as by a wrong clock."""
         resting = [action for action in self._decisions.do if action.kind in ("archive", "compress")]
         count = sum(len(action.paths) for action in resting)
         if count > MANY and count > MANY_SHARE * len(self._pages.memories):
@@ -246,23 +249,23 @@ class ProposalCheck:
 
 
 def divide(
-    pages: Sequence[Memory], standing: int, limit: int, day_of: Callable[[str], str] | None = None
+    pages: Sequence[Memory], n_others: int, limit: int, day_of: Callable[[str], str] | None = None
 ) -> dict[str, list[str]]:
     """Return the pages to move, by the name of their subfolder; {} when no division brings the folder under the limit.
 
     Args:
         pages: The pages of the folder that may move.
-        standing: How many further entries the folder has.
+        n_others: How many further entries the folder has.
         limit: The most entries of a folder (`organization.max_entries`).
         day_of: Returns the person's day of a stamp; for a folder in `events/`, where the date comes first.
     """
     ordered = sorted(pages, key=lambda page: page.path)
-    # The first division that works is taken, from the most telling one to one that always works: runs by name.
     keys: list[Key] = [_subject, _tag, _letter]
     if day_of is not None:
         keys = [lambda page: _day(page, day_of)[:7], lambda page: _day(page, day_of), *keys]
+    # the first that works, from the one that says most to runs of names, which nearly always work
     for groups in [*(_grouped(ordered, key) for key in keys), _runs(ordered, limit)]:
-        n_entries = standing + len(pages) - sum(map(len, groups.values())) + len(groups)
+        n_entries = n_others + len(pages) - sum(map(len, groups.values())) + len(groups)
         is_division = len(groups) > 1 or n_entries > len(groups)  # one subfolder with everything is none
         if groups and is_division and n_entries <= limit and all(len(paths) <= limit for paths in groups.values()):
             return groups
@@ -285,14 +288,17 @@ def _day(page: Memory, day_of: Callable[[str], str]) -> str:
 
 
 def _folder_name(text: str) -> str:
+    """Return a text as the name of a folder."""
     return slugify(text)[:_MAX_NAME].strip("-")
 
 
 def _subject(page: Memory) -> str:
+    """Return a folder's name from what a page is about; "" for the user themselves, whom most pages are about."""
     return _folder_name(page.subject) if page.subject not in ("", "User") else ""
 
 
 def _tag(page: Memory) -> str:
+    """Return a folder's name from a page's first tag; "" for a page without tags."""
     return _folder_name(page.tags[0]) if page.tags else ""
 
 
@@ -345,7 +351,7 @@ class Draft:
         self.statements: list[StatementRecord] = []
 
     def place(self, path: str) -> str:
-        """Return where a page will stand."""
+        """Return where a page will be."""
         return self._places.get(path, path)
 
     def text(self, path: str) -> str | None:
@@ -354,7 +360,7 @@ class Draft:
         return self._texts.get(path, page.text if page else None)
 
     def edit(self, path: str, text: str) -> None:
-        """Give a page a text, or add a page; the links of a new page must lead to where pages will stand."""
+        """Give a page a text, or add a page, whose links must lead to where pages will be."""
         self._texts[path] = text
 
     def carry_out(self, actions: Sequence[Action]) -> None:
@@ -364,7 +370,7 @@ class Draft:
                 goes_to_archive = action.kind in ("archive", "compress")
                 folder = self._pages.archive + posixpath.dirname(path).removeprefix(self._pages.root)
                 self._move(path, folder if goes_to_archive else action.target)
-        # A digest links to where its days will stand, and a relation stands on the index page of the new folder.
+        # after all moves: a digest links to where its days will be, a relation goes to the new folder's index page
         for action in actions:
             if action.kind == "compress":
                 self._compress(action)
@@ -418,9 +424,9 @@ class Draft:
         return [path for path in self._texts if path not in self._pages.pages]
 
     def _remove_empty(self, folder: str) -> None:
-        """Remove the index pages of an empty folder and of empty folders above it; one that a page links to stays."""
+        """Remove the index pages of an empty folder and of empty folders above it, unless a page links to them."""
         while folder.count("/") > self._pages.root.count("/") + 1 and self._is_empty(folder):
-            # The index page above links to it too, but is derived anew after the commit: its link does not count.
+            # the index page above links to it too, but is derived anew after the commit: its link does not count
             index, parent = f"{folder}/{INDEX}", posixpath.dirname(folder)
             sources = self._pages.linking_to.get(index, set())
             if index not in self._pages.pages or sources - {f"{parent}/{INDEX}"}:
@@ -452,7 +458,7 @@ class Draft:
         places = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
         holds = self._brain.tree.holds
         changes: list[Change] = []
-        # Every page is checked, since any page may link to one that moves, and editors follow a link by its path.
+        # every page: any of them may link to one that moves, and editors follow a link by its path
         for path, page in self._pages.pages.items():
             now, after = self.place(path), self._texts.get(path, page.text)
             if path in self._removed:

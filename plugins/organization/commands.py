@@ -6,10 +6,9 @@ from dataclasses import asdict
 
 import typer
 
-from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.cli.session import JsonOption, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
 
 from .run import Outcome
@@ -28,9 +27,7 @@ def organize(as_json: JsonOption = False) -> None:
 
     with opened_brain() as brain, spinner("looking at the tree") as progress:
         require_active(brain)
-        if not is_running(brain):
-            brain.committer.recover()
-            brain.observed.adopt()
+        note_edits(brain)
         Upkeep(brain).tend()
         try:
             outcome = run(brain, progress=progress)

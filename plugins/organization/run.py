@@ -109,6 +109,7 @@ class _Run:
         return self._write(decisions, draft)
 
     def _is_resting(self, path: str) -> bool:
+        """Return whether nobody edits a page now."""
         return self._history.is_resting(path, self._now)
 
     def _decide(self, patterns: Patterns) -> Decisions:
@@ -118,7 +119,7 @@ class _Run:
         proposals = by_rule(self._request(hidden)).proposals if hidden else []
         if shown:
             asked = hashlib.sha256(json.dumps(shown, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
-            # A remote model costs money: the question of the last run is not sent again.
+            # a remote model costs money: the question of the last run is not sent again
             if asked != self._history.asked or not self._is_remote:
                 self._progress("asking what to change")
                 answer = self._brain.models.run(self._request(shown))
@@ -147,16 +148,20 @@ class _Run:
                 draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
 
     def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
-        """Commit the changes and the proposals, then derive the index pages; with nothing to write do neither."""
+        """Commit the changes and the proposals, then bring the index pages up to date.
+
+        Nothing is committed where no file changes, the access log has no new line, and no question to a model is new.
+        """
         brain, changes = self._brain, draft.changes()
         proposals: list[review.Proposal] = []
-        # While a person edits `review.md`, nothing is added to it: the next run finds the same proposals.
+        # while a person edits `review.md` nothing is added to it: the next run finds the same proposals
         if self._is_resting(brain.tree.relative(brain.tree.review)):
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)
         refused = tuple(decisions.refused)
-        is_recorded = self._asked == self._history.asked or not (refused or self._is_remote)
-        if not changes and not self._usage.lines and is_recorded:
+        # what a remote model was asked is recorded, so that it is not paid for the same answer twice
+        is_new_question = self._asked != self._history.asked and bool(refused or self._is_remote)
+        if not changes and not self._usage.lines and not is_new_question:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
         event = self._commit(
@@ -200,9 +205,9 @@ class _Run:
         raise ConflictError([log])
 
 
-def _filtered(patterns: Patterns, is_wanted: Callable[[Row], bool]) -> Patterns:
-    """Return the rows for which a function returns true, without names that have no row left."""
-    filtered = {name: [row for row in rows if is_wanted(row)] for name, rows in patterns.items()}
+def _filtered(patterns: Patterns, has: Callable[[Row], bool]) -> Patterns:
+    """Return the patterns with the rows that a function accepts, without those that have no row left."""
+    filtered = {name: [row for row in rows if has(row)] for name, rows in patterns.items()}
     return {name: rows for name, rows in filtered.items() if rows}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -32,20 +33,34 @@ CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchang
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
+@dataclass(slots=True)
+class _Pending:
+    """What is still to be put in order.
+
+    Attributes:
+        is_all: Every page and every folder, as at a start.
+        new_paths: Pages that a person made or changed.
+        renamed_paths: Pages that others may name by now, or no longer.
+        folders: Folders whose index pages have to be derived anew.
+        are_links_due: Links may lead to where a page no longer is.
+    """
+
+    is_all: bool = False
+    new_paths: set[str] = field(default_factory=set)
+    renamed_paths: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    are_links_due: bool = False
+
+
 class Upkeep:
-    """The pages and folders that one running brain still has to put in order; at first all of them.
+    """Keeps pages, links and index pages of one running brain in order; it begins with all of them.
 
     Args:
         brain: The brain.
     """
 
     def __init__(self, brain: Brain) -> None:
-        self._brain = brain
-        self._is_first = True
-        self._new_paths: set[str] = set()  # pages that a person made or changed
-        self._named: set[str] = set()  # pages that others may name by now, or no longer
-        self._folders: set[str] = set()  # folders whose index pages have to be derived anew
-        self._are_links_due = False
+        self._brain, self._pending = brain, _Pending(is_all=True)
         self._failed_at: datetime | None = None
         last = next(brain.journal.events(kinds={events.MemoryOrganized}, reverse=True), None)
         self._started_at = brain.clock.now()
@@ -57,12 +72,12 @@ class Upkeep:
         """Note that a page was made, changed, moved or removed: the index page of its folder is out of date.
 
         Args:
-            path: Where it stands, or stood.
-            is_known: Whether it stood there before and still does; otherwise other pages begin or cease to name it.
+            path: Where it is, or was.
+            is_known: Whether it was there before and still is; else other pages have to begin or cease to name it.
         """
-        self._folders.add(posixpath.dirname(path))
+        self._pending.folders.add(posixpath.dirname(path))
         if not is_known:
-            self._named.add(path)
+            self._pending.renamed_paths.add(path)
 
     def note_change(self, change: FileChange) -> None:
         """Note a file that a person changed; a move has its links repaired at once, a tick is carried out at once."""
@@ -78,12 +93,12 @@ class Upkeep:
             self.note_page(change.old_path)
             with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet tries again
                 repair_links_of_move(self._brain, change.old_path, change.path)
-            self._are_links_due = True
+            self._pending.are_links_due = True
         elif change.action == "deleted":
             self._ask_about(change)
         else:
-            self._new_paths.add(change.path)
-            self._are_links_due = True  # it may be a page that was moved and edited at once
+            self._pending.new_paths.add(change.path)
+            self._pending.are_links_due = True  # it may be a page that was moved and edited at once
 
     def _ask_about(self, change: FileChange) -> None:
         """Propose to forget the exchanges of a page that a person deleted; not after `forget` or `undo`."""
@@ -104,31 +119,28 @@ class Upkeep:
     # --- work while it is quiet -------------------------------------------------------------------------
 
     def tend(self) -> None:
-        """Settle the review, complete new pages, repair links, derive index pages; leave out pages being edited."""
+        """Settle the review, complete new pages, repair links, derive index pages; a page being edited waits."""
         brain = self._brain
         settle_reviews(brain)
         tidy_review(brain)
-        if not (self._is_first or self._new_paths or self._are_links_due or self._folders or self._named):
+        if self._pending == _Pending():
             return
-        # The state is emptied first: what other threads add from here on is for the next call.
-        is_all, self._is_first = self._is_first, False
-        new_paths, self._new_paths = self._new_paths, set()
-        folders, self._folders = self._folders, set()
-        named, self._named = self._named, set()
-        are_links_due, self._are_links_due = is_all or self._are_links_due, False
+        # replaced first: what other threads add from here on is for the next call
+        pending, self._pending = self._pending, _Pending()
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
-        new_paths = set(pages.memories) if is_all else new_paths & pages.memories.keys()
+        new_paths = set(pages.memories) if pending.is_all else pending.new_paths & pages.memories.keys()
         if complete(brain, pages, history, new_paths):
             pages = brain.pages()  # a copied page has a uuid of its own now, which links have to be resolved by
-        if are_links_due:
+        if pending.is_all or pending.are_links_due:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
-        if named := named | (set() if is_all else new_paths):
-            self._named |= derive_mentions(brain, pages, history, named)
-        derive_manifests(brain, pages.children if is_all else folders | {*map(posixpath.dirname, new_paths)})
-        waiting = {path for path in new_paths if not history.is_resting(path, now)}
-        self._new_paths |= waiting
-        self._are_links_due |= bool(waiting)
+        if renamed := pending.renamed_paths | (set() if pending.is_all else new_paths):
+            self._pending.renamed_paths |= derive_mentions(brain, pages, history, renamed)
+        folders = pages.children if pending.is_all else pending.folders | set(map(posixpath.dirname, new_paths))
+        derive_manifests(brain, folders)
+        being_edited = {path for path in new_paths if not history.is_resting(path, now)}
+        self._pending.new_paths |= being_edited
+        self._pending.are_links_due |= bool(being_edited)
 
     def is_due(self, idle_seconds: float) -> bool:
         """Return whether to organize: once in each long quiet, every few hours, or when the log has grown."""
@@ -165,7 +177,7 @@ class Upkeep:
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
-        self._are_links_due |= bool(outcome.done)  # those on pages that a person edited meanwhile
+        self._pending.are_links_due |= bool(outcome.done)  # those on pages that a person edited meanwhile
         return outcome
 
 
@@ -188,7 +200,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
     # one commit for each page: a conflict on one must not keep the others waiting
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
-        # A page with an edit that was not observed yet may have been edited just now.
+        # a page with an edit that was not observed yet may have been edited just now
         is_as_seen = brain.observed.hash_of(path) == text_digest(page.text)
         if not is_as_seen or not history.is_resting(path, brain.clock.now()):
             continue
@@ -259,7 +271,7 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
             own_places.setdefault(link.uuid, target)
     changes = []
     folder = posixpath.dirname(old)
-    # The graph has no links of index pages: those of the old folder and the one above are added.
+    # the graph has no links of index pages: those of the old folder and the one above are added
     index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
     for path in sorted({new, *index_pages, *graph.sources_of(uuid, new, old)}):
         before = brain.read_text(path)
@@ -275,21 +287,20 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
 
 
 def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> set[str]:
-    """Bring the `mentions` of changed pages up to date, and of the pages that name them; those being edited wait.
+    """Bring the `mentions` of changed pages up to date, and of the pages that name them; a page being edited waits.
 
     Args:
         brain: The brain.
         pages: All pages.
         history: When a person last edited a page.
-        paths: The changed pages, those that are gone among them.
+        paths: The changed pages, and those that were removed.
 
     Returns:
         The changed pages that have to be looked at again, since a page is being edited.
     """
-    names = [
-        pages.memories[path].title if path in pages.memories else posixpath.basename(path).removesuffix(".md") + "|"
-        for path in paths
-    ]
+    # what stands in a page that names one of them: its title; of a removed page the beginning of the link
+    titles = [pages.memories[path].title for path in paths if path in pages.memories]
+    names = titles + [f"{_file_name(path)}|" for path in paths if path not in pages.memories]
     mentions = Mentions(pages.memories.values(), pages.root)
     changes, now, is_edited = [], brain.clock.now(), False
     for path, page in pages.memories.items():
@@ -311,6 +322,11 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
     return set(paths) if is_edited else set()
 
 
+def _file_name(path: str) -> str:
+    """Return a page's file name without its ending."""
+    return posixpath.basename(path).removesuffix(".md")
+
+
 # --- decisions of a person in review.md --------------------------------------------------------------------
 
 
@@ -328,12 +344,12 @@ def settle_reviews(brain: Brain) -> list[Event]:
     if not marked:
         return []
     history, settled = read_history(brain), []
-    for name, is_wanted in marked.items():
+    for name, is_accepted in marked.items():
         # once: the line may stand there ticked for weeks, or come back by a sync
         if name not in history.proposals or name in history.decided:
             continue
         proposal, by = history.proposals[name]
-        if not is_wanted:
+        if not is_accepted:
             settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
         elif isinstance(proposal, events.ForgetProposal):
             cause = forget.carry_out_proposal(brain, proposal)
@@ -345,7 +361,7 @@ def settle_reviews(brain: Brain) -> list[Event]:
 
 
 def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:
-    """Carry out a proposal on the pages as they stand; where they changed since, record that it has expired."""
+    """Carry out a proposal on the present pages; where they changed since it was made, record that it has expired."""
     for _ in range(ATTEMPTS):
         changes, statements = _proposed_changes(brain, proposal, history)
         if not changes:
@@ -399,7 +415,10 @@ def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]
 def _rewording(
     brain: Brain, proposal: events.ReplaceProposal
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
-    """Move a statement to History and put its new wording in its place; a process's own stays a process's own."""
+    """Return the changes that give a statement a new wording and move the former one to History.
+
+    Of a statement that a process wrote there is a record too, so that processes may go on changing it.
+    """
     pages = brain.pages()
     path = pages.path_by_uuid.get(proposal.page, "")
     statement = pages.statement(proposal.page, proposal.block)

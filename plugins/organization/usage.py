@@ -100,12 +100,13 @@ def read_history(brain: Brain) -> UsageHistory:
 
 def _add_changes(history: UsageHistory, projection: Projection) -> None:
     """Add the changes of files: `order`, `moved`, `edited`, `placed` and `touched`."""
-    columns = "path, source, after, op, is_new, is_by_hand, at"
-    told = "source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand"
-    rows = projection.query(f"SELECT {columns} FROM changes WHERE {told} ORDER BY event, position")
+    rows = projection.query(
+        "SELECT path, source, after, op, is_new, is_by_hand, at FROM changes"
+        " WHERE source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand ORDER BY event, position"
+    )
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
         history.order.setdefault(path, number if source is None else history.order.pop(source, number))
-        if source is not None:
+        if source is not None:  # a move: what is known of the former path holds for the new one
             if source in history.edited:
                 history.edited[path] = history.edited.pop(source)
             history.placed.discard(source)
@@ -114,7 +115,7 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
         elif after is None:
             history.order.pop(path, None)
         elif is_new and not is_by_hand:
-            # A process made a new page at a path where a person once had one: it is not the person's.
+            # a process made a new page at a path where a person once had one: it is not the person's
             history.edited.pop(path, None)
             history.placed.discard(path)
         if is_by_hand:
@@ -143,8 +144,8 @@ def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None
         for action, pages in json.loads(done):
             if action == "link":
                 pairs = set(combinations(sorted(pages), 2))
-                # A person has undone this link: the pair is not proposed again.
-                history.unlinked |= pairs if run in undone else set()
+                if run in undone:  # a person took the link back: the pair is not proposed again
+                    history.unlinked |= pairs
                 for pair in pairs:
                     history.together.pop(pair, None)
             elif action == "move":
@@ -177,7 +178,7 @@ class Usage:
 def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
     """Count the entries of the present access log; a page that has moved since is found by its former path."""
     raw = brain.read(brain.tree.access_log) or b""
-    # A program may have written half a line so far: the last line counts once it has its end.
+    # a program may have written half a line so far: the last line counts once it has its end
     usage = Usage(log=raw[: raw.rfind(b"\n") + 1])
     memory = brain.tree.layout.memory
     answers: dict[str, set[str]] = defaultdict(set)
@@ -190,7 +191,7 @@ def read_usage(brain: Brain, pages: PageSet, history: UsageHistory) -> Usage:
         usage.used[page.uuid] = max(_day(entry.at), usage.used.get(page.uuid, ""))
         if entry.action == "CITE":
             usage.cited[page.uuid] += 1
-            # The entries of one answer have the same moment; nothing else in the log connects them.
+            # the entries of one answer have the same moment; nothing else in the log connects them
             answers[entry.at].add(page.uuid)
     for cited in answers.values():
         if len(cited) <= MAX_TOGETHER:
@@ -214,12 +215,12 @@ def log_removal(brain: Brain, usage: Usage) -> list[Change]:
     meanwhile, nothing is removed.
     """
     log = brain.tree.relative(brain.tree.access_log)
-    standing = brain.read(log)
-    if not usage.lines or standing is None or not standing.startswith(usage.log):
+    present = brain.read(log)
+    if not usage.lines or present is None or not present.startswith(usage.log):
         return []
     unreadable = set(parse_access_log(usage.log.decode("utf-8", "surrogateescape")).unreadable)
     others = [line for number, line in enumerate(usage.log.split(b"\n"), 1) if number in unreadable]
-    return [update(log, standing, b"".join(line + b"\n" for line in others) + standing[len(usage.log) :])]
+    return [update(log, present, b"".join(line + b"\n" for line in others) + present[len(usage.log) :])]
 
 
 # --- patterns ----------------------------------------------------------------------------------------------
@@ -263,7 +264,7 @@ def _co_accessed(pages: PageSet, history: UsageHistory, together: Counter[Pair])
 
 
 def _are_related(pages: PageSet, first: str, second: str) -> bool:
-    """Return whether the index pages of both pages' folders link to the other page already."""
+    """Return whether the index page of each page's folder links to the other page already."""
     for source, target in ((first, second), (second, first)):
         index = pages.pages.get(f"{posixpath.dirname(source)}/{INDEX}")
         related = IndexDocument(index.text, index.path).page.related if index else ()

@@ -71,10 +71,10 @@ class Step:
 
     Attributes:
         candidate: The candidate.
-        path: The page; "" while it is open which new page takes the statement.
+        path: The page; "" while the statement has no page yet.
         targets: The current statements that are replaced, ended or repeated; none for a new one.
         proposal: What a person is asked instead, because the target is their own; "" where it is not.
-        is_taking_out: Whether it takes its target out: keyless words that another step of the candidate carries.
+        is_taking_out: Whether it only removes its target: a stand-in whose words another step has.
     """
 
     candidate: Candidate
@@ -153,9 +153,9 @@ def _with_links(draft: Draft, step: Step) -> Step:
 
 
 def _check(draft: Draft, page_draft: PageDraft, step: Step) -> None:
-    """Raise `FormatError` where a target was changed or removed, or private words would get onto an open page.
+    """Raise `FormatError` where a target was changed or removed, or private words would come onto a page that is not.
 
-    This comes before the first change, so that a step is carried out whole or not at all.
+    This is checked before the first change, so that a step is carried out whole or not at all.
     """
     for target in step.targets:
         statement = _target_now(draft.opened(target.path), target)
@@ -166,7 +166,11 @@ def _check(draft: Draft, page_draft: PageDraft, step: Step) -> None:
 
 
 def _target_now(page_draft: PageDraft, target: CurrentStatement) -> Statement:
-    """Return the list item of a target as the page draft has it: with its block id, or else with its words."""
+    """Return a target as the page draft has it, found by its block id, or by its words where it has none.
+
+    Raises:
+        FormatError: It is not there any more.
+    """
     old = target.statement
     for statement in page_draft.current:
         if statement.block_id == old.block_id and (old.block_id or statement.text == old.text):
@@ -218,7 +222,7 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
 
 
 def _with_statement(draft: Draft, record: StatementRecord, block: str, text: str) -> StatementRecord:
-    """Return a record of a statement that was just written, and note in the log that it is ours."""
+    """Return a record with the statement that was just written, and note in the log that a process wrote it."""
     draft.log.note_stated(record.page, block, text, record.since)
     return replace(record, block=block, hash=text_hash(text))
 
@@ -237,7 +241,7 @@ def _add(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecor
     for statement in page_draft.current:
         if folded(statement.text) == folded(text):
             return _reinforce(draft, page_draft, statement, record)
-    # A model writes dates into its statements; marked words are kept as they are and need the day behind them.
+    # a model writes dates into its statements; marked words are kept as they are, so that the day is added
     line = _dated(draft, step) if step.operation.marked_by else text
     block = page_draft.document.block_id_for(line)
     page_draft.document = page_draft.document.add_statement(line, block)
@@ -307,7 +311,7 @@ def _retire(
 
 
 def _take_out(draft: Draft, step: Step) -> StatementRecord:
-    """Take keyless words out of their page; the person's own stand word for word on the page of their day."""
+    """Remove a stand-in from its page; what the person said is word for word on the page of its day."""
     page_draft, target = draft.opened(step.path), step.targets[0]
     statement = _target_now(page_draft, target)
     if statement.text != target.statement.text:
@@ -319,7 +323,7 @@ def _take_out(draft: Draft, step: Step) -> StatementRecord:
 
 
 def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, first: StatementRecord) -> StatementRecord:
-    """Retire a further target, which says the same as the first one; it may stand on another page."""
+    """Retire a further target, which says the same as the first; it may be on another page."""
     page_draft = draft.opened(target.path)
     replaced_by = first.block if target.page == first.page else ""
     replaced = _retire(draft, page_draft, _target_now(page_draft, target), step, target.page, replaced_by)
@@ -338,7 +342,7 @@ def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRec
         for current in draft.statements_of(memory):
             if not current.is_ours or current.statement.section == STEPS:
                 continue
-            # The statement keeps its own sources and date: this step only moves it.
+            # the statement keeps its own sources and date: this step only moves it
             sources = tuple(sorted(sources_of(draft.log.provenance_of(current.page, current.statement))))
             moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
             text = with_links_from(draft.brain, current.text, step.path)
@@ -367,19 +371,19 @@ def _begin_whole(draft: Draft, step: Step) -> StatementRecord:
 
 def _set_steps(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
     """Give a how-to the operation's steps in their order; old steps that are not among them go to History."""
-    wanted, present = step.operation.steps, _steps_of(page_draft)
-    if [_plain(old.text) for old in present] == [_plain(text) for text in wanted]:
+    texts, present = step.operation.steps, _steps_of(page_draft)
+    if [_plain(old.text) for old in present] == [_plain(text) for text in texts]:
         page_draft.reinforced += 1
         return replace(record, operation="REINFORCE")
-    kept = {_plain(text) for text in wanted}
-    for old, new in zip(present, wanted, strict=False):
+    kept = {_plain(text) for text in texts}
+    for old, new in zip(present, texts, strict=False):
         if _plain(old.text) != _plain(new):
             page_draft.document = page_draft.document.replace_statement(old.block_id, new)
             if _plain(old.text) not in kept:
                 _add_to_history(draft, page_draft, old, record)
-    for text in wanted[len(present) :]:
+    for text in texts[len(present) :]:
         page_draft.document = page_draft.document.add_step(text)
-    for old in present[len(wanted) :]:
+    for old in present[len(texts) :]:
         since = draft.log.since_of(record.page, old)
         page_draft.document = page_draft.document.retire(old.block_id, record.since, since=since)
     steps = [_with_statement(draft, record, new.block_id, new.text) for new in _steps_of(page_draft)]
@@ -400,10 +404,10 @@ def _plain(text: str) -> str:
 
 
 def renew_summary(draft: Draft, path: str) -> None:
-    """Put the first statement of a page in place of a summary that rests on retired statements.
+    """Put the first statement of a page in place of a summary that seems to rest on retired statements.
 
-    A summary that a process or a model renewed in this run stays, and so does that of a page with a statement of the
-    person's own, who may have written it.
+    A summary that this run renewed stays. So does that of a page with a statement of the person's own: they may have
+    written it.
     """
     page_draft = draft.page_drafts.get(path)
     if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.named:
@@ -420,8 +424,8 @@ def renew_summary(draft: Draft, path: str) -> None:
 def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
     """Return whether a page's summary seems to rest on its retired statements.
 
-    It does if it has a word that only those had, or two words of theirs besides the title's: a statement that is
-    replaced keeps most of its words.
+    It does if it has a word that only those had, or two of their words that are not in the title: the new wording of a
+    statement keeps most of its words, so that one alone says nothing.
     """
     former = set(words(" ".join(retired)))
     shared = former & set(words(summary)) - set(words(title))
@@ -431,21 +435,21 @@ def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iter
 # --- the answer of synthesis -------------------------------------------------------------------------------
 
 
-def name_and_order(draft: Draft, path: str, named: Page, blocks: Sequence[str]) -> None:
-    """Give a page the title, tags, emotion, summary and order of statements that synthesis answered.
+def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str]) -> None:
+    """Give a page the title, tags, emotion, summary and order of statements that a model answered.
 
     Args:
         draft: The page drafts.
         path: The page; one that no step has changed stays as it is.
-        named: The answer of synthesis.
+        answer: The answer to a synthesize request about the page.
         blocks: Block ids of the page's statements in their new order.
     """
     page_draft = draft.page_drafts.get(path)
     if page_draft is None:
         return
-    page_draft.named = named
-    page_draft.tags.update(dict.fromkeys(named.tags))
-    _rename(draft, page_draft, named.title)
+    page_draft.named = answer
+    page_draft.tags.update(dict.fromkeys(answer.tags))
+    _rename(draft, page_draft, answer.title)
     _reorder(draft, page_draft, blocks)
 
 
@@ -455,7 +459,7 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
     heading = f"\n# {memory.title}\n"
     if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
         return
-    # A page with a statement of the person's own keeps the title that they know.
+    # a page with a statement of the person's own keeps the title that they know
     if page_draft.before is not None and not _is_ours(draft, page_draft):
         return
     page_draft.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
@@ -464,7 +468,10 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
 
 
 def _describe(draft: Draft, page_draft: PageDraft, step: Step) -> None:
-    """Take a page's new summary from an operation that rests on the person's words, where all statements are ours."""
+    """Give a page the summary of an operation on the person's words, where all statements are ours.
+
+    A summary with a number that neither the page nor the operation has is not taken.
+    """
     summary, memory = one_line(step.operation.page.summary), page_draft.document.memory
     texts = [memory.title, step.operation.text, *(statement.text for statement in page_draft.current)]
     is_stated = not numbers([summary]) - numbers([*texts, *step.operation.steps])
@@ -479,7 +486,7 @@ def _is_ours(draft: Draft, page_draft: PageDraft) -> bool:
 
 
 def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the order of `blocks`, each where one of them stood; every other line stays."""
+    """Put our statements into the order of block ids, each in the place of another of them; other lines stay."""
     memory = page_draft.document.memory
     page = memory.uuid or memory.path
     ours = {
@@ -487,10 +494,10 @@ def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None
         for statement in page_draft.current
         if statement.section != STEPS and draft.log.is_ours(page, statement) and statement.block_id in blocks
     }
-    wanted = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
+    ordered = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
-    # From the last place to the first, so that the offsets of the places above stay valid.
-    for standing, statement in reversed(list(zip(ours.values(), wanted, strict=True))):
+    # from the last place to the first, so that the offsets of the places above stay valid
+    for place, statement in reversed(list(zip(ours.values(), ordered, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
-        text = text[: standing.start] + item + text[standing.end :]
+        text = text[: place.start] + item + text[place.end :]
     page_draft.document = MemoryDocument(text, memory.path)

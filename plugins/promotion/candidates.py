@@ -18,7 +18,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.why import Exchanges
+from brainiac.history.exchanges import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
@@ -32,7 +32,7 @@ from .draft import Draft
 REPEATED = 0.8  # two texts that share so many of their character trigrams say the same
 MIN_WORDS = 4  # of a repeated block: shorter ones ("good morning to you") repeat by chance
 MIN_RARE = 2  # of its words, so many must be rare in memory
-LED_DAYS = 2
+ANSWER_DAYS = 2  # so many different days with an answer that mainly rested on the words
 _MAX_HITS = 10
 
 
@@ -61,7 +61,7 @@ def find_marked(
         lines: The texts of these lines, by event id.
         log: Statements and decisions, from the journals.
         exchanges: Exchanges, from the journals.
-        with_earlier: Whether to add the words that led answers, of any earlier exchange.
+        with_earlier: Whether to add words of earlier exchanges that answers mainly rested on.
     """
     texts = list(_marked_in_events(brain, events, lines, exchanges))
     if with_earlier:
@@ -82,7 +82,7 @@ def candidate_id(marked: Marked) -> str:
 def keyless_candidates(
     brain: Brain, draft: Draft, texts: Sequence[MarkedText], origins: LinkOrigins
 ) -> list[Candidate]:
-    """Return the keyless engine's operations for marked words: `same` where a statement has them already, else `new`.
+    """Return the operations of the keyless engine for marked words: `same` if a statement has them, else `new`.
 
     Args:
         brain: The brain.
@@ -115,7 +115,7 @@ def keyless_candidates(
 
 
 def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
-    """Return marked words with the ids of current statements in the same words, private ones or the others."""
+    """Return marked words with the ids of the current statements that have the same words and are as private."""
     same = []
     for statement_id in marked.same:
         statement = draft.statement(statement_id)
@@ -140,11 +140,11 @@ def _marked_in_events(
 
 
 def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
-    """Yield the marked words of one exchange; the first mark on a text is the one that counts for the caller."""
+    """Yield the marked words of one exchange; of several marks on a text the first counts."""
     base = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
-    spoken = exchange_of(brain, recorded) if recorded else None
+    texts = exchange_of(brain, recorded) if recorded else None
     commands, said = parse_commands(event.user)
-    if spoken is not None and not spoken.prompt.commands:
+    if texts is not None and not texts.prompt.commands:
         commands, said = (), event.user  # from another program, whose text holds no commands
     for text in arguments(commands, "remember"):
         yield _with_tags(replace(base, text=text, by="command"))
@@ -203,26 +203,24 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
         is_private=True,
         include_repeats=True,
     )
-    alike = [
-        hit
-        for hit in hits
-        if hit.anchor != event.id
-        and brain.tree.kind_of(hit.path) is not PathKind.SOURCE  # what a note of theirs says was not said here
-        and (hit.kind == "statement" or hit.speaker == "user")
-        and likeness(hit.text, marked.text) >= REPEATED
-        and brain.day_of(hit.at) != brain.day_of(event.at)
-    ]
+    repetitions = []
+    for hit in hits:
+        is_by_person = hit.kind == "statement" or hit.speaker == "user"
+        is_source = brain.tree.kind_of(hit.path) is PathKind.SOURCE  # what a note of theirs says was not said here
+        is_other_day = hit.anchor != event.id and brain.day_of(hit.at) != brain.day_of(event.at)
+        if is_by_person and not is_source and is_other_day and likeness(hit.text, marked.text) >= REPEATED:
+            repetitions.append(hit)
     # a greeting is said in the same words each day, in whatever language
-    if not alike or len(brain.recall.rare_words(marked.text)) < MIN_RARE:
+    if not repetitions or len(brain.recall.rare_words(marked.text)) < MIN_RARE:
         return
-    statements = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in alike if hit.kind == "statement")
+    statements = tuple(f"{hit.uuid or hit.path}#{hit.anchor}" for hit in repetitions if hit.kind == "statement")
     yield replace(_with_tags(marked), same=statements[:1])
 
 
 def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) -> Iterator[MarkedText]:
-    """Yield the words that led answers on two different days."""
+    """Yield the words that answers of at least `ANSWER_DAYS` different days mainly rested on."""
     for (exchange, digest), days in log.answer_days().items():
-        recorded = exchanges.event(exchange) if len(days) >= LED_DAYS else None
+        recorded = exchanges.event(exchange) if len(days) >= ANSWER_DAYS else None
         if recorded is None or log.is_decided(f"{exchange}:{digest}"):
             continue
         event = exchanges.in_memory(exchange)

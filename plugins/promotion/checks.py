@@ -88,12 +88,14 @@ class Sources:
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
-        event, wanted = self.events[exchange], _comparable(quote)
-        if wanted and wanted in _comparable(without_quotes(event.user)):
+        event, quoted = self.events[exchange], _comparable(quote)
+        if not quoted:
+            return ""
+        if quoted in _comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
-        if wanted and wanted in _comparable(event.user):  # a text that they pasted
+        if quoted in _comparable(event.user):  # a text that they pasted
             return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
-        return "assistant" if wanted and wanted in _comparable(event.ai) else ""
+        return "assistant" if quoted in _comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
@@ -160,21 +162,20 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the numbers of the new text that stand in no quoted prompt, no day, no target and no page's name.
+    """Yield the numbers of the new text that are in no quoted prompt, no day, no target and on no page that is named.
 
-    What a model may have worked out from a quote ("yesterday", "half past") counts as said: to ask about each would
-    cost more calls than it prevents mistakes, and no code can tell a right one from a wrong one.
+    A date or a time that a model may have worked out ("yesterday", "half past") is no problem. No code can tell a right
+    one from a wrong one, and to ask about each would cost more calls than it prevents mistakes.
     """
     days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
-    # The whole of what was said there: a number may stand beside the words that a model quotes.
+    # all of the prompt: a number may be beside the words that a model quotes
     quotes = [sources.events[evidence.exchange].user for evidence in operation.evidence]
     quotes += [evidence.quote for evidence in operation.evidence]
-    # "her 60th": what the page says by now may be named again
-    beside = [*sources.names, *sources.on_page(operation.page.path)]
-    known = numbers([*quotes, *days, *beside, *(f"{target.content} {target.since}" for target in targets)])
-    known |= {
-        century + int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote) for century in (1900, 2000)
-    }
+    # "her 60th": what the page says already may be named again
+    on_pages = [*sources.names, *sources.on_page(operation.page.path)]
+    known = numbers([*quotes, *days, *on_pages, *(f"{target.content} {target.since}" for target in targets)])
+    short_years = [int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote)]  # "’98"
+    known |= {century + year for year in short_years for century in (1900, 2000)}
     known |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
     text = "\n".join([operation.text, *operation.steps])
     if numbers([text]) <= known:
@@ -190,12 +191,15 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 
 def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
-    """Yield the dates of a text near the days, and its times at an hour that a quote has, as far as they are unsaid."""
-    stated = {
-        piece
-        for day, piece in dates_in(text)
-        if any(_is_near(day, said) for said in days) or _is_dated_by(day, quotes, days)
-    }
+    """Yield the dates and times of a text that a model may have worked out from quotes and their days.
+
+    A date is near one of the days, or has a quote's day of the month. A time has an hour that a quote has. Those whose
+    numbers are all known are left out.
+    """
+    stated = set()
+    for day, piece in dates_in(text):
+        if any(_is_near(day, said) for said in days) or _is_dated_by(day, quotes, days):
+            stated.add(piece)
     for piece, hours in clock_hours(text).items():
         if not hours.isdisjoint(numbers(quotes)):
             stated.add(piece)
@@ -203,7 +207,10 @@ def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes
 
 
 def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
-    """Return whether quotes have a date's day, and its year is that of a day or next to it; no code reads the month."""
+    """Return whether quotes have a date's day of the month, and its year is at most one from the days'.
+
+    The month is not compared: it is a word, in any language.
+    """
     is_year = any(abs(stated.year - int(day[:4])) <= 1 for day in days)
     return is_year and stated.day in numbers(quotes)
 
@@ -223,7 +230,7 @@ def _is_near(stated: date, day: str) -> bool:
 
 
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the words of the old wording that a replacement drops, and the capitalized words that no source has."""
+    """Yield soft problems: a replacement that drops words, an end that nothing speaks of, names that no source has."""
     lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
     lost = [word for word in lost if word not in sources.common_words]
     if operation.action == "replace" and lost:
@@ -236,24 +243,24 @@ def _word_problems(operation: Operation, targets: Sequence[Existing], sources: S
     # The first word always has a capital. In a language that gives one to every noun this soft problem is more
     # frequent, which costs a further call and refuses nothing.
     capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
-    shortened = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
+    beginnings = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
     unsaid = [word for word in capitalized if not _has_word(source_words, word)]
-    new = [word for word in unsaid if not word.casefold().startswith(shortened)]
-    if new:
-        yield Problem(f"nobody said {_listed(new)}; repeat it if it only translates what was said", is_hard=False)
+    unsaid = [word for word in unsaid if not word.casefold().startswith(beginnings)]
+    if unsaid:
+        yield Problem(f"nobody said {_listed(unsaid)}; repeat it if it only translates what was said", is_hard=False)
 
 
 def _lost_words(former: str, text: str) -> list[str]:
-    """Return the words of a former text that are gone and have nothing in their place.
+    """Return the words of a former text that a new text lacks, and has fewer other words in place of.
 
-    Where as many others stand in their place it is another price, place or name: that is what a change looks like.
+    As many words in their place are another price, place or name: that is what a change looks like.
     """
     before, after = words(former), words(text)
     lost: list[str] = []
     for _, start, end, start_after, end_after in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        gone = [word for word in before[start:end] if not _has_word(after, word)]
-        new = [word for word in after[start_after:end_after] if not _has_word(before, word)]
-        lost += gone if len(gone) > len(new) else []
+        removed = [word for word in before[start:end] if not _has_word(after, word)]
+        added = [word for word in after[start_after:end_after] if not _has_word(before, word)]
+        lost += removed if len(removed) > len(added) else []
     return lost
 
 
@@ -270,7 +277,7 @@ def _has_word(others: Collection[str], word: str) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first dozen words as a list for a sentence."""
+    """Return the first dozen words, each once and in quotes, for a sentence."""
     return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 

@@ -15,11 +15,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json
+from brainiac.cli.session import JsonOption, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
-from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
 
 from .past import Past, catch_up, plan_past
@@ -56,7 +55,7 @@ def promote(
 
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
-        _note_edits(brain)
+        note_edits(brain)
         outcome = _unlocked(lambda: run(brain, progress=progress))
     if as_json:
         print_json(_as_json(outcome))
@@ -69,13 +68,6 @@ def promote(
             say(line)
     if outcome.problem:
         raise typer.Exit(1)
-
-
-def _note_edits(brain: Brain) -> None:
-    """Record what a person edited while no daemon ran: what they corrected by hand must not be stated again."""
-    if not is_running(brain):
-        brain.committer.recover()
-        brain.observed.adopt()
 
 
 def _unlocked(action: Callable[[], T]) -> T:
@@ -93,7 +85,7 @@ def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None
     """Say what a catch-up would do and cost, ask, and do it."""
     with opened_brain() as brain:
         require_active(brain)
-        _note_edits(brain)
+        note_edits(brain)
         plan, undo, outcome = _read_past(brain, since, model, is_agreed=is_agreed, as_json=as_json)
     if as_json:
         print_json({"plan": asdict(plan), "undo": undo} | _as_json(outcome))

@@ -91,8 +91,8 @@ class PageDraft:
         reinforced: How many of its statements were said again.
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         named: The answer of synthesis about it; None where it was not asked.
-        summary: A new line about it that came with an operation; "" where none did.
-        is_emptied: Whether words kept without a model were taken out of it.
+        summary: The summary that an operation gave it; "" for none.
+        is_emptied: Whether a stand-in was taken out of it.
     """
 
     before: str | None
@@ -147,11 +147,10 @@ class PageDraft:
 
 
 def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
-    """Return a front matter key with further items; {} where nothing is new, or the key holds no list (a person's)."""
+    """Return a front matter key with further items; {} where there are none, or the key has no list."""
     present = memory.meta.get(key) or []
-    # a person wrote something else under this key: it is theirs
     if not isinstance(present, list):
-        return {}
+        return {}  # a person wrote something else under this key: it is theirs
     items = [str(item) for item in present if item]
     new = [item for item in added if item not in items]
     return {key: [*items, *new]} if new else {}
@@ -212,8 +211,7 @@ class Draft:
 
     @contextmanager
     def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
-        """Restore pages to what they were before the block when it raises."""
-        # one candidate touches several pages: half of it would retire a statement without the one that replaces it
+        """Give pages their former content where the block raises: a step changes all of its pages or none."""
         before = {path: self.page_drafts[path].copied() for path in paths if path in self.page_drafts}
         try:
             yield
@@ -234,17 +232,17 @@ class Draft:
 
     def path_of_name(self, name: str, *, is_private: bool) -> str:
         """Return the path of the page of a person, project or thing by its title or alias; "" where there is none."""
-        wanted = name.casefold()
-        if not wanted or name == USER:
+        folded_name = name.casefold()
+        if not folded_name or name == USER:
             return ""
-        for page in self.pages.by_name.get(wanted, ()):
-            is_fit = page.is_private == is_private and not page.is_off_record
-            if is_fit and self.pages.kind_of(page.path) == "concrete":
+        for page in self.pages.by_name.get(folded_name, ()):
+            is_usable = page.is_private == is_private and not page.is_off_record
+            if is_usable and self.pages.kind_of(page.path) == "concrete":
                 return page.path
         for path, new_page in self.new_pages.items():
             # pages begun in this run count too, or two candidates would begin the same page twice
             names = (new_page.title, new_page.meta.get("subject", ""), *new_page.meta.get("aliases", ()))
-            if new_page.is_private == is_private and wanted in map(str.casefold, names):
+            if new_page.is_private == is_private and folded_name in map(str.casefold, names):
                 return path if self.pages.kind_of(path) == "concrete" else ""
         return ""
 
@@ -321,6 +319,7 @@ class Draft:
         return {name: self._summary_of(top + name) for name in names if name.split("/")[0] in ("concrete", "skills")}
 
     def _summary_of(self, folder: str) -> str:
+        """Return what a folder's index page says of it; "" where there is none."""
         index = self.pages.pages.get(f"{folder}/_index.md")
         return parse_index(index.path, index.text).summary if index else ""
 
@@ -377,7 +376,7 @@ def day_page(brain: Brain, at: str, *, is_private: bool, number: int = 1) -> tup
 def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewPage]:
     """Return path and beginning of the first page of a day that can be written.
 
-    A page is passed over where another file has its path, or where the words are private and the page is not.
+    A page cannot be used where another file has its path, or where the words are private and the page is not.
 
     Raises:
         FormatError: The folder cannot be made, since a file has its path.

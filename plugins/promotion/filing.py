@@ -1,8 +1,7 @@
 """Filing: exchanges leave short-term memory and go, word for word, to the pages of their days.
 
 Promotion files what it has decided on. Where short-term memory is too full, its oldest exchanges are filed at once and
-without a model. Promotion needs quiet and a model that answers; without either for long, short-term memory would grow
-without end, and every exchange reads and writes all of it.
+without a model: promotion needs quiet and a model that answers, and every exchange reads and writes the whole file.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from brainiac.storage.statements import StatementLog, text_hash
 from .draft import Draft, check_folder, day_page, is_free
 
 NAME = "promotion"
-OVERFULL = 2  # at so many times the limit, all beyond the limit is filed: seldom, and many exchanges at once
+OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
 ATTEMPTS = 20
 SECTION = "## Conversation"
 QUOTING = ("offline", "commands")  # as responses name who answered without saying anything of their own
@@ -54,17 +53,17 @@ PAGE_CHARACTERS = 32_000  # a page of a day that has more is full, and the day g
 def add_exchanges(
     brain: Brain, draft: Draft, events: Sequence[StmEvent], origins: LinkOrigins, left: dict[str, str]
 ) -> dict[str, list[str]]:
-    """Put exchanges on the pages of their days, in the order they were said; one that was filed before stays there.
+    """Put exchanges on the pages of their days, in the order they were said; one that is on a page already stays there.
 
     Args:
         brain: The brain.
         draft: The page drafts.
         events: The exchanges.
         origins: Resolves their links, so that they lead to the same files from the page.
-        left: Gets the reason for each exchange that no page holds word for word, by its id.
+        left: The reason for each exchange that no page has word for word is added here, by its id.
 
     Returns:
-        The ids of the exchanges that each page holds word for word now, by path.
+        The ids of these exchanges by the path of the page that has them.
     """
     filings, day_pages = FiledExchanges(brain), _DayPages(brain, draft)
     by_path: dict[str, list[StmEvent]] = {}
@@ -163,7 +162,7 @@ class _DayPages:
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
-    """Return a page with the exchanges that it lacks, each after those said before it, and the ids of these."""
+    """Return a page with the exchanges that it lacks, each after those said before it, and the ids of those added."""
     placed = list(find_events(text))
     ids = {exchange.event.id for exchange in placed}
     new = list({event.id: event for event in events if event.id not in ids}.values())
@@ -251,10 +250,10 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
 
 
 def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
-    """Return the events to file, oldest first: all but the newest ones that fit into a limit of tokens.
+    """Return the events to file, oldest first: all but the newest that fit into a limit of tokens.
 
-    None while short-term memory has less than `OVERFULL` times the limit. An event that a person has edited stays for
-    Promotion.
+    While short-term memory has less than `OVERFULL` times the limit there are none. An event that a person edited is
+    not filed: Promotion has a model read it.
     """
     text = str(document)
     if len(text) <= OVERFULL * limit:  # a token is a character or more
@@ -274,9 +273,9 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
 
 
 def _is_unedited(text: str, placed: PlacedEvent) -> bool:
-    """Return whether an event stands byte for byte as a process wrote it, and has a date."""
-    standing = text[placed.start : placed.end].replace("\r\n", "\n")
-    if standing.rstrip("\n") != render_event(placed.event).rstrip("\n"):
+    """Return whether an event is byte for byte as a process writes it, and has a date."""
+    present = text[placed.start : placed.end].replace("\r\n", "\n")
+    if present.rstrip("\n") != render_event(placed.event).rstrip("\n"):
         return False
     try:
         parse_iso(placed.event.at)
@@ -293,6 +292,7 @@ def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
 
 
 def _tokens(text: str) -> int:
+    """Return how many tokens a text has, which may hold bytes that are no UTF-8."""
     return count(text.encode("utf-8", "replace").decode("utf-8"))
 
 
@@ -311,8 +311,8 @@ def _noted_items(brain: Brain, exchanges: Collection[str]) -> set[str]:
 def tidy_inbox(brain: Brain) -> Event | None:
     """Take answered prompts with their answers out of the inbox, `inbox.keep_days` after they were answered.
 
-    Only where nothing is lost with the files: see `_is_kept_whole`. An exchange leaves once: files that an undo or a
-    person put back stay.
+    This is done only where nothing is lost with the files (`_is_kept_whole`), and once for an exchange: files that an
+    undo or a person put back stay.
 
     Returns:
         The event; None where there is nothing to do, or somebody saved one of the files meanwhile.
@@ -343,9 +343,9 @@ def tidy_inbox(brain: Brain) -> Event | None:
 
 
 def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_file: bytes) -> bool:
-    """Return whether the page of its day has an exchange word for word, and the files are as they were answered.
+    """Return whether the page of its day has an exchange word for word, and its files are as they were then.
 
-    What was a secret, private or written differently on the page is in the files alone.
+    A private exchange is not taken out, nor one with a secret in it, which the page does not have.
     """
     hashes = content_hash(prompt_file), content_hash(response_file)
     page = FiledExchanges(brain).page_of(answer.exchange)

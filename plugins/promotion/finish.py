@@ -60,11 +60,11 @@ class Work:
         endings: How candidates without a step ended, by candidate id.
         words: The text of each candidate, by its id.
         kept: Remarks of a person beside events and items that leave short-term memory; they stay there.
-        filed: List items that leave short-term memory and thoughts that a person changed; they go to the day's page.
+        filed: List items that leave short-term memory, and thoughts that a person changed; the day's page gets them.
         breaker: What the run would have retired, where that was too large a share; None otherwise.
         summarized_by: The model that wrote the summary.
         paragraphs: Hashes of the paragraphs of the new summary.
-        filed_ids: Ids of the events that stand on the pages of their days already.
+        filed_ids: Ids of the events that are on the pages of their days already.
         removed_ids: Ids of filed exchanges that a person has taken out of their pages since.
     """
 
@@ -146,7 +146,7 @@ class Work:
 
 
 def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
-    """Commit the results of a run; the candidates of a page that was edited meanwhile are left for the next run.
+    """Commit the results of a run; candidates of a page that a person edits meanwhile wait for the next run.
 
     Args:
         brain: The brain.
@@ -172,7 +172,7 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
         proposals = _proposals(brain, work)
         changes = _changes(brain, draft, work, proposals)
         try:
-            # The lock is taken only here: during the model calls before, Reflection has to be able to note exchanges.
+            # not before: while the models were called, Reflection had to be able to note exchanges
             with brain.short_term_lock():
                 changes += _short_term(brain, work, log)
                 event = _event(work, pages, proposals)
@@ -243,10 +243,10 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
-    """Return pairs of paths: a step's page, and a page whose title stands in the step's text."""
+    """Return pairs of paths: a step's page, and a page whose title is in the step's text; index pages link them."""
     titles = {path: page.title for path, page in draft.pages.memories.items()}
     titles |= {path: page_draft.document.memory.title for path, page_draft in draft.page_drafts.items()}
-    # By first word, so that each statement is compared with few titles.
+    # by first word, so that each statement is compared with few titles
     by_first_word: dict[str, list[tuple[str, str]]] = {}
     for path, title in titles.items():
         if draft.pages.kind_of(path) == "concrete" and title:
@@ -268,7 +268,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     """
     document = brain.short_term()
     memory, before = document.memory, work.memory
-    # An event that a person edited after the snapshot has another hash, and stays.
+    # an event that a person edited after the snapshot has another hash, and stays
     archived = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
     keep_events = {event.id for event in memory.events if archived.get(event.id) != event_hash(event)}
     removed = _removed_items(brain, work)
@@ -291,7 +291,7 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
 
 
 def _removed_items(brain: Brain, work: Work) -> list[Item]:
-    """Return the list items that leave short-term memory: decided facts, and the goals and tasks of `_done`."""
+    """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
     kept_lines = {text for line, text in work.lines.items() if line in work.left}
     removed = [item for item in work.memory.facts if item.text not in kept_lines]
     return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
@@ -309,9 +309,9 @@ def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
 
 
 def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
-    """Return events for the page of the day, made of list items that leave and of thoughts that a person changed.
+    """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
 
-    The text of an item that a process worded is put down as the assistant's, any other as the person's.
+    An item that a process worded is put down as said by the assistant, any other as said by the person.
     """
     now = iso(brain.clock.now())
     filed = []

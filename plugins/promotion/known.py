@@ -1,30 +1,37 @@
 """What a consolidating call is shown of long-term memory: the statements near to what was said, and names of pages.
 
 Nothing here decides what is kept: a statement that is not shown stays as it is. Words only rank, in any language.
+
+Stand-ins are not shown: statements that the keyless engine kept of exchanges which a model reads only later. The model
+then decides as if it had been there from the start. A stand-in whose words its operations have is taken out, so that
+nothing is said twice; its words are still on the page of their day. Any other stand-in stays.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
 from brainiac.formats.markdown import blocks_of
 from brainiac.formats.page import STEPS, Memory, Statement
 from brainiac.formats.short_term import StmEvent
-from brainiac.llm.schemas import PageName
+from brainiac.llm.schemas import OFFLINE, PageName, PageRef
 from brainiac.search.documents import Hit
 from brainiac.search.query import searches
-from brainiac.text.tokens import trigrams, words
+from brainiac.storage.statements import StatementLog
+from brainiac.text.tokens import coverage, trigrams, words
 
+from .apply import Step
 from .draft import USER, CurrentStatement, Draft
 
 MAX_SHOWN = 90  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
 MAX_RANKED = 3_000  # statements that are compared with what was said; in a larger memory a search picks the pages
 MAX_PAGES = 150
 MAX_BRIEF = 60  # characters of the line about a page that is not near
+CARRIED = 0.7  # the share of a statement's character trigrams that a model's words and quotes must have
 AI_SHARE = 0.7  # what a word of the AI's counts beside one of the person's
 WEAK = 0.3  # a share of the best score: what has no more comes after everything else
 _MAX_HITS = 10  # statements searched for each block of what was said, and blocks of it
@@ -45,7 +52,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is shown or left out as one: a statement, or all steps of a how-to, which changes as a whole.
+    """What is shown or left out together: a statement, or all steps of a how-to, which changes as a whole.
 
     Attributes:
         path: Its page.
@@ -86,7 +93,7 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
 def _candidates(
     brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named: set[str]
 ) -> list[Memory]:
-    """Return all pages of a memory that can be compared with what was said; of a large one those that may be near."""
+    """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
     if sum(len(_current(memory)) for memory in memories) <= MAX_RANKED:
         return list(memories)
     paths = named | draft.page_drafts.keys()
@@ -109,10 +116,10 @@ def _hits(brain: Brain, text: str) -> Iterator[Hit]:
 def _ranked(memories: Iterable[Memory], said: Sequence[StmEvent]) -> list[_Entry]:
     """Return the statements and how-tos of pages, the nearest to what was said first.
 
-    Each exchange orders them by what they have in common with it, rare pieces of words before common ones; the first
-    of every exchange come first, then the second of every one: a short message has as many near ones as a long one.
-    A page's best statement and its names lift the whole page, since news about one of its statements often makes
-    another untrue.
+    Each exchange puts them in an order, by the trigrams that they share with it; a rare trigram counts more. The result
+    begins with the first of every exchange, then come the second ones, so that a short message has as many near
+    statements as a long one. A page's best statement and its names lift all of its statements, since news about one of
+    them often makes another untrue.
     """
     entries = {memory.path: list(_entries(memory)) for memory in memories}
     names = {memory.path: [trigrams(name) for name in (memory.title, *memory.aliases)] for memory in memories}
@@ -168,9 +175,9 @@ def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
     return paths
 
 
-def _page_names(memories: Sequence[Memory], near: Sequence[str]) -> list[PageName]:
+def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[PageName]:
     """Return the pages to show: the near ones in their order, then the user's own, then the others, briefly."""
-    places = {path: place for place, path in enumerate(near)}
+    places = {path: place for place, path in enumerate(near_paths)}
     pages = sorted(memories, key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
     return [
         PageName(page.path, (page.title, *page.aliases), _about(page, page.path in places), page.path in places)
@@ -188,3 +195,73 @@ def _about(memory: Memory, is_near: bool) -> str:
     if is_near:
         return summary
     return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
+
+
+# --- statements that are not shown ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """The statements that were kept without a model, of exchanges that no model has read.
+
+    Attributes:
+        sources: The exchanges that each rests on, oldest first, by page and block id; block id "" means a whole page.
+    """
+
+    sources: Mapping[tuple[str, str], Sequence[str]]
+
+    def has(self, page: str, statement: Statement) -> bool:
+        """Return whether a statement is a stand-in; its page is given by uuid or path."""
+        return (page, statement.block_id) in self.sources or (page, "") in self.sources
+
+    def are_all_of(self, memory: Memory) -> bool:
+        """Return whether a page has no other statements than stand-ins, or is a note that was kept whole."""
+        page = memory.uuid or memory.path
+        current = [statement for statement in memory.statements if not statement.is_history]
+        return (page, "") in self.sources or (bool(current) and all(self.has(page, statement) for statement in current))
+
+    def replaced(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
+        """Yield the steps that take out the stand-ins whose words a model's steps have by now.
+
+        Args:
+            draft: The page drafts, with these steps carried out.
+            exchanges: The exchanges that the model has read by now.
+            steps: The steps of its operations.
+        """
+        kept = {target.id for step in steps for target in step.targets}
+        for (page, block), sources in self.sources.items():
+            read = set(sources).intersection(exchanges) if block else set[str]()
+            resting = [step for step in steps if _rests_on(step, read)]
+            statement = draft.statement(f"{page}#{block}") if resting else None
+            if statement is None or not statement.is_ours or statement.id in kept:
+                continue
+            # lines that a person wrote below the statement would lose their meaning
+            has_lines = draft.opened(statement.path).document.has_lines_below(block)
+            if not has_lines and _have_words(resting, read, statement.text):
+                yield _taking_out(resting[-1], statement)
+
+
+def stand_ins_of(log: StatementLog, unread: Collection[str]) -> StandIns:
+    """Return the keyless statements that rest on none but the unread exchanges."""
+    places = log.made_by(OFFLINE)
+    return StandIns({place: sources for place, sources in places.items() if set(sources) <= set(unread)})
+
+
+def _rests_on(step: Step, exchanges: Collection[str]) -> bool:
+    """Return whether a step writes a statement that rests on one of the exchanges."""
+    is_stating = bool(step.operation.text) and not step.proposal and not step.is_taking_out
+    return is_stating and any(event.id in exchanges for event in step.candidate.events)
+
+
+def _have_words(steps: Sequence[Step], exchanges: Collection[str], words: str) -> bool:
+    """Return whether the texts of steps, with their quotes from exchanges, have at least `CARRIED` of some words."""
+    texts = [text for step in steps for text in (step.operation.text, *step.operation.steps)]
+    quotes = [quoted.quote for step in steps for quoted in step.operation.evidence if quoted.exchange in exchanges]
+    return coverage(words, "\n".join([*texts, *quotes])) >= CARRIED
+
+
+def _taking_out(step: Step, statement: CurrentStatement) -> Step:
+    """Return the step that removes a stand-in because another step has its words."""
+    bare = {"action": "same", "text": "", "ids": [], "page": PageRef(), "tags": [], "steps": [], "importance": None}
+    candidate = replace(step.candidate, operation=step.operation.model_copy(update=bare))
+    return Step(candidate, statement.path, (statement,), is_taking_out=True)

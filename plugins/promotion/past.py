@@ -24,7 +24,7 @@ from brainiac.storage.files import locked
 from .filing import NAME
 from .known import MAX_SHOWN
 from .request import parts_of
-from .run import Outcome, Run, Snapshot, consolidating, has_model, joined
+from .run import Outcome, Run, Snapshot, empty_request, has_model, joined
 
 # What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
 # and the answer's tokens for an exchange. Pages are named by further calls, most of them small.
@@ -82,7 +82,7 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
     """
     if model:
         brain.models.instead |= dict.fromkeys(PURPOSES, model)
-    request = consolidating(brain, is_private=False)
+    request = empty_request(brain, is_private=False)
     engine = brain.models.engine_for(request)
     if engine.name == OFFLINE:
         raise UserError("no model is set that could read them; set `llm.model`, or name one with --model")
@@ -154,7 +154,7 @@ def catch_up(
 def _read(
     brain: Brain, reader: _Reader, window: Sequence[StmEvent], cause: str, abandon: Callable[[], bool] | None
 ) -> Outcome:
-    """Do the run over one window, and note the exchanges that were found to be gone."""
+    """Do the run over one window; exchanges that the reader found on no page any more are ended by it."""
     gone, reader.past.gone = reader.past.gone, []
     if not window and not gone:
         return Outcome(None)
@@ -165,7 +165,7 @@ def _read(
 
 
 def _begun(brain: Brain) -> Event | None:
-    """Return the event of this device's last catch-up if it did not end; None else."""
+    """Return the first event of this device's last catch-up if that was interrupted; else None."""
     rows = brain.projection.query(
         "SELECT run FROM catch_ups WHERE device = ? ORDER BY event DESC LIMIT 1", brain.journal.device
     )
@@ -202,28 +202,29 @@ class _Reader:
         self._may_see = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
         placed = list(self._placed())
         self.waiting = {exchange for _, _, exchange in placed}
-        self._open, self._private = (
-            [exchange for _, is_apart, exchange in sorted(placed) if is_apart == is_private]
-            for is_private in (False, True)
-        )
+        # private exchanges go to a model apart: it may be another one
+        self._private = [exchange for _, is_private, exchange in sorted(placed) if is_private]
+        self._others = [exchange for _, is_private, exchange in sorted(placed) if not is_private]
 
     def windows(self) -> Iterator[list[StmEvent]]:
-        """Yield as many exchanges as one call takes, oldest first; private ones come last, since they go apart."""
-        # by one stream, not run by run: after an interruption the same exchanges make the same windows again, and an
-        # answer that was paid for fits
-        for ids in (self._open, self._private):
+        """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""
+        # all exchanges make one sequence, whichever run they were filed by: after an interruption the windows are the
+        # same again, so that an answer that was paid for is still the answer to its window
+        for ids in (self._others, self._private):
             yield from parts_of(self._read(ids), self._is_apart)
 
     def _is_apart(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
-        """Return whether a promotion would have been due between some exchanges and the next one."""
-        # what was changed again a day later has its History then, as if the model had been there from the start
+        """Return whether a promotion would have been due between some exchanges and the next one.
+
+        Then they are not read together: a statement that changed between them gets its History, as it would have had.
+        """
         settings = self._brain.settings.promotion
         idle, age = (_seconds_between(said.at, event.at) for said in (part[-1], part[0]))
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
     def _placed(self) -> Iterator[tuple[str, bool, str]]:
-        """Yield when each exchange was said that is to be read, whether it is private, and its id; note the others."""
+        """Yield time, privacy and id of each exchange that is to be read; the others are noted in the plan."""
         filed, past = FiledExchanges(self._brain), self.past
         ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):

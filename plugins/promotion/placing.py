@@ -1,6 +1,6 @@
-"""The step for a candidate: its target statements, its page, and new pages named by synthesis (S6, S12).
+"""Finds where a candidate goes: the statements that it changes, its page, and of a new page the name and the folder.
 
-Each statement is ours or the person's. To theirs a process adds others and proposes changes; it never changes them.
+Each statement is ours or the person's. A process changes ours. Beside theirs it adds others, and it proposes changes.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ GENERAL = "general"
 
 
 def step_for(draft: Draft, candidate: Candidate) -> Step:
-    """Return the step that carries a candidate out on the statements that hold now.
+    """Return the step that carries a candidate out on the current statements.
 
-    Where its target is gone, or the person's own, or private when the candidate is not (or the other way round), the
-    text becomes a new statement beside it: in doubt both stand. The step's path is "" where a page has to be found.
+    Its text becomes a new statement where its target is gone, is the person's own, or is private and the candidate is
+    not (or the reverse). The path of the step is "" where its page is still to be found.
 
     Raises:
         UserError: It has neither a target nor a text.
     """
     operation = candidate.operation
-    named = [current for statement_id in operation.ids if (current := draft.statement(statement_id))]
+    statements = [current for statement_id in operation.ids if (current := draft.statement(statement_id))]
     if operation.action == "forget":
-        return _forget_step(candidate, named)
-    targets = [current for current in named if current.is_private == candidate.is_private]
+        return _forget_step(candidate, statements)
+    targets = [current for current in statements if current.is_private == candidate.is_private]
     if operation.action == "new":
         same_id = draft.id_of_words(operation.text, is_private=candidate.is_private)
         same = draft.statement(same_id) if same_id else None
@@ -61,21 +61,25 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), "")
 
 
-def _forget_step(candidate: Candidate, named: Sequence[CurrentStatement]) -> Step:
-    """Return the step that proposes to forget a statement: without texts, names and tags of the request itself."""
-    if not named:
+def _forget_step(candidate: Candidate, targets: Sequence[CurrentStatement]) -> Step:
+    """Return the step that proposes to forget a statement; it has no text, name or tag of the candidate.
+
+    Raises:
+        UserError: There is no target.
+    """
+    if not targets:
         raise UserError("it asks to forget what does not stand in memory")
     update = {"text": "", "page": PageRef(), "tags": [], "steps": [], "importance": None}
     # what a person asked to forget must not come back as the title, tag or text of the proposal
     bare = candidate.operation.model_copy(update=update)
-    step = Step(replace(candidate, operation=bare), named[0].path, tuple(named[:1]))
+    step = Step(replace(candidate, operation=bare), targets[0].path, tuple(targets[:1]))
     return replace(step, proposal=proposal_for(step))
 
 
 def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...]) -> Step:
-    """Return the step for an operation on statements that hold.
+    """Return the step for an operation on current statements.
 
-    Ours are changed. A person's own is not: a replacement is added beside it, and its end is proposed to the person.
+    Ours are changed. A person's own is not: a new wording is added beside it, and to end it is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
     # a model that repeats a statement word for word has seen it confirmed
@@ -102,14 +106,14 @@ def proposal_for(step: Step) -> str:
 
 
 def check_corrections(log: StatementLog, step: Step) -> None:
-    """Refuse a step whose words a person corrected by hand after they were said: the correction holds.
+    """Raise where a person corrected by hand what a step states, after it was said: the correction holds.
 
     Raises:
         UserError: The person changed its target, or a statement that said the same.
     """
     if step.operation.action in ("same", "forget"):
         return
-    # What an assistant or a document says again later is no reason to go back to what a person put right.
+    # what an assistant or a document says later does not outweigh what a person corrected: for those "" is said_at
     said_at = step.candidate.at if step.candidate.origin == ORIGINS[0] else ""
     written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
@@ -117,7 +121,7 @@ def check_corrections(log: StatementLog, step: Step) -> None:
 
 
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or removed a statement that said the same, after a moment; "" for ever."""
+    """Return whether a person changed or removed a statement that said the same, after a moment; "" for any time."""
     statement = without_link_targets(statement)
     corrections = log.corrections if said_at else log.all_corrections
     old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
@@ -149,7 +153,7 @@ class NewPlace:
         """Return the page's beginning: its title, and its subject as the first candidate has it."""
         first = self.candidates[0].operation
         subject = title if self.kind == "skill" else first.subject or USER
-        # the page shows what a person or a search uses; what else the model judged stands in the journal
+        # on the page is what a person or a search uses; what else the model judged is in the journal
         meta: dict[str, Any] = {"subject": subject} if subject.casefold() != title.casefold() else {}
         if self.title and self.title.casefold() != title.casefold():
             meta["aliases"] = [self.title]
@@ -162,7 +166,10 @@ class NewPlace:
 
 
 def existing_page(draft: Draft, candidate: Candidate) -> str:
-    """Return the path of the page for a new statement: the one it names, its subject's or its day's; "" for none.
+    """Return the path of the page for a new statement, if there is one: the page it names, its subject's or its day's.
+
+    Returns:
+        "" where a page has to be made for it.
 
     Raises:
         FormatError: The folder of its day cannot be made.
@@ -188,7 +195,7 @@ def existing_page(draft: Draft, candidate: Candidate) -> str:
 
 
 def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
-    """Return the new pages for candidates: one for those of the same kind and title; each note has its own page."""
+    """Return the new pages for candidates: one for all of the same kind and title; each note has its own page."""
     places: dict[tuple[str, str, bool, str], NewPlace] = {}
     for candidate in candidates:
         page, subject = candidate.operation.page, candidate.operation.subject
@@ -235,7 +242,7 @@ class Named:
 
 
 class Synthesizer:
-    """Has a model name and order new and much changed pages, one call each, and finds the paths of new pages.
+    """Has a model name new and much changed pages and order their statements, and finds the paths of new pages.
 
     Args:
         brain: The brain.
@@ -290,16 +297,16 @@ class Synthesizer:
             return None
         texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
-        standing = [current for current in before if current.statement.text in texts]
+        remaining = [current for current in before if current.statement.text in texts]
         # a call costs money: only what changed much, or has grown without a summary, is asked about
         document = page_draft.document.memory
         summary = page_draft.summary or str(document.meta.get("summary") or "")
-        is_unnamed = not summary and len(changing) + len(standing) >= MIN_UNNAMED
-        is_much = len(changing) >= max(MIN_CHANGED, len(standing) // 2)
+        is_unnamed = not summary and len(changing) + len(remaining) >= MIN_UNNAMED
+        is_much = len(changing) >= max(MIN_CHANGED, len(remaining) // 2)
         if not (is_much or is_unnamed):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, document.title, changing, standing=standing)[0]
+        return self._ask(kind, document.title, changing, remaining=remaining)[0]
 
     def _ask(
         self,
@@ -307,7 +314,7 @@ class Synthesizer:
         title: str,
         candidates: Sequence[Candidate],
         *,
-        standing: Sequence[CurrentStatement] = (),
+        remaining: Sequence[CurrentStatement] = (),
         folders: dict[str, str] | None = None,
     ) -> tuple[Named, str]:
         """Call synthesis about a page and return its answer and the model.
@@ -316,7 +323,7 @@ class Synthesizer:
             kind: `concrete` or `skill`.
             title: The page's title, or the proposed one.
             candidates: The statements that come to the page.
-            standing: The statements that it has.
+            remaining: The statements that it has already.
             folders: The folders that a new page may go to, with their summaries.
         """
         events = {event.id: event for candidate in candidates for event in candidate.events}
@@ -329,17 +336,17 @@ class Synthesizer:
             title=title,
             candidates=[Existing(f"n{n}", candidate.operation.text) for n, candidate in enumerate(candidates, 1)],
             steps=candidates[0].operation.steps,
-            standing=[Existing(f"s{n}", current.text, current.path) for n, current in enumerate(standing, 1)],
+            standing=[Existing(f"s{n}", current.text, current.path) for n, current in enumerate(remaining, 1)],
             events=list(events.values()),
             folders=folders or {},
         )
         page = self._answers.run(request)
         assert isinstance(page, Page)
-        texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
+        texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in remaining)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
             page = page.model_copy(update={"summary": ""})  # it has a number that no statement has
         ids = {f"n{n}": candidate.id for n, candidate in enumerate(candidates, 1)}
-        blocks = {f"s{n}": current.statement.block_id for n, current in enumerate(standing, 1)}
+        blocks = {f"s{n}": current.statement.block_id for n, current in enumerate(remaining, 1)}
         return Named(page, ids, blocks), self._brain.models.engine_for(request).name
 
     def _folder(self, draft: Draft, place: NewPlace, named: str, model: str) -> str:
@@ -382,7 +389,7 @@ def is_stating(step: Step) -> bool:
 
 
 def with_fitting_steps(operation: Operation) -> Operation:
-    """Return an operation that is a how-to exactly if it has steps: others lose the kind `skill` or the steps."""
+    """Return an operation that has steps only if its page is a how-to, and the reverse; else it loses both."""
     if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
         return operation
     page = operation.page.model_copy(update={"kind": "concrete"})

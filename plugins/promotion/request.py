@@ -23,7 +23,7 @@ from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory
 from brainiac.formats.prompt import ORIGINS, Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
-from brainiac.history.why import Exchanges
+from brainiac.history.exchanges import Exchanges
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     MAX_TEXT,
@@ -35,7 +35,6 @@ from brainiac.llm.schemas import (
     Refused,
     Said,
 )
-from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.filed import FiledExchanges, origin_on_page, said_at
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
@@ -44,12 +43,11 @@ from brainiac.text.tokens import likeness
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
-from .known import known_for
+from .filing import NAME
+from .known import StandIns, known_for
 from .paid import PaidAnswers
 from .placing import with_fitting_steps
-from .stand_ins import StandIns
 
-NAME = "promotion"
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_OPERATIONS = 150  # in one answer
@@ -103,7 +101,7 @@ class Consolidator:
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
         answers: Asks the models.
-        stand_ins: Statements that are not shown.
+        stand_ins: Statements that are not shown, with the pages that have no others.
     """
 
     def __init__(
@@ -126,7 +124,7 @@ class Consolidator:
     # --- what was decided before, and what is still to be decided ----------------------------------------
 
     def decided_before(self, events: Sequence[StmEvent]) -> Decision:
-        """Return what models decided on events in earlier runs that ended before it was carried out."""
+        """Return the decisions on events that earlier runs journaled and did not carry out: they ended early."""
         by_id = {event.id: event for event in events}
         decision = Decision()
         for analysis in filter(_has_operations, self._log.analyses(by_id)):
@@ -141,7 +139,7 @@ class Consolidator:
         return dict(said for analysis in analyses for said in _analyzed(analysis).events.items())
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
-        """Yield the events that were sent to no model yet, oldest first, as many at once as one call takes."""
+        """Yield the events that no model has read in these words, oldest first, as many at once as one call takes."""
         read = self.read_before(events).items()
         return parts_of(event for event in sorted(events, key=said_at) if (event.id, event_hash(event)) not in read)
 
@@ -155,26 +153,30 @@ class Consolidator:
         """
         shown = self.request_for(events, draft)
         model = self._brain.models.engine_for(shown.request).name
-        accepted, asked = self._checked(shown, self._operations(shown.request), is_last=False)
+        accepted, sent_back = self._checked(shown, self._operations(shown.request), is_last=False)
         refused: list[Refused] = []
-        # Once: an operation that then still has a soft problem is accepted, one with a hard problem refused.
-        if asked:
-            corrected, refused = self._checked(shown, self._operations(_only_about(shown.request, asked)), is_last=True)
+        # once: an operation that then still has a soft problem is accepted, one with a hard problem is refused
+        if sent_back:
+            second_answer = self._operations(_only_about(shown.request, sent_back))
+            corrected, refused = self._checked(shown, second_answer, is_last=True)
             answered = [*corrected, *(row.operation for row in refused)]
-            refused += [row for row in asked if not any(_is_instead(other, row.operation) for other in answered)]
+            refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
             accepted += corrected
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._stored(operation, shown) for operation in accepted),
             refused=_refusals(refused),
-            asked=_refusals(asked),
+            asked=_refusals(sent_back),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._decision(analysis, {event.id: event for event in events})
 
     def _decision(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decision:
-        """Return the part of a checkpoint that no run has carried out; refused where its events changed since."""
+        """Return the part of a journaled decision that no run has carried out.
+
+        An operation is refused if an event that it rests on was edited or removed since.
+        """
         decision, analyzed = Decision(), _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
             candidate_id = f"{analysis.id}#{number}"
@@ -199,13 +201,13 @@ class Consolidator:
     def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Shown:
         """Return the request for events, with what its short names stand for."""
         is_private = events[0].is_private
-        said = {
-            f"e{number}": _without_surrogates(self._origins.with_rooted_links(self._without_keyless_answer(event)))
-            for number, event in enumerate(events, 1)
-        }
-        memories = [page for page in self._memories(draft, is_private=is_private) if not self._stand_ins.is_alone(page)]
-        known = known_for(self._brain, draft, memories, list(said.values()))
-        statements = [row for row in known.statements if not self._stand_ins.is_one(row.page, row.statement)]
+        shown_events = [self._origins.with_rooted_links(self._without_keyless_answer(event)) for event in events]
+        by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}
+        memories = [
+            page for page in self._memories(draft, is_private=is_private) if not self._stand_ins.are_all_of(page)
+        ]
+        known = known_for(self._brain, draft, memories, list(by_name.values()))
+        statements = [row for row in known.statements if not self._stand_ins.has(row.page, row.statement)]
         by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
         top = draft.pages.root + "/"
         request = ConsolidateRequest(
@@ -213,12 +215,12 @@ class Consolidator:
             is_private=is_private,
             cause=self._cause,
             abandon=self._abandon,
-            said=self._said(said),
+            said=self._said(by_name),
             short_term=self._short_term,
             existing=[Existing(name, row.text, row.path, row.title, row.since) for name, row in by_id.items()],
             pages=known.pages,
         )
-        # What the gate withholds from the model is taken out here too: a problem that is sent back quotes statements.
+        # the gate is asked here too: a problem that is sent back to the model quotes statements
         is_remote = self._brain.models.engine_for(request).is_remote
         request = Gate(self._brain, is_remote=is_remote).admit(request)
         return Shown(
@@ -229,18 +231,20 @@ class Consolidator:
         )
 
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
-        """Return the exchanges with their conversations; the first of each with what was said there before."""
+        """Return the exchanges with their conversations, the first of each with the exchange before it."""
         said: list[Said] = []
         for name, event in events.items():
             thread = self._conversation_of(event)
             is_first = not thread or all(thread != earlier.thread for earlier in said)
-            said.append(Said(name, event, thread, self._before(event, events.values()) if is_first else None))
+            said.append(Said(name, event, thread, self._exchange_before(event, events.values()) if is_first else None))
         return said
 
-    def _before(self, event: StmEvent, events: Iterable[StmEvent]) -> Exchange | None:
-        """Return the exchange of the day before an event in its conversation; None for none, or where it is shown."""
-        recorded = self._exchanges.event(event.id)
-        exchange = exchange_of(self._brain, recorded) if recorded else None
+    def _exchange_before(self, event: StmEvent, events: Iterable[StmEvent]) -> Exchange | None:
+        """Return the exchange before an event in its conversation, to show what the event answers to.
+
+        None where it is more than a day older, is among the events, or was answered without a model.
+        """
+        exchange = self._exchanges.texts_of(event.id)
         turns = self._brain.conversation(exchange.prompt) if exchange else []
         since = iso(parse_iso(event.at) - timedelta(days=1))
         last = next((turn for turn in reversed(turns) if since < turn.at < event.at), None)
@@ -266,7 +270,7 @@ class Consolidator:
     # --- what the model answers --------------------------------------------------------------------------
 
     def _operations(self, request: ConsolidateRequest) -> list[Operation | Refused]:
-        """Return the model's operations; one that does not validate, or is one too many, comes back as refused.
+        """Return the model's operations; one that does not validate, or is one too many, is a refused one.
 
         They are validated again here because the engine of a plugin may not have done so.
         """
@@ -278,9 +282,9 @@ class Consolidator:
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
         for operation in result.operations[:MAX_OPERATIONS]:
-            given = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
+            values = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
             try:
-                operations.append(Operation.model_validate(given))
+                operations.append(Operation.model_validate(values))
             except ValidationError as error:
                 where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
                 operations.append(_unchecked(operation, f"does not validate: {where}"))
@@ -295,8 +299,8 @@ class Consolidator:
         Args:
             shown: The request; it notes which statements the accepted operations change.
             operations: As the model gave them.
-            is_last: Whether refused operations are not sent back again: soft problems are then ignored, and what the
-                evidence bears is accepted as a new statement beside what stands (`_as_addition`).
+            is_last: Whether refused operations are not sent back again. Soft problems are then ignored, and an
+                operation that cannot change its target may become a statement beside it (`_as_addition`).
         """
         accepted: list[Operation] = []
         refused: list[Refused] = []
@@ -319,13 +323,13 @@ class Consolidator:
         return accepted, refused
 
     def _as_addition(self, operation: Operation, hard: Sequence[Problem], shown: Shown) -> Operation | None:
-        """Return a refused operation as a new statement beside what stands: in doubt both stand.
+        """Return a refused operation as a new statement beside the present ones, so that nothing said is lost.
 
-        Its text is the model's where only the change is unfounded. Where a number is, the quotes stand instead: no code
-        knows that "half eight" is 7:30, and what was said is true in any case.
+        Where only the change of a target is unfounded, the statement has the model's text. Where a number is, it has
+        the quotes instead: no code knows that "half eight" is 7:30, and what was said is true in any case.
 
         Returns:
-            None where the evidence bears neither.
+            None where that has a hard problem too.
         """
         is_statement = operation.action in ("new", "replace", "end") and operation.text.strip()
         if not is_statement or not all(problem.is_about_change or problem.is_about_numbers for problem in hard):
@@ -338,13 +342,13 @@ class Consolidator:
         return None if any(problem.is_hard for problem in self._problems(addition, shown)) else addition
 
     def _with_doubted_end(self, refused: Operation, addition: Operation, shown: Shown) -> Operation | None:
-        """Return an addition that leaves it to the person to end one target of the refused operation (`is_doubted`).
+        """Return an addition that also proposes to the person to end a target of the refused operation.
 
-        The target is the first that no other operation changes. None where there is none, and where `MAX_DOUBTS`
-        proposals were made in the last seven days.
+        The target is the first that no other operation changes. None where there is none, or where `MAX_DOUBTS`
+        proposals were made in the last seven days: more would not be read.
         """
-        known = {statement.id for statement in shown.request.existing}
-        ids = [name for name in refused.ids if name in known - shown.changed_ids][:1]
+        unchanged = {statement.id for statement in shown.request.existing} - shown.changed_ids
+        ids = [name for name in refused.ids if name in unchanged][:1]
         if not ids or self._recent_proposals >= MAX_DOUBTS:
             return None
         self._recent_proposals += 1
@@ -398,11 +402,11 @@ class Consolidator:
     def _origin_of(self, exchange: str) -> str:
         """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
         if exchange not in self._origin_by_exchange:
-            recorded = self._exchanges.event(exchange)
-            spoken = exchange_of(self._brain, recorded) if recorded else None
-            page = "" if spoken else FiledExchanges(self._brain).page_of(exchange)
-            origin = spoken.prompt.origin if spoken else origin_on_page(self._brain, page)
-            self._origin_by_exchange[exchange] = origin
+            texts = self._exchanges.texts_of(exchange)
+            page = (
+                "" if texts else FiledExchanges(self._brain).page_of(exchange)
+            )  # of an import only its page has the texts
+            self._origin_by_exchange[exchange] = texts.prompt.origin if texts else origin_on_page(self._brain, page)
         return self._origin_by_exchange[exchange]
 
 
@@ -434,12 +438,12 @@ def _unchecked(operation: Operation, problem: str) -> Refused:
     return Refused(Operation.model_construct(action=operation.action, text=str(operation.text)[:MAX_TEXT]), problem)
 
 
-def _only_about(request: ConsolidateRequest, asked: Sequence[Refused]) -> ConsolidateRequest:
-    """Return the request that asks once more: what was said and is known as far as the refused rest on it.
+def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> ConsolidateRequest:
+    """Return the second request: the refused operations, with the exchanges and statements that they name.
 
-    Where one names an exchange or a statement that is not there, all of them are shown: it is to find the right one.
+    Where one names what does not exist, all exchanges or statements are shown, so that the model finds the right one.
     """
-    operations = [row.operation for row in asked]
+    operations = [row.operation for row in sent_back]
     exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
     said = [exchange for exchange in request.said if exchange.id in exchanges]
     if len(said) < len(exchanges) or not all(operation.evidence for operation in operations):
@@ -451,16 +455,17 @@ def _only_about(request: ConsolidateRequest, asked: Sequence[Refused]) -> Consol
     if named <= {statement.id for statement in existing}:
         existing = [statement for statement in existing if statement.path in paths]
         pages = [page for page in pages if page.path in paths]
-    return replace(request, said=said, existing=existing, pages=pages, refused=asked)
+    return replace(request, said=said, existing=existing, pages=pages, refused=sent_back)
 
 
-def _is_instead(operation: Operation, asked: Operation) -> bool:
-    """Return whether an operation of the second answer stands for one that was asked about; for the report only."""
-    is_same_target = not set(operation.ids).isdisjoint(asked.ids)
-    return is_same_target or likeness(operation.text, asked.text) >= _SAME_OPERATION
+def _is_instead(operation: Operation, sent_back: Operation) -> bool:
+    """Return whether an operation of the second answer replaces one that was sent back; for the report only."""
+    is_same_target = not set(operation.ids).isdisjoint(sent_back.ids)
+    return is_same_target or likeness(operation.text, sent_back.text) >= _SAME_OPERATION
 
 
 def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
+    """Return refused operations as the journal has them."""
     return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
 
 

@@ -32,7 +32,7 @@ from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
-from brainiac.history.why import Exchanges
+from brainiac.history.exchanges import Exchanges
 from brainiac.llm.catalog import count
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
@@ -47,6 +47,7 @@ from .candidates import find_marked, keyless_candidates
 from .draft import Draft
 from .filing import NAME
 from .finish import Work, finish
+from .known import StandIns, stand_ins_of
 from .paid import PaidAnswers
 from .placing import (
     Named,
@@ -60,12 +61,12 @@ from .placing import (
     step_for,
 )
 from .request import Consolidator, Decision
-from .stand_ins import StandIns, stand_ins_of
 
 REST_SECONDS = 60.0
 MAX_NAMED = 2  # pages, those that changed most, since each costs a call
 # A candidate that shares so many character trigrams with a listed task (of the task's, of both texts') is that task.
 TASK_COVERAGE, TASK_LIKENESS = 0.9, 0.5
+MAX_SUMMARY = 4000  # characters
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 
 
@@ -185,7 +186,10 @@ def _promote_once(
 
 
 def joined(first: Outcome, second: Outcome) -> Outcome:
-    """Return the outcome of two runs, one after the other, as one; candidates and `left` are those of the second."""
+    """Return the outcome of two runs as one.
+
+    Counts and refusals are those of both. What is left is what the second run left, which began with the first's.
+    """
     return replace(
         second,
         event=second.event or first.event,
@@ -196,12 +200,12 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
 
 
 def has_model(brain: Brain, *, is_private: bool) -> bool:
-    """Return whether a model decides on exchanges, on private ones or on the others: one is set that may see them."""
-    return brain.models.engine_for(consolidating(brain, is_private=is_private)).name != OFFLINE
+    """Return whether a model is set that may read exchanges: private ones, or those that are not."""
+    return brain.models.engine_for(empty_request(brain, is_private=is_private)).name != OFFLINE
 
 
-def consolidating(brain: Brain, *, is_private: bool) -> ConsolidateRequest:
-    """Return a request without content, to ask which engine would consolidate."""
+def empty_request(brain: Brain, *, is_private: bool) -> ConsolidateRequest:
+    """Return a request without content, by which the gateway says which engine would consolidate."""
     memory = ShortTermMemory()
     return ConsolidateRequest(now=brain.now(), is_private=is_private, said=(), short_term=memory)
 
@@ -342,12 +346,12 @@ class Run:
         ]
         try:
             # what a model was paid to decide before a crash is carried out, not asked again
-            self._take(earlier)
+            self._carry_out_decision(earlier)
             while unread:
                 decision = consolidator.ask(unread[0], self._draft)
                 # taken off only now: where the call fails, this part waits for the next run
                 del unread[0]
-                self._take(decision)
+                self._carry_out_decision(decision)
             self._take_out_stand_ins()
             decided = consolidator.read_before(events)
             unjudged = [event for event in events if event not in judged and event.id not in decided]
@@ -362,11 +366,11 @@ class Run:
     def _take_out_stand_ins(self) -> None:
         """Take out the keyless statements whose words the run's steps carry."""
         read = self._work.events.keys() - self._work.left.keys()
-        for step in list(self._stand_ins.carried(self._draft, read, self._work.steps)):
+        for step in list(self._stand_ins.replaced(self._draft, read, self._work.steps)):
             self._carry_out(step)
 
-    def _take(self, decision: Decision) -> None:
-        """Note the refused candidates of a decision, and carry the others out."""
+    def _carry_out_decision(self, decision: Decision) -> None:
+        """Note the refused candidates of a decision for the report, and carry the others out."""
         for refused in decision.refused:
             self._work.note_refusal(refused.statement, refused.reason, "", refused.candidate)
             self._work.words[refused.candidate] = refused.statement
@@ -450,28 +454,36 @@ class Run:
         """Return whether a candidate states a task that short-term memory lists, open or done."""
         brain, statement = self._brain, without_link_targets(candidate.words)
         folders = [brain.tree.relative(folder) for folder in (brain.tree.inbox, brain.tree.memory)]
-        tasks = (
-            without_link_targets(with_rooted_links(brain, item.text, folders)) for item in self._snapshot.memory.tasks
-        )
-        return any(
-            coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS for task in tasks
-        )
+        for item in self._snapshot.memory.tasks:
+            task = without_link_targets(with_rooted_links(brain, item.text, folders))
+            if coverage(task, statement) >= TASK_COVERAGE and likeness(task, statement) >= TASK_LIKENESS:
+                return True
+        return False
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
-        """Return a candidate; where it does not rest on the person's words, its text ends with its origin."""
+        """Return a candidate whose text ends with its source, as in `… (assistant: gpt-4o)`.
+
+        One that rests on the person's own words stays as it is.
+        """
         text, origin = candidate.operation.text, candidate.origin
         if not text or origin == ORIGINS[0]:
             return candidate
-        recorded = self._exchanges.event(candidate.events[-1].id)
-        data = recorded.data if recorded else {}
-        prompt = str(data.get("prompt") or "")
-        name = str(data.get("model") or origin) if origin == "assistant" else posixpath.basename(prompt)
-        if origin == "import" and not recorded:
-            prompt = FiledExchanges(self._brain).page_of(candidate.events[-1].id) or prompt
-            name = posixpath.basename(prompt)
-        source = f"[{name}](/{prompt})" if origin == "import" and prompt else name
-        operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source or origin})"})
+        source = self._source_of(candidate) or origin
+        operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source})"})
         return replace(candidate, operation=operation)
+
+    def _source_of(self, candidate: Candidate) -> str:
+        """Return where a candidate's words come from: the model, the file, or of an import a link to the file."""
+        exchange = candidate.events[-1].id
+        recorded = self._exchanges.event(exchange)
+        data = recorded.data if recorded else {}
+        if candidate.origin == "assistant":
+            return str(data.get("model") or "")
+        path = str(data.get("prompt") or "")
+        if candidate.origin != "import":
+            return posixpath.basename(path)
+        path = path if recorded else FiledExchanges(self._brain).page_of(exchange)
+        return f"[{posixpath.basename(path)}](/{path})" if path else ""
 
     # --- on pages ---------------------------------------------------------------------------------------
 
@@ -496,8 +508,10 @@ class Run:
             self._name(path, named)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have the pages named and ordered that are new or that these steps changed much."""
-        # Where the model fails, the page keeps its name and order: that is no reason to lose the steps themselves.
+        """Have the pages named and ordered that are new or that these steps changed much.
+
+        Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
+        """
         stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.named)
         calls = 0
         for path, _ in stating.most_common():
@@ -557,7 +571,7 @@ class Run:
         work.rebuild(self._brain, self._draft, steps)
 
     def _summarize(self) -> None:
-        """Have a model summarize the events that stay and those that leave; without a model the old summary stays."""
+        """Have a model write the summary of short-term memory; without a model the old one stays."""
         work = self._work
         if self._problem or self._snapshot.is_partial:
             return
@@ -579,7 +593,7 @@ class Run:
             self._problem = error.problem
             return
         assert isinstance(summary, Summary)
-        work.summary = summary.text[:4000]
+        work.summary = summary.text[:MAX_SUMMARY]
         work.summarized_by = self._brain.models.engine_for(request).name
 
     def _titles(self) -> list[str]:

@@ -13,8 +13,8 @@ from brainiac.errors import UserError
 from brainiac.formats.page import is_private_note
 from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
-from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
+from brainiac.history.targets import find_target
 from brainiac.settings import Settings, load
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell

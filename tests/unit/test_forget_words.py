@@ -10,7 +10,8 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.history.forget import find_words, forget
+from brainiac.history.forget import forget
+from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.storage.filed import muted_exchanges

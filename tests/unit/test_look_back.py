@@ -14,9 +14,9 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id
 from brainiac.history.correct import correct, possible_targets
-from brainiac.history.forget import find_words
 from brainiac.history.past import Comparison, compare
 from brainiac.history.purge import purge
+from brainiac.history.targets import find_words
 from brainiac.storage.past import pages_at, present_pages
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, page_with, tell

@@ -12,8 +12,8 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.history.forget import find_target
 from brainiac.history.purge import apply_tombstones, purge
+from brainiac.history.targets import find_target
 from brainiac.history.undo import undo
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal

@@ -13,7 +13,8 @@ from brainiac.brain import Brain
 from brainiac.events import ExchangeMadePrivate
 from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY
-from brainiac.history.forget import find_target, forget
+from brainiac.history.forget import forget
+from brainiac.history.targets import find_target
 from brainiac.history.undo import undo
 from brainiac.history.why import why
 from brainiac.llm.gate import Gate

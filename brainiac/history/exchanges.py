@@ -1,0 +1,218 @@
+"""Finds an exchange by its id, or by the path of its prompt, and its words wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+
+from brainiac.brain import Brain
+from brainiac.events import (
+    Event,
+    ExchangeEvent,
+    ExchangeMadePrivate,
+    PromptAnswered,
+)
+from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.formats.prompt import Exchange
+from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.redaction import redact
+from brainiac.pipeline.dispatch import exchange_of
+from brainiac.storage.filed import muted_exchanges
+from brainiac.text.tokens import coverage, pieces
+
+MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One exchange.
+
+    Attributes:
+        exchange: Its id.
+        at: ISO 8601 UTC.
+        user: What was typed; "" when no text of it is left.
+        ai: The answer.
+        prompt: Path of the prompt as it was answered; "" if unknown.
+        device: Where it was answered; "" for this one.
+        model: Who answered; "" for a note, or if unknown.
+        cost_usd: Of the answer.
+        read_from: Path of the file that the words were read from, or `journal`.
+        is_private: It must not leave this machine, or it is off the record.
+    """
+
+    exchange: str
+    at: str
+    user: str
+    ai: str = ""
+    prompt: str = ""
+    device: str = ""
+    model: str = ""
+    cost_usd: float = 0.0
+    read_from: str = ""
+    is_private: bool = False
+
+    def sentence_for(self, statement: str) -> str:
+        """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
+        if statement in self.user:
+            return statement
+        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
+
+
+class Exchanges:
+    """Finds exchanges of all devices by id, with their texts from the journal, the inbox or memory.
+
+    Args:
+        brain: The brain.
+    """
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._events: dict[str, Event | None] = {}  # by id of the exchange, those that were asked for
+        brain.projection.follow()
+
+    def event(self, exchange: str) -> Event | None:
+        """Return the event that recorded an exchange; None for no exchange, or if its journal is not here now."""
+        if exchange not in self._events:
+            rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
+            event = self._brain.journal.event_at(*rows[0]) if rows else None
+            self._events[exchange] = event if event and event.id == exchange else None
+        return self._events[exchange]
+
+    def what(self, exchange: str) -> ExchangeEvent | None:
+        """Return what the journal records of an exchange; None where it records none."""
+        event = self.event(exchange)
+        return event.what if event and isinstance(event.what, ExchangeEvent) else None
+
+    def texts_of(self, exchange: str) -> Exchange | None:
+        """Return an exchange as its prompt and response have it, in the journal or the inbox; None for neither."""
+        event = self.event(exchange)
+        return exchange_of(self._brain, event) if event else None
+
+    def device_of(self, exchange: str) -> str:
+        """Return the device that an exchange was answered on; "" for this one, or if unknown."""
+        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
+        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
+        return rows[0][0] if rows else ""
+
+    def said(self, exchange: str) -> Said:
+        """Return an exchange with its texts from journal and inbox, else from memory; "" where neither has them."""
+        device, event = self.device_of(exchange), self.event(exchange)
+        texts = self.texts_of(exchange)
+        if event is None or texts is None:
+            return self._from_memory(exchange, device, event)
+        prompt, response = texts.prompt, texts.response
+        said = Said(
+            exchange,
+            event.at,
+            prompt.text,
+            prompt=prompt.path,
+            device=device,
+            read_from="journal" if self._brain.read(prompt.path) is None else prompt.path,
+            is_private=texts.is_private or not prompt.remember,
+        )
+        if response is None:
+            return said
+        return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
+
+    def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
+        """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
+        path, event_in_memory = self._find_in_memory(exchange)
+        said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
+        if record := self.what(exchange):
+            model = record.model if isinstance(record, PromptAnswered) else ""
+            said = replace(said, prompt=record.prompt, model=model)
+        if event_in_memory:
+            said = replace(said, at=event_in_memory.at, user=event_in_memory.user, ai=event_in_memory.ai)
+        return said
+
+    def shown(self, exchange: str, gate: Gate | None) -> Said | None:
+        """Return an exchange as far as a reader may see it.
+
+        Args:
+            exchange: Its id.
+            gate: What decides what the reader sees; None for the person, who sees all.
+
+        Returns:
+            The exchange without secrets; None where it is private, off the record, forgotten, or where a person deleted
+            the page that was made from it.
+        """
+        said = self.said(exchange)
+        if gate is None:
+            return said
+        in_memory = self.in_memory(exchange)
+        # the journal keeps the texts of a forgotten exchange too, but nobody else is to see these
+        is_forgotten = in_memory is None and (not said.prompt or self._brain.read(said.prompt) is None)
+        is_private = said.is_private or gate.is_private_by_now(exchange)
+        is_hidden = in_memory is not None and not gate.events([in_memory])
+        if is_forgotten or is_private or is_hidden or exchange in self._withheld:
+            return None
+        ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
+        return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
+
+    @cached_property
+    def _withheld(self) -> set[str]:
+        """The exchanges that were made private after they were answered, or whose page was deleted by hand."""
+        events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
+        private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
+        return {*muted_exchanges(self._brain), *chain.from_iterable(private)}
+
+    def in_memory(self, exchange: str) -> StmEvent | None:
+        """Return an exchange from short-term memory or from the page of its day; None where neither has it."""
+        return self._find_in_memory(exchange)[1]
+
+    def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
+        """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
+        for path in self._paths(exchange):
+            text = self._brain.read_text(path) or ""
+            if exchange in text:
+                for placed in find_events(text):
+                    if placed.event.id == exchange:
+                        return path, placed.event
+        return "", None
+
+    def _paths(self, exchange: str) -> Iterator[str]:
+        """Yield the files that may have an exchange: short-term memory, its day's pages, other days', the archive."""
+        tree = self._brain.tree
+        yield tree.relative(tree.short_term)
+        tops = [tree.long_term / "events", tree.archive]
+        if event := self.event(exchange):
+            day = self._brain.day_of(event.at)
+            tops.insert(0, tops[0] / day.replace("-", "/"))
+        for top in tops:
+            yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
+
+    def path_of(self, exchange: str) -> str:
+        """Return where an exchange's prompt is now, if it was moved since; "" for no exchange."""
+        record = self.what(exchange)
+        return self._brain.answered.path_of(exchange) or (record.prompt if record else "")
+
+    def with_same_prompt(self, exchange: str) -> list[str]:
+        """Return an exchange with its earlier and later revisions, oldest first."""
+        same_prompt = "WHERE prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?)"
+        return self._ids(same_prompt, exchange) or [exchange]
+
+    def in_folder(self, folder: str) -> list[str]:
+        """Return the exchanges of a conversation."""
+        top = folder.rstrip("/") + "/"
+        return [exchange for exchange in self._ids() if self.path_of(exchange).startswith(top)]
+
+    def find(self, named: str) -> str | None:
+        """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
+        matches = self._ids("WHERE ? IN (event, prompt, response)", named)
+        if prompt_there := self._brain.answered.of(named):  # it may have been moved there
+            matches.append(prompt_there.exchange)
+        if matches:
+            return max(matches)  # the last revision
+        if len(named) < MIN_ID_PART:
+            return None
+        matches = [exchange for exchange in self._ids() if exchange.startswith(named) or exchange.endswith(named)]
+        if len(matches) == 1:
+            return matches[0]
+        return named if self.in_memory(named) else None
+
+    def _ids(self, where: str = "", *values: str) -> list[str]:
+        """Return the ids of exchanges, oldest first, all of them or those of an SQL condition."""
+        rows = self._brain.projection.query(f"SELECT event FROM exchanges {where} ORDER BY event", *values)
+        return [exchange for (exchange,) in rows]

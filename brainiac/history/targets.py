@@ -1,0 +1,222 @@
+"""What a person names to have it forgotten: an exchange, a conversation, a page, or all that has some words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainiac.brain import Brain
+from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.events import (
+    ForgetProposal,
+    new_id,
+)
+from brainiac.formats.frontmatter import split
+from brainiac.formats.markdown import PRIVATE, find_events
+from brainiac.formats.page import Memory, find_statements
+from brainiac.formats.prompt import prompt_path_of
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import find_memory, memory_pages
+from brainiac.storage.statements import text_hash
+from brainiac.text.tokens import holds_words
+
+OPERATION = "forget"  # of a proposal in `review.md`
+OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
+_PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
+_LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
+_NOT_QUOTED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
+_SHOWN_CHARACTERS = 100
+# what processes add to a person's words: the day with its link, the block id, comments
+_OUR_ADDITIONS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
+# the fields of a target, and the word for each in messages
+_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be forgotten, by ids and hashes alone, so that it can be found again in a changed tree.
+
+    Attributes:
+        exchanges: Ids.
+        blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
+        items: Hashes of goals, facts and tasks of short-term memory.
+        pages: Paths of pages that are removed whole.
+        answers: Paths of answers in the inbox that quote it although their prompts do not say it.
+        page: The uuid of the page, where a person named one; None otherwise.
+        shown: A line for each of these, to show to a person.
+        is_private: Some of it is private.
+    """
+
+    exchanges: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, str], ...] = ()
+    items: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    page: str | None = None
+    shown: tuple[str, ...] = field(default=(), compare=False)
+    is_private: bool = field(default=False, compare=False)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Its fields that name what is to be forgotten."""
+        return {name: getattr(self, name) for name in _PARTS}
+
+    def __bool__(self) -> bool:
+        return any(self.parts.values())
+
+    @property
+    def count(self) -> str:
+        """How many exchanges, statements and so on it has, in words."""
+        counts = [(len(part), _PARTS[name]) for name, part in self.parts.items() if part]
+        return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
+
+    def proposal(self, what: str) -> ForgetProposal:
+        """Return the proposal to forget it, with one sentence for a person."""
+        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self.parts)
+
+    @classmethod
+    def of_proposal(cls, proposal: ForgetProposal) -> Target:
+        """Return the target that a proposal names."""
+        parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
+        return cls(**parts)
+
+
+def find_target(brain: Brain, named: str) -> Target:
+    """Return the conversation, exchange or page that a person named, as a target.
+
+    Raises:
+        UserError: Nothing is called so.
+    """
+    exchanges, inbox = Exchanges(brain), brain.tree.layout.inbox
+    try:
+        file = brain.tree.confine(named)
+        named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
+    except ConfinementError:
+        pass  # words, or an id
+    if exchange := exchanges.find(named):
+        return Target(tuple(exchanges.with_same_prompt(exchange)))
+    if named.startswith(f"{inbox}/") and (conversation := exchanges.in_folder(named)):
+        return Target(tuple(conversation))
+    if memory := find_memory(brain, named):
+        return target_of_page(memory)
+    raise UserError(
+        f"{named!r} names no exchange (by id, or by its file in {inbox}/) and no memory "
+        "(by path, title or uuid); `brainiac why` shows the exchanges behind a statement"
+    )
+
+
+def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
+    """Return the target that is a page; the exchanges on an episodic page are part of it."""
+    said = tuple(placed.event.id for placed in find_events(memory.text))
+    return Target(said, items=tuple(items), pages=(memory.path,), page=memory.uuid)
+
+
+def find_words(brain: Brain, words: str) -> Target:
+    """Return everything in memory and inbox that has all of the words, as a target; an empty one for no words."""
+    return _WordSearch(brain, words).target()
+
+
+class _WordSearch:
+    """Reads memory and inbox once and collects what has all of the words, each with a line to show to a person."""
+
+    def __init__(self, brain: Brain, words: str) -> None:
+        self._brain, self._words = brain, words
+        self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
+        self._is_private = False
+
+    def target(self) -> Target:
+        """Return everything that has the words, as a target."""
+        tree = self._brain.tree
+        self._read_short_term()
+        for page in memory_pages(self._brain).values():
+            self._read_page(page)
+        exchanges = Exchanges(self._brain)
+        for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
+            if self._matches(_person_text_of(path, self._brain.read_text(path) or "")):
+                self._add_file(path, exchanges)
+        parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
+        lines = tuple(line for part in self._parts.values() for line in part.values())
+        return Target(**parts, shown=lines, is_private=self._is_private)
+
+    def _matches(self, text: str) -> bool:
+        return holds_words(text, self._words)
+
+    def _add_file(self, path: str, exchanges: Exchanges) -> None:
+        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone.
+
+        A prompt comes before its answers, which have its name with an ending.
+        """
+        exchange, matches = exchanges.find(path), self._parts["exchanges"]
+        if prompt_path_of(path) and exchange not in matches:
+            self._parts["answers"][path] = f"{path}: the answer"
+        elif exchange:
+            matches.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
+
+    def _read_short_term(self) -> None:
+        """Add the exchanges and items of short-term memory that have the words."""
+        path = self._brain.tree.relative(self._brain.tree.short_term)
+        try:
+            document = self._brain.short_term()
+        except FormatError:
+            return  # `doctor` names what is wrong with it
+        self._add_events(path, str(document))
+        for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
+            if self._matches(item.text):
+                self._is_private |= item.is_private
+                self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+
+    def _add_events(self, path: str, text: str) -> str:
+        """Add the exchanges of a file that have the words; return the text without its exchanges."""
+        for placed in reversed(list(find_events(text))):
+            event = placed.event
+            # an answer of the keyless engine is recorded as links alone: their titles are nobody's words
+            answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
+            if self._matches(f"{event.user}\n{answer}"):
+                self._is_private |= event.is_private
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                self._parts["exchanges"][event.id] = line
+            text = text[: placed.start] + text[placed.end :]
+        return text
+
+    def _read_page(self, page: Memory) -> None:
+        """Add the exchanges and blocks of a page that have the words, or the whole page where its title has them."""
+        rest = self._add_events(page.path, page.text)
+        is_day, is_private = rest != page.text, bool(page.meta.get("private"))
+        is_date = page.title.replace("-", "").isdecimal()  # which is not what the page is about
+        if not is_day and not is_date and self._matches(page.title):
+            self._parts["pages"][page.path] = f"{page.path}: the whole page"
+            self._is_private |= is_private or bool(PRIVATE.search(page.text))
+            return
+        for start, end in blocks_of(rest, page.offset):
+            block = rest[start:end]
+            if self._matches(_OUR_ADDITIONS.sub("", block)):
+                self._is_private |= is_private or bool(PRIVATE.search(block))
+                self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
+
+
+def _person_text_of(path: str, text: str) -> str:
+    """Return what a file in the inbox says; of an answer that no model wrote only what it quotes."""
+    try:
+        meta, offset = split(text, path)
+    except FormatError:
+        return text
+    is_keyless = meta.get("model") in (OFFLINE, COMMANDS)
+    return _NOT_QUOTED.sub("", text[offset:]) if is_keyless else text[offset:]
+
+
+def blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
+    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
+    places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
+    places += [(placed.start, placed.end) for placed in find_events(text, offset)]
+    for paragraph in _PARAGRAPH.finditer(text, offset):
+        if not any(start < paragraph.end() and paragraph.start() < end for start, end in places):
+            places.append(paragraph.span())
+    return sorted(places)
+
+
+def _quoted(text: str) -> str:
+    """Return a text on one line in quotes, cut to `_SHOWN_CHARACTERS`."""
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}”"
