@@ -93,14 +93,16 @@ def _place(file: Path) -> tuple[Tree, str]:
 def setup() -> None:
     """Have git merge this brain's files by what they hold; to be run once in each clone.
 
-    It sets `merge.brainiac.driver` in the repository's own settings and adds the lines that .gitattributes lacks.
+    It sets `merge.brainiac.driver`, `merge.renames` and `pull.twohead` in the repository's own settings (a page that
+    was moved is followed by its uuid, not by git) and adds the lines that .gitattributes lacks.
     """
     with opened_brain(is_reading=True) as brain:
-        root, notes = brain.root, brain.tree.notes
+        root, folders = brain.root, (brain.tree.notes, brain.tree.plugins)
     if git_folder(root) is None:
         raise UserError(f"{root} is in no git repository; `git init` there makes one")
     set_up(root)
-    notes.mkdir(parents=True, exist_ok=True)  # git keeps no empty folder, so that a clone has no inbox
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)  # git keeps no empty folder, so that a clone has no inbox
     say(f"Git merges the files of {root} with `brainiac merge-driver` now.")
     say("Each other clone needs `brainiac git setup` too; without it git leaves markers, which `brainiac run` merges.")
 
@@ -113,8 +115,12 @@ def set_up(root: Path) -> None:
     """
     program = " ".join(shlex.quote(part) for part in (sys.executable, "-m", "brainiac"))
     driver = f"{program} merge-driver %O %A %B %P || {_FALLBACK}"
-    for name, value in (("name", "Brainiac: by what the files hold"), ("driver", driver)):
-        command = ["git", "-C", os.fspath(root), "config", f"merge.brainiac.{name}", value]
+    settings = {"merge.brainiac.name": "Brainiac: by what the files hold", "merge.brainiac.driver": driver}
+    # git would take a moved page for renamed to its text in the journal, and merge another clone's edit into that;
+    # its own strategy looks for renames whatever the settings say
+    settings |= {"merge.renames": "false", "pull.twohead": "recursive"}
+    for name, value in settings.items():
+        command = ["git", "-C", os.fspath(root), "config", name, value]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:

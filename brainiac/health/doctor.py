@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import subprocess
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,7 @@ MAX_SHOWN = 200  # characters of a link's path
 def examine(brain: Brain) -> Iterator[Problem]:
     """Yield every problem, in the order in which they are best repaired."""
     yield from check_structure(brain)
+    yield from check_git(brain)
     pages = brain.pages()
     yield from check_versions(brain)
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
@@ -96,6 +98,20 @@ def check_structure(brain: Brain) -> Iterator[Problem]:
 
 def _create_missing(brain: Brain) -> None:
     create_brain(brain.root, is_shared=True, clock=brain.clock)
+
+
+def check_git(brain: Brain) -> Iterator[Problem]:
+    """Check that git merges a brain with a remote repository by what its files hold."""
+    if brain.git is None:
+        return
+    needed = {"merge.brainiac.driver", "merge.renames", "pull.twohead"}
+    command = ["git", "-C", os.fspath(brain.root), "config", "--get-regexp", r"^(merge|pull|remote)\."]
+    with suppress(OSError):  # git itself is not there
+        lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+        names = {line.partition(" ")[0] for line in lines}
+        if any(name.startswith("remote.") for name in names) and not needed <= names:
+            what = "is merged by git's own rules here, which can mix up a page that was moved and edited at once"
+            yield Problem(".gitattributes", what, "run `brainiac git setup`")
 
 
 def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
 from brainiac.search.text import Analyzer, Token, plain_words
 from brainiac.search.vocabulary import folded, grams_of, similarity
-from brainiac.text.dates import find_times
+from brainiac.text.dates import find_times, foreign_times
 from brainiac.text.tokens import ends_as_question
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
@@ -183,7 +183,7 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         tokens=tokens,
         words=plain_words(plain),
         name=name_mark(plain, analyzer),
-        days=_days(plain, today),
+        days=_days(plain, today, analyzer.language),
         asks=_asks(plain),
         is_question=ends_as_question(plain),
         phrases=phrases,
@@ -242,12 +242,12 @@ def _asks(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
 
-def _days(text: str, now: datetime) -> tuple[int, int] | None:
+def _days(text: str, now: datetime, language: str) -> tuple[int, int] | None:
     """Return the first and last day that a query speaks of, as ordinals; None for none."""
-    spans = [span for span in find_times(text, now) if span.kind in ("point", "range")]
-    if not spans:
+    spans = [(span.earliest, span.latest) for span in find_times(text, now) if span.kind in ("point", "range")]
+    if not (spans := spans or foreign_times(text, now, language)):
         return None
-    return min(span.earliest for span in spans).toordinal(), max(span.latest for span in spans).toordinal()
+    return min(first for first, _ in spans).toordinal(), max(last for _, last in spans).toordinal()
 
 
 def _edge(given: list[str] | None, now: datetime) -> int | None:

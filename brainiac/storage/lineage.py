@@ -15,8 +15,9 @@ from contextlib import suppress
 from itertools import groupby
 
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import CopyMerged, Event, MarkersMerged, NoteMerged, RecordedChange, content_hash
+from brainiac.events import CopyMerged, CopySetAside, Event, MarkersMerged, NoteMerged, RecordedChange, content_hash
 from brainiac.formats.frontmatter import split
+from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.store import Store
 
@@ -87,9 +88,12 @@ class _Lineage:
             self._add(event, all_paths, places[device])
             if any(change.after == copied and change.path in all_paths for change in event.changes):
                 holders.add(device)
-        if len(holders) < 2:  # else each device had it, and what stands may well have grown from it
-            for digest, before in self._seen.items():
-                self._seen[digest] = [former for former in before if former != copied]
+        # what each device had, that which stands may well have grown from
+        copies = {copied} if len(holders) < 2 else set()
+        if self._is_moved:
+            copies |= {version for _, event in events for version in _copied_versions(event)}
+        for digest, before in self._seen.items():
+            self._seen[digest] = [former for former in before if former not in copies]
 
     def _add(self, event: Event, paths: set[str], places: _Places) -> None:
         """Add what an event of a device says about the versions of the file, which ever had these paths."""
@@ -149,6 +153,12 @@ class _Lineage:
         if len(passed) >= MAX_DEPTH:
             return set()
         return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(seen)))
+
+
+def _copied_versions(event: Event) -> Iterator[str]:
+    """Yield the version of which a sync tool had made a conflict copy, if an event says what became of the copy."""
+    if isinstance(event.what, CopyMerged | CopySetAside) and original_of(event.what.copy):
+        yield from (change.before for change in event.changes if change.path == event.what.copy and change.before)
 
 
 def _earlier_paths(own_paths: Iterable[str], events: Iterable[Event]) -> set[str]:

@@ -57,9 +57,25 @@ def _sync(brain: Brain) -> None:
     """Pull and push; a failed push is tried again at the next quiet, an unfinished merge is named by `status`."""
     for command in (("pull", "--quiet", "--no-rebase", "--no-edit"), ("push", "--quiet")):
         done = _git(brain, *command)
-        if done.returncode:
+        if done.returncode and not (brain.git_operation == "merge" and _conclude(brain)):
             brain.log.warning("git_sync_failed", command=command[0], problem=done.stderr.strip())
             return
+
+
+def _conclude(brain: Brain) -> bool:
+    """Conclude a merge, if all that git could not merge is in the brain's folders: `brainiac run` merges it then.
+
+    A page that one clone moved and another edited stands at both paths, for one.
+    """
+    unmerged = ("diff", "--name-only", "--diff-filter=U", "-z")
+    paths, everywhere = (_git(brain, *unmerged, *more).stdout.split("\0")[:-1] for more in (("--relative",), ()))
+    layout = brain.tree.layout
+    folders = tuple(f"{name}/" for name in (layout.inbox, layout.memory, layout.logs, "system"))
+    if len(paths) < len(everywhere) or not all(path.startswith(folders) for path in paths):
+        return False
+    return not any(
+        _git(brain, *command).returncode for command in (("add", "--", *paths), ("commit", "--quiet", "--no-edit"))
+    )
 
 
 def _git(brain: Brain, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -14,6 +14,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.cli.devices import set_up
+from brainiac.events import content_hash
 from brainiac.history.copies import settle_versions
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
@@ -26,11 +27,19 @@ JOURNALS = "logs/"
 
 @dataclass
 class Device:
-    """A machine with a copy of the brain and state of its own."""
+    """A machine with a copy of the brain and state of its own.
+
+    Attributes:
+        home: Where its state, cache and config are.
+        root: The brain.
+        patch: Sets the environment.
+        seen: The hash of each text that stood in a file of memory, inbox or settings when its daemon looked.
+    """
 
     home: Path
     root: Path
     patch: pytest.MonkeyPatch
+    seen: set[str] = field(default_factory=set)
 
     @contextmanager
     def opened(self) -> Iterator[Brain]:
@@ -50,11 +59,19 @@ class Device:
         """Do what a daemon does of its own accord: take in what changed, and merge what two devices wrote."""
         with self.opened() as brain:
             brain.observed.adopt()
+            self._note_texts(brain)
             settle_versions(brain)
+            self._note_texts(brain)
+
+    def _note_texts(self, brain: Brain) -> None:
+        texts = {path: content_hash(raw) for path, raw in self.files().items() if brain.tree.is_tracked(path)}
+        # what is being saved at this moment is looked at again
+        self.seen |= {digest for path, digest in texts.items() if brain.observed.hash_of(path) == digest}
 
     def run(self) -> None:
         with self.opened() as brain:
             run_once(brain)
+            self._note_texts(brain)
 
     def drop(self, path: str, text: str) -> None:
         target = self.root / path

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from brainiac.history.copies import settle_markers
+from brainiac.brain import Brain
+from brainiac.history.copies import settle_markers, settle_moved
 from brainiac.testing import install_plugin, make_brain
 from tests.support.commands import Shell
 
 PAGE = "memory/long_term/concrete/bob.md"
-TEXT = "---\nuuid: 0199aaaa-0000-7000-8000-000000000001\ntags: [a]\n---\n# Bob\n\n- Lives in Porto. ^ab12\n"
+MOVED = "memory/long_term/concrete/robert.md"
+TEXT = """\
+---
+uuid: 0199aaaa-0000-7000-8000-000000000001
+updated_at: 2026-11-01T00:00:00Z
+tags: [a]
+---
+# Bob
+
+- Lives in Porto. ^ab12
+"""
 
 
 class Clone:
@@ -38,6 +50,12 @@ class Clone:
 
     def text(self, path: str) -> str:
         return (self.root / path).read_text()
+
+
+def name_author(patch: pytest.MonkeyPatch) -> None:
+    for role in ("AUTHOR", "COMMITTER"):
+        patch.setenv(f"GIT_{role}_NAME", "Ada")
+        patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
 
 
 def clones(folder: Path, capsys: pytest.CaptureFixture[str], *, is_set_up: bool) -> tuple[Clone, Clone]:
@@ -81,12 +99,11 @@ def test_without_the_driver_markers_are_left_and_merged_afterwards(
     assert 1 == laptop.git("pull", "-q", "--no-rebase", is_checked=False)
     shell = Shell(capsys, str(laptop.root))
     assert "merge" in shell("status").out
-    assert f"{PAGE}: holds conflict markers of git" in shell("doctor").out
+    assert f"{PAGE}: holds conflict markers of git" in (said := shell("doctor").out)
+    assert "run `brainiac git setup`" in said
     monkeypatch.setenv("GIT_EDITOR", "true")
     laptop.git("add", "-A")
     laptop.git("commit", "-q", "--no-edit")
-    from brainiac.brain import Brain
-
     brain = Brain(laptop.root)
     assert 1 == len(settle_markers(brain))
     brain.close()
@@ -106,15 +123,38 @@ def test_the_driver_names_what_both_changed(tmp_path: Path, capsys: pytest.Captu
     assert 0 != shell("merge-driver", *map(str, files), str(tmp_path / "a.md")).code
 
 
+def test_a_page_moved_in_one_clone_and_edited_in_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plugin concludes the merge, the edit stands at the new path, and no kept text was taken for the page."""
+    name_author(monkeypatch)
+    desk, laptop = clones(tmp_path, capsys, is_set_up=True)
+    with closing(Brain(desk.root)) as brain:
+        brain.observed.adopt()
+        (desk.root / PAGE).rename(desk.root / MOVED)
+        brain.observed.adopt()
+    desk.commit("mine.txt", "of no brain")
+    desk.git("push", "-q")
+    laptop.commit(PAGE, TEXT.replace("Porto", "Lisbon"))
+    laptop.git("config", "brainiac.sync", "true")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "laptop-state"))
+    with closing(Brain(laptop.root)) as brain:
+        install_plugin(brain, PLUGIN)
+        brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+        assert "" == brain.git_operation
+        brain.observed.adopt()
+        assert ["copy-merged"] == [event.kind for event in settle_moved(brain)]
+        assert (True, None) == ("Lisbon" in (brain.read_text(MOVED) or ""), brain.read_text(PAGE))
+        assert [digest for digest in brain.journal.blobs.digests() if brain.journal.blobs.get(digest)]
+
+
 PLUGIN = Path(__file__).parent.parent.parent / "examples/plugins/git_sync.py"
 
 
 def test_the_plugin_commits_what_was_learned_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One commit when it is quiet, with the new statements as its message; private ones are not named, what the person
     staged stays staged, and a second quiet commits nothing."""
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    name_author(monkeypatch)
     brain, clone = make_brain(tmp_path / "brain"), Clone(tmp_path / "brain")
     clone.git("init", "-q", "-b", "main")
     clone.commit("mine.txt", "one\n")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.text.dates import find_times, format_date
+from brainiac.text.dates import find_times, foreign_times, format_date
 
 NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
 
@@ -31,6 +31,8 @@ NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
         ("What happened last week?", "2026-03-09", "2026-03-15", "range"),
         ("We moved last month", "2026-02-01", "2026-02-28", "range"),
         ("engaged last Christmas", "2025-12-25", "2025-12-25", "point"),
+        ("we danced last Halloween", "2025-10-31", "2025-10-31", "point"),
+        ("we were there last summer", "2025-06-01", "2025-08-31", "range"),
         ("she ate it on Tuesday", "2026-03-10", "2026-03-10", "point"),
         ("need it on Tuesday", "2026-03-17", "2026-03-17", "point"),
         ("let us meet next Friday", "2026-03-27", "2026-03-27", "point"),
@@ -49,6 +51,25 @@ def test_expressions_are_resolved(text: str, earliest: str, latest: str, kind: s
 def test_what_tells_no_time(text: str) -> None:
     """Words that only look like times, and days that do not exist, give nothing."""
     assert [] == find_times(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "days"),
+    [
+        ("Was habe ich im Mai gemacht?", "german", "2025-05-01 2025-05-31"),
+        ("Wo war ich letzte Woche?", "german", "2026-03-09 2026-03-15"),
+        ("Was war am 14. Januar 2024?", "german", "2024-01-14 2024-01-14"),
+        ("¿Qué hice el 3 de marzo de 2025?", "spanish", "2025-03-03 2025-03-03"),
+        ("Qu'est-ce que j'ai acheté hier ?", "french", "2026-03-15 2026-03-15"),
+        ("Was sagte der so nette Mann?", "german", ""),
+        ("Was war am 14. Januar 2024? " + "Und dann? " * 40, "german", ""),
+        ("Was war am 14. Januar 2024?", "none", ""),
+    ],
+)
+def test_questions_in_other_languages_name_days(text: str, language: str, days: str) -> None:
+    """In the brain's language a day, week or month is what it is in English; a short word is no weekday."""
+    found = [f"{first} {last}" for first, last in foreign_times(text, NOW, language)]
+    assert found == ([days] if days else [])
 
 
 @given(st.text(alphabet="0123456789 .-/adehlmnorstuwy", max_size=60))

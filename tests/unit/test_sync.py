@@ -274,6 +274,8 @@ class Devices(RuleBasedStateMachine):
         for tree in trees[1:]:
             assert trees[0] == tree, {path for path in trees[0].keys() | tree if trees[0].get(path) != tree.get(path)}
         self.check(trees[0])
+        if not self.purged:
+            self.check_journals()
 
     def sync_all(self) -> None:
         self.see_moves()
@@ -293,7 +295,7 @@ class Devices(RuleBasedStateMachine):
         assert set() == self.words - self.deleted - _words(*texts)
         for path, word in self.prompts.items():
             assert word in self.deleted or path.replace(".md", ".response.md") in files
-        if self.has_journals and not isinstance(self.transport, Git):
+        if self.has_journals:
             uuids = [page_uuid(raw) for path, raw in files.items() if path.startswith("memory/long_term/")]
             assert [] == [uuid for uuid, count in Counter(uuids).items() if uuid and count > 1]
             assert {} == {path: words for path, raw in files.items() if (words := self.purged & _words(raw))}
@@ -306,6 +308,14 @@ class Devices(RuleBasedStateMachine):
         if self.is_single:
             assert [] == [word for word, count in Counter(event.user for event in noted).items() if count > 1]
             assert [] == [path for path, count in self.answers().items() if count > 1]
+
+    def check_journals(self) -> None:
+        """Every text that ever stood in a file is kept by some device, word for word (the second half of G2)."""
+        missing = set().union(*(device.seen for device in self.devices))
+        for device in self.devices:
+            with device.opened() as brain:
+                missing -= {digest for digest in missing if brain.kept_text(digest) is not None}
+        assert set() == missing
 
     def answers(self) -> Counter[str]:
         """Return how often each prompt was answered, by the journals of all devices."""
