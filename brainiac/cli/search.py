@@ -52,7 +52,9 @@ def search(
         ),
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""

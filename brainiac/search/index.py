@@ -76,7 +76,7 @@ class Candidates:
         pages: Worth ranking, most promising first.
         frequencies: In how many passages each asked term stands.
         n_passages: How many passages there are.
-        n_left_out: How many hold an asked term but were not looked at, where `Asked.is_counted`; -1 where unknown.
+        n_left_out: How many hold an asked term, or one like it, but were not looked at; -1 where nobody counted.
         n_unread: How many files were not looked at, since they are not in the index yet.
     """
 
@@ -363,13 +363,15 @@ class EmbeddedIndex:
             addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), asked.limit)
         numbers = searcher.fast_field_values("page", addresses)
         ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
-        left_out = self._holding(searcher, asked, allowed) - len(set(addresses)) if asked.is_counted else -1
+        looked_at = {(address.segment_ord, address.doc) for address in addresses}
+        left_out = self._holding(searcher, asked, allowed) - len(looked_at) if asked.is_counted else -1
         return Candidates(self._load(ids), frequencies, searcher.num_docs, left_out)
 
     def _holding(self, searcher: tantivy.Searcher, asked: Asked, allowed: set[int] | None) -> int:
-        """Return how many passages hold a term that is asked for, the common ones among them."""
+        """Return how many passages hold a term that is asked for, however common, or a word like one."""
         schema = self._text.schema
-        terms = [tantivy.Query.term_query(schema, "text", term, "basic") for term in (*asked.terms, *asked.required)]
+        words = dict.fromkeys((*asked.terms, *asked.required, *asked.variants))
+        terms = [tantivy.Query.term_query(schema, "text", word, "basic") for word in words]
         query = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
         if allowed is not None:
             pages = tantivy.Query.term_set_query(schema, "page", sorted(allowed))

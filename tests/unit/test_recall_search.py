@@ -591,6 +591,7 @@ def test_long_pages_neither_drown_others_nor_vanish_uncounted(folder: Folder, mo
     folder.write(f"{CONCRETE}/diary.md", f"# Diary\n\n{filler}\n\nThe kiln fires at 1220 degrees.\n\n{filler}\n")
     folder.memory("studio", "The kiln stands in the studio.")
     recall = folder.recall()
+    recall.flush()
     ranked = recall.rank("How hot does the kiln fire?", now=NOW)
     assert ranked is not None
     assert ranked.units.n < 100
@@ -602,6 +603,10 @@ def test_long_pages_neither_drown_others_nor_vanish_uncounted(folder: Folder, mo
     again = recall.rank("How hot does the kiln fire?", now=NOW)
     assert again is not None
     assert (3, ranked.units.n - 3) == (again.units.n, again.left_out.too_many)
+    monkeypatch.setattr("brainiac.search.retrieval._PASSAGES", 1)
+    last = recall.rank("How hot does the kiln fire?", now=NOW)
+    assert last is not None
+    assert (0, 1) == (ranked.left_out.passages, last.left_out.passages)
 
 
 def test_a_page_is_found_by_its_title_and_its_section(folder: Folder) -> None:
