@@ -196,7 +196,7 @@ class ShownLinks:
         self._pending = ""  # the end of the text so far, where it may be the beginning of a link
 
     def feed(self, piece: str) -> str:
-        """Add a piece of the answer and return the text that can be printed now."""
+        """Add a piece of the answer and return the text that can be printed now; what may begin a link has to wait."""
         text = self._pending + piece
         opened = _OPEN_LINK.search(text)
         end = opened.start() if opened else len(text)

@@ -14,8 +14,9 @@ from brainiac.brain import Brain
 from brainiac.cli.devices import set_up
 from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, local_time, opened_brain, print_json, print_list
 from brainiac.errors import UserError
-from brainiac.history.backup import Backup, Made, back_up, backups_in, damages, find_backup
-from brainiac.history.backup import restore as restore_backup
+from brainiac.history.backup import Backup, Made, back_up, backups_in
+from brainiac.history.restore import damages, find_backup
+from brainiac.history.restore import restore as restore_backup
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.store import git_folder
 from brainiac.terminal import say
@@ -203,5 +204,6 @@ def _size(backup: Backup) -> str:
 
 
 def _few(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
     return ", ".join(names[:SHOWN_AT_MOST]) + more

@@ -56,7 +56,7 @@ def run(
     if not once:
         configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
     is_clean, is_replaced = True, True
-    while is_replaced:
+    while is_replaced:  # another daemon took over: this one starts anew, and waits for its end
         with opened_brain(is_shared=True) as brain:
             if once:
                 outcome = run_once(brain, is_backlog_answered=answer_backlog)

@@ -179,6 +179,7 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
 
 
 def _few(paths: Sequence[str]) -> str:
+    """Return the first two paths, and how many more there are."""
     return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
 
 

@@ -58,6 +58,7 @@ def _daemon(daemon: dict[str, Any]) -> str:
 
 
 def _fault(fault: dict[str, Any]) -> str:
+    """Return the line about a fault of a plugin."""
     return f"{local_time(fault['at'])} {fault['plugin']} in {fault.get('hook')}: {fault.get('error')}"
 
 
@@ -102,6 +103,7 @@ def doctor(
 
 
 def _plain(problem: Problem) -> dict[str, Any]:
+    """Return a problem for `--json`."""
     return {"path": problem.path, "what": problem.what, "todo": problem.todo, "is_fixable": problem.fix is not None}
 
 

@@ -1,4 +1,4 @@
-"""`brainiac backup` and `restore`: whole copies of a brain, each of one moment, made while a daemon goes on working.
+"""`brainiac backup`: whole copies of a brain, each of one moment, made while a daemon goes on working.
 
 A backup is a folder of its own, `DIR/2026-03-01T12-00-00Z/`: the brain's files in `brain/` as they stood, `SHA256SUMS`
 beside it, which `sha256sum -c` reads, and `backup.json`. It gets its name as the last step, so that a crash leaves no
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -26,18 +25,15 @@ from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
 from brainiac.storage.concurrent_saves import TORN_NS, age_ns
 from brainiac.storage.file_state import stamp_of
-from brainiac.storage.files import Disk, locked, make_folders, read_bytes, temporary_beside
-from brainiac.storage.runstate import LOCK
+from brainiac.storage.files import Disk, locked, make_folders, read_bytes
 from brainiac.storage.store import Store
-from brainiac.tree import MARKER, OUR_TEMPORARY_PREFIX, LocalPlaces, is_brain
+from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
 PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
-RESTORING = ".brainiac-restore"  # in a folder that is being restored: which backup
 FORMAT = 1
 ATTEMPTS = 20  # at a file that is written while it is copied
 _COARSE_NS = 2_000_000_000  # by how much a filesystem's clock may lag
-_LAST = ("system/config.yaml", MARKER.as_posix())  # make a folder a brain
 _NEVER = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")
 
 Progress = Callable[[int, int], None]
@@ -276,17 +272,17 @@ class _Copying:
     # files
 
     def _copy_all(self) -> None:
-        """Copy all files but the journal's texts that are not copied as they stand now; drop those that are gone."""
+        """Copy the files whose copies are missing or old, not the journal's texts; remove copies of deleted files."""
         self._changed.clear()
         self._left_out.clear()
         self._empty.clear()
         tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
         dotfiles = [name for name in DOTFILES if os.path.lexists(self._tree.root / name)]
-        standing = set()
+        present = set()
         for path in chain(*map(self._paths, tops), dotfiles):
-            standing.add(path)
+            present.add(path)
             self._take(path)
-        for path in self._files.keys() - standing:
+        for path in self._files.keys() - present:
             self._drop(path)
 
     def _paths(self, top: Path) -> Iterator[str]:
@@ -312,7 +308,7 @@ class _Copying:
             raise error
 
     def _take(self, path: str) -> None:
-        """Bring the copy of a file up to what stands there now."""
+        """Bring the copy of a file up to date."""
         try:
             info = os.lstat(f"{self._tree.root}/{path}")
             if self._stamps.get(path) == stamp_of(info) and not self._is_other_prompt(path):
@@ -359,7 +355,7 @@ class _Copying:
         """
         source, target = self._tree.absolute(path), self._target(path)
         self._make_folder(target.parent)
-        if digest := self._kept(path, source, target):
+        if digest := self._former_copy(path, source, target):
             return digest
         self._remove_former(path, target)
         for _ in range(ATTEMPTS):
@@ -377,15 +373,15 @@ class _Copying:
             self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
 
-    def _kept(self, path: str, source: Path, target: Path) -> str:
+    def _former_copy(self, path: str, source: Path, target: Path) -> str:
         """Return the content hash of a copy that an interrupted run left, if it is as the file is now; else ""."""
         if not self._is_resumed or path in self._files or not target.exists():
             return ""
         info, copied = os.lstat(source), os.stat(target)
         if (info.st_size, info.st_mtime_ns) != (copied.st_size, copied.st_mtime_ns):
             return ""
-        digest = _file_hash(source) or ""
-        if _file_hash(target) != digest:
+        digest = file_hash(source) or ""
+        if file_hash(target) != digest:
             return ""
         self._stamps[path] = stamp_of(info)
         self._report()
@@ -431,16 +427,19 @@ class _Copying:
     # the journal's texts
 
     def _copy_texts(self) -> None:
-        """Copy the texts that are not copied yet, until none went meanwhile that another one may be spliced on."""
+        """Copy the journal's texts, again and again until none was removed meanwhile.
+
+        A text may be stored as a difference to another: when one is removed, those that rest on it are written anew.
+        """
         self._copy_new_texts()
         while self._copy_new_texts():
             pass
 
     def _copy_new_texts(self) -> bool:
-        """Copy the texts that are not copied yet; return whether some went meanwhile."""
-        standing, is_one_gone = set(), False
+        """Copy the texts that have no copy yet; return whether some were removed meanwhile."""
+        present, was_removed = set(), False
         for path in self._text_paths():
-            standing.add(path)
+            present.add(path)
             if path in self._texts:
                 continue
             try:
@@ -448,12 +447,12 @@ class _Copying:
                 self._texts[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
                 self._stamps.pop(path, None)
             except FileNotFoundError:
-                is_one_gone = True
-        gone = self._texts.keys() - standing
-        for path in gone:
+                was_removed = True
+        removed = self._texts.keys() - present
+        for path in removed:
             del self._texts[path]
             self._disk.unlink(self._target(path))
-        return bool(gone) or is_one_gone
+        return bool(removed) or was_removed
 
     def _text_paths(self) -> Iterator[str]:
         """Yield the paths of the files of the journal's texts."""
@@ -466,6 +465,7 @@ class _Copying:
     # the whole
 
     def _target(self, path: str) -> Path:
+        """Return where the copy of a file goes."""
         return Path(f"{self._part}/{FILES}/{path}")
 
     def _make_folder(self, folder: Path) -> None:
@@ -480,6 +480,7 @@ class _Copying:
             self._disk.unlink(target)
 
     def _report(self) -> None:
+        """Tell the caller how many files are copied; of how many is a guess from the backup before."""
         done = len(self._files) + len(self._texts)
         self._progress(done, max(done, self._former.files if self._former else 0))
 
@@ -539,166 +540,20 @@ def _sum_of(line: bytes) -> tuple[str, str]:
     if line.startswith(b"\\"):
         parts = (part.replace(b"\\n", b"\n").replace(b"\\r", b"\r") for part in name.split(b"\\\\"))
         name = b"\\".join(parts)
-    return _confined(os.fsdecode(name)), digest.decode()
+    return confined(os.fsdecode(name)), digest.decode()
 
 
-def _confined(path: str) -> str:
+def confined(path: str) -> str:
     """Return a path that a backup names; raise `UserError` where it leads outside of it."""
     if os.path.isabs(path) or os.path.normpath(path) != path or path.split("/")[0] in ("..", "."):
         raise UserError(f"the backup names {path!r}, which leads outside of it; nothing was restored")
     return path
 
 
-def _file_hash(path: Path) -> str | None:
+def file_hash(path: Path) -> str | None:
     """Return the content hash of a regular file; None where there is none."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-
-
-# --- restoring one -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """The result of restoring a backup.
-
-    Attributes:
-        backup: It.
-        folder: The brain.
-        state: Where this machine's state of a brain that lay there before was set aside; None where there was none.
-    """
-
-    backup: Backup
-    folder: Path
-    state: Path | None = None
-
-
-def find_backup(folder: Path) -> Backup:
-    """Return the backup that a folder is, or the latest in it.
-
-    Raises:
-        UserError: There is none.
-    """
-    if backups := backups_in(folder):
-        return backups[-1]
-    if (folder / PART).is_dir():
-        raise UserError(f"{folder} has one backup, which is not finished; run `brainiac backup {folder}` again")
-    raise UserError(f"{folder} has no backup in it; name a folder that `brainiac backup` filled")
-
-
-def damages(backup: Backup, progress: Progress = lambda done, total: None) -> list[str]:
-    """Return a sentence for each file of a backup that is missing or has other bytes than when it was made.
-
-    Raises:
-        UserError: `SHA256SUMS` is missing or damaged.
-    """
-    digests, problems = backup.digests(), []
-    for number, (path, digest) in enumerate(digests.items(), 1):
-        actual = _file_hash(backup.folder / FILES / path)
-        if actual != digest:
-            problems.append(f"{path}: {'missing' if actual is None else 'has other bytes than when it was made'}")
-        progress(number, len(digests))
-    return problems
-
-
-def restore(
-    backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
-) -> Restored:
-    """Put the brain of a backup into an empty folder; what was interrupted goes on when it is called again.
-
-    The folder is no brain before all of it is there and checked: the files that make it one come last.
-
-    Args:
-        backup: Whole; check `damages` first.
-        into: Missing or empty, or what an interrupted restore of the same backup left.
-        disk: What writes.
-        progress: Called with the files done and the total.
-
-    Raises:
-        UserError: The folder holds files, a daemon serves it, or the backup is damaged.
-    """
-    disk, into = disk or Disk(), Path(os.path.abspath(into))
-    digests = backup.digests()
-    _check_into(backup, into)
-    state = _set_aside_state(LocalPlaces.of(into, backup.brain_id), into)
-    make_folders(disk, into)
-    if not (into / RESTORING).exists():
-        disk.write(into / RESTORING, backup.sums.encode())
-    # an interrupted run made it a brain already: what stands by now may be newer than the backup
-    is_brain_by_now = any((into / path).exists() for path in _LAST)
-    paths = [*(path for path in digests if path not in _LAST), *(path for path in _LAST if path in digests)]
-    for number, path in enumerate(paths, 1):
-        if path == _LAST[0]:
-            disk.sync_filesystem(into)
-        if not (is_brain_by_now and (into / path).exists()):
-            _restore_file(backup, path, digests[path], into, disk)
-        progress(number, len(digests))
-    for path in map(_confined, backup.empty):
-        make_folders(disk, into / path)
-    disk.sync_filesystem(into)
-    disk.unlink(into / RESTORING)
-    return Restored(backup, into, state)
-
-
-def _check_into(backup: Backup, into: Path) -> None:
-    """Raise `UserError` where a backup cannot be restored into a folder."""
-    if around := next(filter(is_brain, into.parents), None):
-        raise UserError(f"{into} lies in the brain {around}; name a folder outside of it")
-    if into.is_relative_to(backup.folder):
-        raise UserError(f"{into} lies in the backup; name another folder")
-    if into.exists() and not into.is_dir():
-        raise UserError(f"{into} is a file; name an empty or a new folder")
-    if not into.is_dir() or not any(into.iterdir()):
-        return
-    begun = read_bytes(into / RESTORING)
-    if begun is None:
-        raise UserError(f"{into} is not empty; nothing was changed: name an empty or a new folder")
-    if not backup.sums.startswith(begun.decode("ascii", "replace")):  # a crash may have cut it off
-        raise UserError(f"{into} has part of another backup, whose restore was interrupted; name another folder")
-
-
-def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
-    """Rename this machine's state of a brain that lay at a path before: its commits belong to other files.
-
-    Raises:
-        LockedError: A daemon serves the folder still.
-    """
-    if not places.state.is_dir():
-        return None
-    try:
-        with locked(places.state / LOCK, wait_seconds=0):
-            pass
-    except LockedError as error:
-        raise LockedError(f"a daemon serves {into} still; stop it first") from error
-    number = 1
-    while (aside := places.state.with_name(f"{places.state.name}-before-restore-{number}")).exists():
-        number += 1
-    os.rename(places.state, aside)
-    shutil.rmtree(places.cache, ignore_errors=True)  # derived from other files
-    return aside
-
-
-def _restore_file(backup: Backup, path: str, digest: str, into: Path, disk: Disk) -> None:
-    """Copy a file out of a backup and check it; one that is there already, whole, stays.
-
-    Raises:
-        UserError: It is missing or damaged.
-    """
-    target = into / path
-    if target.exists() and _file_hash(target) == digest:
-        return
-    make_folders(disk, target.parent)
-    draft = Path(temporary_beside(str(target))) if path in _LAST else target
-    disk.unlink(draft)
-    try:
-        copied = disk.copy(backup.folder / FILES / path, draft)
-    except FileNotFoundError:
-        copied = ""
-    if copied != digest:
-        disk.unlink(draft)
-        raise UserError(f"{backup.folder / FILES / path} is missing or damaged; {into} is not a brain yet")
-    if draft != target:  # whole or not at all: whoever sees it takes the folder for a brain
-        disk.replace(draft, target)

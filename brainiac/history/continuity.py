@@ -41,12 +41,12 @@ class _BadLine:
     """A damaged line.
 
     Attributes:
-        more: The kind of damage, in the words that count further such lines: "; 3 more are out of order".
+        plural: What further lines of the same damage are said to do, after their number: "are out of order".
     """
 
     file: Path
     number: int
-    more: str
+    plural: str
     what: str
     todo: str
 
@@ -72,9 +72,9 @@ def faults(brain: Brain) -> Iterator[Fault]:
     lines += [line for at, line in missing if at > purged_at]
     kinds: dict[tuple[Path, str], list[_BadLine]] = {}
     for line in lines:
-        kinds.setdefault((line.file, line.more), []).append(line)
-    for (file, more), alike in sorted(kinds.items(), key=lambda item: item[0][0]):
-        rest = f"; {len(alike) - 1} more {more}" if len(alike) > 1 else ""
+        kinds.setdefault((line.file, line.plural), []).append(line)
+    for (file, plural), alike in sorted(kinds.items(), key=lambda item: item[0][0]):
+        rest = f"; {len(alike) - 1} more {plural}" if len(alike) > 1 else ""
         yield Fault(file, f"line {alike[0].number}: {alike[0].what}{rest}", alike[0].todo)
 
 
@@ -109,8 +109,9 @@ class _Journal:
                         yield file, number, event
         self._find_missing()
 
-    def _add_bad_line(self, file: Path, number: int, more: str, what: str, todo: str) -> None:
-        self.lines.append(_BadLine(file, number, more, what, todo))
+    def _add_bad_line(self, file: Path, number: int, what: str, todo: str, *, plural: str) -> None:
+        """Add a damaged line to `lines`."""
+        self.lines.append(_BadLine(file, number, plural, what, todo))
 
     def _parse_line(self, file: Path, number: int, raw: bytes) -> Event | None:
         """Return the event of a line; None for a damaged line, which is added to `lines`."""
@@ -118,12 +119,12 @@ class _Journal:
             if raw.endswith(b"\n"):
                 return _checked_event(raw[:-1])
             todo = "end it with a newline; if it is no whole line, remove it"
-            self._add_bad_line(file, number, "are", "its end is cut off, so it is not read", todo)
+            self._add_bad_line(file, number, "its end is cut off, so it is not read", todo, plural="are")
         except ValueError as error:
             is_marker = raw.startswith(_MARKERS)
             why = "a conflict marker of git" if is_marker else str(error)
             todo = "remove the marker lines and keep all others" if is_marker else self.restore
-            self._add_bad_line(file, number, "lines are none", f"a line is no event ({why})", todo)
+            self._add_bad_line(file, number, f"a line is no event ({why})", todo, plural="lines are none")
         if numbered := _NUMBER.match(raw):  # a damaged event is not reported as missing too
             self.places.setdefault(int(numbered[1]), (file, number))
         return None
@@ -133,18 +134,17 @@ class _Journal:
         if event_id in self.ids:
             former, other, at = self.ids[event_id]
             what = f"event {former} stands twice, first in line {at} of {other.name}"
-            self._add_bad_line(file, line, "do", what, "remove the line")
+            self._add_bad_line(file, line, what, "remove the line", plural="do")
             return False
         if number in self.places:
             other, at = self.places[number]
             what = f"number {number} is given twice, first in line {at} of {other.name}, to different events"
             todo = "nothing is lost, both are kept and read; restart `brainiac run`, and let one daemon at a time write"
-            self._add_bad_line(file, line, "numbers are", what, todo)
+            self._add_bad_line(file, line, what, todo, plural="numbers are")
         elif number < self.highest:
             what = f"event {number} stands after event {self.highest}"
-            self._add_bad_line(
-                file, line, "are out of order", what, "put the lines in the order of their numbers (`seq`)"
-            )
+            todo = "put the lines in the order of their numbers (`seq`)"
+            self._add_bad_line(file, line, what, todo, plural="are out of order")
         self.ids[event_id] = (number, file, line)
         self.highest = max(self.highest, number)
         self.places.setdefault(number, (file, line))
@@ -155,17 +155,19 @@ class _Journal:
         former = 0
         for number in sorted(self.places):
             if former and number > former + 1:
-                missing = (
-                    f"event {former + 1} is" if number == former + 2 else f"events {former + 1} to {number - 1} are"
-                )
-                self._add_bad_line(
-                    *self.places[number], "lines miss some", f"{missing} missing before it", self.restore
-                )
+                first, last = former + 1, number - 1
+                missing = f"event {first} is" if first == last else f"events {first} to {last} are"
+                what = f"{missing} missing before it"
+                self._add_bad_line(*self.places[number], what, self.restore, plural="lines miss some")
             former = number
 
 
 def _checked_event(raw: bytes) -> Event:
-    """Return the event of a line as `from_line` does; also refuse values of wrong types, which cannot be compared."""
+    """Return the event of a line.
+
+    Raises:
+        ValueError: The line is no event, or has values of wrong types, which could not be compared.
+    """
     event = from_line(raw)
     texts = (event.id, event.at, event.kind, *_named_hashes(event))
     if not isinstance(event.seq, int) or not all(isinstance(text, str) for text in texts):

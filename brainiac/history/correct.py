@@ -192,7 +192,11 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
 
 
 def _present_and_former(memory: Memory, statement: Statement) -> tuple[Statement | None, Statement | None]:
-    """Return the statement that goes to History and the one that comes back from there; either may be None."""
+    """Return the statement that goes to History and the one that comes back from there.
+
+    None for the first where a statement under History was replaced by none, for the second where one has no former
+    wording.
+    """
     current = {row.block_id: row for row in memory.statements if not row.is_history}
     if statement.is_history:
         return current.get(statement.replaced_by), statement

@@ -389,6 +389,7 @@ def _without_exchanges(text: str, exchanges: Container[str]) -> str:
 
 
 def _statement(page: MemoryDocument, block: str) -> Statement | None:
+    """Return the statement with a block id; None where there is none, or the id is ""."""
     statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
     return next(statements, None)
 

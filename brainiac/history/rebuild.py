@@ -73,8 +73,8 @@ _PLACES = frozenset(
     {PathKind.PROMPT, PathKind.RESPONSE, PathKind.CAPTURE, PathKind.MEMORY, PathKind.ARCHIVED}
 )  # files whose versions are kept; of short-term memory only the present one counts
 # what processes put on their pages: keys that a new page has with these values, and others
-_MADE = {"reinforcement_count": 0, "emotion": "neutral"}
-_MADE_ENTRIES = re.compile(r"^(?:summary|sources|importance):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
+_MODEL_KEYS = {"reinforcement_count": 0, "emotion": "neutral"}
+_MODEL_ENTRIES = re.compile(r"^(?:summary|sources|importance):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
 _EMPTY_HISTORY = re.compile(r"\n*^## History[ \t]*\n\s*\Z", re.MULTILINE)
 
 
@@ -181,6 +181,7 @@ class _Maker:
                 self._copy(path)
 
     def _is_unanswered(self, path: str) -> bool:
+        """Return whether no journal has an answer to the prompt at a path."""
         rows = self._store.projection.query("SELECT 1 FROM exchanges WHERE prompt = ? LIMIT 1", path)
         return not rows
 
@@ -206,7 +207,7 @@ class _Maker:
         """Write a page without what models made; one that holds nothing else is left out."""
         text = self._store.read_text(path) or ""
         try:
-            after = self._without_made(parse_memory(path, text))
+            after = self._without_model_parts(parse_memory(path, text))
         except FormatError:
             self._raw.unreadable.append(path)
             after = text
@@ -227,27 +228,27 @@ class _Maker:
 
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _without_made(self, memory: Memory) -> str | None:
+    def _without_model_parts(self, memory: Memory) -> str | None:
         """Return a page's text without what models made; None where nothing else is on it."""
         page = memory.uuid or memory.path
-        if not self._log.knows_page(page) and not self._is_made(memory.path):
+        if not self._log.knows_page(page) and not self._was_begun_by_process(memory.path):
             return memory.text
         body = self._log.whole_body_of(page)
         if body is not None and text_hash(memory.body) == body.hash:
             return memory.text if (page, "") in self._verbatim else None
         document = MemoryDocument(memory.text, memory.path)
-        made = _ByModels(self._log.changes_of(page))
+        by_models = _ByModels(self._log.changes_of(page))
         for statement in memory.statements:
             is_verbatim = (page, statement.block_id) in self._verbatim
-            if not is_verbatim and made.has(statement) and not document.has_lines_below(statement.block_id):
+            if not is_verbatim and by_models.has(statement) and not document.has_lines_below(statement.block_id):
                 document = document.without_statement(statement.block_id)
         if is_bare(document.memory):
             return None
-        keys = {key: value for key, value in _MADE.items() if memory.meta.get(key, value) != value}
+        keys = {key: value for key, value in _MODEL_KEYS.items() if memory.meta.get(key, value) != value}
         text = str(document.set_meta(**keys) if keys else document)
         return _without_entries(_EMPTY_HISTORY.sub("\n", text), memory.path)
 
-    def _is_made(self, path: str) -> bool:
+    def _was_begun_by_process(self, path: str) -> bool:
         """Return whether a process began the file at a path, as it does the pages of days."""
         sql = "SELECT by FROM changes WHERE path = ? AND is_new ORDER BY event LIMIT 1"
         rows = self._store.projection.query(sql, path)
@@ -273,7 +274,12 @@ class _Maker:
         lines.setdefault(name, _Lines(folder / name)).append(made)
 
     def _reduced(self, event: Event, kept: set[str]) -> Event | None:
-        """Return an event as the new brain has it; None where it is left out."""
+        """Return an event as the new brain has it: without what models made; None where it is left out.
+
+        Args:
+            event: The event.
+            kept: The ids of the events that the new brain has so far.
+        """
         what = event.what
         is_undoing = isinstance(what, EventUndone) and what.undone in kept
         if not (isinstance(what, _KEPT) or event.kind in FOUND or is_undoing):
@@ -315,7 +321,10 @@ class _ByModels:
         self._past = {change.former.history for change in changes} | {change.block for change in changes}
 
     def has(self, statement: Statement) -> bool:
-        """Return whether a statement is one of them; what a person put right or released is the person's."""
+        """Return whether a process wrote a statement in its present words.
+
+        One that a person corrected or released is the person's; one under History counts if a process ever wrote it.
+        """
         if not statement.block_id:
             return False
         if statement.is_history:
@@ -325,11 +334,11 @@ class _ByModels:
 
 
 def _without_entries(text: str, path: str) -> str:
-    """Return a page without the front matter that only models wrote; as it is where that cannot be told apart."""
+    """Return a page without the front matter that only models write; unchanged where other keys would change too."""
     meta, offset = split(text, path)
-    after = _MADE_ENTRIES.sub("", text[:offset]) + text[offset:]
-    wanted = {key: value for key, value in meta.items() if key not in ("summary", "sources", "importance")}
-    return after if split(after, path)[0] == wanted else text
+    after = _MODEL_ENTRIES.sub("", text[:offset]) + text[offset:]
+    others = {key: value for key, value in meta.items() if key not in ("summary", "sources", "importance")}
+    return after if split(after, path)[0] == others else text
 
 
 class _Lines:

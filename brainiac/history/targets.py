@@ -144,7 +144,10 @@ class _WordSearch:
         return holds_words(text, self._words)
 
     def _add_file(self, path: str, exchanges: Exchanges) -> None:
-        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone."""
+        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone.
+
+        A prompt comes before its answers, which have its name with an ending.
+        """
         exchange, matches = exchanges.find(path), self._parts["exchanges"]
         if prompt_path_of(path) and exchange not in matches:
             self._parts["answers"][path] = f"{path}: the answer"

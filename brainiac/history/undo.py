@@ -276,6 +276,7 @@ class _Reversal:
             return None
 
     def _add_obstacle(self, what: str, todo: str) -> None:
+        """Add the file as an obstacle."""
         self._undoing.obstacles.append(Obstacle(self._path, what, todo))
 
     def _last_changer(self) -> Event | None:
@@ -351,6 +352,7 @@ def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: S
 
 
 def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:
+    """Return the three lists of short-term memory."""
     return memory.goals, memory.facts, memory.tasks
 
 

@@ -222,11 +222,18 @@ class Provenance:
         self._changes = StatementLog(brain).history_of(memory.uuid) if memory.uuid else []
 
     def chain(self, statement: Statement) -> Chain:
-        """Return a statement of the page with its changes."""
+        """Return a statement of the page with those of its changes that the reader may see, oldest first."""
         memory = self._memory
-        steps = tuple(sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event)))
-        text, is_history = statement.text, statement.is_history
-        return Chain(memory.path, memory.uuid, memory.title, statement.block_id, text, is_history, steps)
+        steps = sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event))
+        return Chain(
+            memory.path,
+            memory.uuid,
+            memory.title,
+            statement.block_id,
+            statement.text,
+            statement.is_history,
+            tuple(steps),
+        )
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
         """Yield the recorded operations on a statement, then the changes of its text without an operation."""

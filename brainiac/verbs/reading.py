@@ -23,7 +23,7 @@ from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened
+from brainiac.llm.context.blocks import Stability, WorkingMemory, quoted, safe_line, shortened
 from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
@@ -161,7 +161,7 @@ class Match:
     hit: Hit
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         url = SCHEME + quote(self.id, safe="/#^")
         values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
         values |= {"archived": True} if self.hit.is_archived else {}
@@ -185,7 +185,7 @@ class Matches:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         results = [match.to_json() for match in self.matches]
         return {"query": self.query, "results": results, "fresh": self.fresh, "cursor": self.cursor or None}
 
@@ -247,7 +247,7 @@ def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
     text, title = hit.said, hit.title
     if not caller.is_person:
-        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
+        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), safe_line(title)
     return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
 
 
@@ -273,7 +273,7 @@ class Page:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self) | {"url": SCHEME + quote(self.id, safe="/#^"), "cursor": self.cursor or None}
 
 
@@ -297,7 +297,7 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     text, place = page.text, page.text.find(block) if block else -1
     start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
     end = _end_of_part(text, start, _token_limit(max_tokens, caller))
-    title = page.title if caller.is_person else one_line(page.title)
+    title = page.title if caller.is_person else safe_line(page.title)
     return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))
 
 
@@ -358,7 +358,7 @@ class Briefing:
     fresh: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         memory = self.memory
         blocks = [
             {
@@ -457,7 +457,7 @@ class Listing:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self) | {"cursor": self.cursor or None}
 
 
@@ -503,7 +503,7 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
     except FormatError:
         about = ""
     about = " ".join(about.split())
-    return about if caller.is_person else one_line(about, 300)
+    return about if caller.is_person else safe_line(about, 300)
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
@@ -524,7 +524,7 @@ class Reason:
     cursor: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self.why) | {"fresh": self.fresh, "cursor": self.cursor or None}
 
 
@@ -555,12 +555,12 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
     said = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    shown = replace(reason, title=one_line(reason.title), chains=chains, said=said)
+    shown = replace(reason, title=safe_line(reason.title), chains=chains, said=said)
     return Reason(shown, cursor=_cursor_after(end, len(parts), name))
 
 
 def _fenced_chain(chain: Chain) -> Chain:
-    """Return a statement's history with all words of memory in quotes."""
+    """Return a statement's history with all words of memory in quotes: to a client's model they are data."""
     steps = tuple(
         replace(
             step,
@@ -571,7 +571,7 @@ def _fenced_chain(chain: Chain) -> Chain:
         )
         for step in chain.steps
     )
-    return replace(chain, title=one_line(chain.title), text=quoted(chain.text), steps=steps)
+    return replace(chain, title=safe_line(chain.title), text=quoted(chain.text), steps=steps)
 
 
 def _fenced_said(said: Said) -> Said:

@@ -77,7 +77,7 @@ class Remembered:
     waits: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self)
 
 
@@ -195,7 +195,7 @@ class Asked:
         return self.response is not None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         if self.response is None:
             return {"prompt": self.prompt, "response": None, "fresh": False, "waits": self.waits}
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
@@ -446,7 +446,7 @@ class Suggested:
         return True
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as plain values for JSON."""
         return asdict(self) | {"fresh": self.fresh}
 
 

@@ -148,7 +148,10 @@ class _Run:
                 draft.edit(page.path, edit_meta(draft.text(page.path) or "", reinforcement_count=count))
 
     def _write(self, decisions: Decisions, draft: Draft) -> Outcome:
-        """Commit the changes and the proposals, then derive the index pages; with nothing to write do neither."""
+        """Commit the changes and the proposals, then bring the index pages up to date.
+
+        Nothing is committed where no file changes, the access log has no new line, and no question to a model is new.
+        """
         brain, changes = self._brain, draft.changes()
         proposals: list[review.Proposal] = []
         # while a person edits `review.md` nothing is added to it: the next run finds the same proposals
@@ -156,8 +159,9 @@ class _Run:
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)
         refused = tuple(decisions.refused)
-        is_recorded = self._asked == self._history.asked or not (refused or self._is_remote)
-        if not changes and not self._usage.lines and is_recorded:
+        # what a remote model was asked is recorded, so that it is not paid for the same answer twice
+        is_new_question = self._asked != self._history.asked and bool(refused or self._is_remote)
+        if not changes and not self._usage.lines and not is_new_question:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
         event = self._commit(

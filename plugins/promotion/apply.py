@@ -435,21 +435,21 @@ def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iter
 # --- the answer of synthesis -------------------------------------------------------------------------------
 
 
-def name_and_order(draft: Draft, path: str, named: Page, blocks: Sequence[str]) -> None:
-    """Give a page the title, tags, emotion, summary and order of statements that synthesis answered.
+def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str]) -> None:
+    """Give a page the title, tags, emotion, summary and order of statements that a model answered.
 
     Args:
         draft: The page drafts.
         path: The page; one that no step has changed stays as it is.
-        named: The answer of synthesis.
+        answer: The answer to a synthesize request about the page.
         blocks: Block ids of the page's statements in their new order.
     """
     page_draft = draft.page_drafts.get(path)
     if page_draft is None:
         return
-    page_draft.named = named
-    page_draft.tags.update(dict.fromkeys(named.tags))
-    _rename(draft, page_draft, named.title)
+    page_draft.named = answer
+    page_draft.tags.update(dict.fromkeys(answer.tags))
+    _rename(draft, page_draft, answer.title)
     _reorder(draft, page_draft, blocks)
 
 

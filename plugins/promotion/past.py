@@ -208,8 +208,8 @@ class _Reader:
 
     def windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""
-        # by one stream, not run by run: after an interruption the same exchanges make the same windows again, and an
-        # answer that was paid for fits
+        # all exchanges make one sequence, whichever run they were filed by: after an interruption the windows are the
+        # same again, so that an answer that was paid for is still the answer to its window
         for ids in (self._others, self._private):
             yield from parts_of(self._read(ids), self._is_apart)
 

@@ -186,7 +186,10 @@ def _promote_once(
 
 
 def joined(first: Outcome, second: Outcome) -> Outcome:
-    """Return two outcomes as one: with the counts of both, and with `left` and the candidates of the second."""
+    """Return the outcome of two runs as one.
+
+    Counts and refusals are those of both. What is left is what the second run left, which began with the first's.
+    """
     return replace(
         second,
         event=second.event or first.event,

@@ -36,7 +36,7 @@ WRITERS = {
     "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
-    "brainiac/history/backup.py": "writes backups and restored brains, and renames this machine's state",
+    "brainiac/history/restore.py": "writes restored brains, and renames this machine's state",
     "brainiac/history/rebuild.py": "makes a new brain beside its place, before anybody can open it",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
@@ -112,7 +112,7 @@ def imported(path: Path) -> set[str]:
 # The floors, lowest first. A module stands on the floor of its own name, else of the package it is in; it imports from
 # floors below and from its own, and no imports go round in a circle: not for types and not inside a function either.
 FLOORS = (
-    "brainiac.errors brainiac.clock brainiac.confined brainiac.terminal",
+    "brainiac.errors brainiac.clock brainiac.records brainiac.confined brainiac.terminal",
     "brainiac.events brainiac.logs brainiac.tree brainiac.text",
     "brainiac.formats",
     "brainiac.storage.files",
