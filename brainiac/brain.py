@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What whoever waits for an answer gives beside the prompt's file; it stands in no file and may be lost.
+    """What a command or door gives beside a prompt's file while it waits for the answer; it is in no file.
 
     Attributes:
-        stream: Called with each piece of the answer while the model writes it.
-        earlier: What was said before, in a conversation that somebody else keeps.
+        stream: Called with each piece of the answer while the model writes it; None for no streaming.
+        earlier: Earlier exchanges of a conversation that the client keeps itself.
     """
 
     stream: Callable[[str], None] | None = None
@@ -56,8 +56,8 @@ class Brain(Library):
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
         self._making_state = threading.RLock()
-        # set by a daemon in this process: returns the files that changed and that it has not passed on yet, or None
-        # where it does not hear of changes as they happen
+        # set by a daemon in this process: returns the changed files that it has not handled yet, or None where it gets
+        # no events from the system and polls the tree
         self.unsettled: Callable[[], list[str] | None] | None = None
         self._turns: dict[str, Turn] = {}
 
@@ -114,7 +114,7 @@ class Brain(Library):
 
     @contextmanager
     def turn(self, path: str, turn: Turn) -> Iterator[None]:
-        """Have the prompt at a path, when it is answered in this process, answered as one of this turn."""
+        """Within this context, use a turn for the prompt at a path if it is answered in this process."""
         self._turns[path] = turn
         try:
             yield
@@ -122,11 +122,11 @@ class Brain(Library):
             self._turns.pop(path, None)
 
     def stream_of(self, path: str) -> Callable[[str], None] | None:
-        """Return what is called with each piece of the answer to the prompt at a path."""
+        """Return the function to call with each piece of the answer to the prompt at a path; None for no streaming."""
         return self._turns.get(path, Turn()).stream
 
     def conversation(self, prompt: Prompt) -> list[Exchange]:
-        """Return the earlier exchanges of a prompt's conversation, oldest first; those its turn names come first."""
+        """Return the earlier exchanges of a prompt's conversation, oldest first; those of its `Turn` come first."""
         return [*self._turns.get(prompt.path, Turn()).earlier, *super().conversation(prompt)]
 
     def holds_secret(self, path: str, content: bytes) -> bool:
@@ -157,7 +157,7 @@ class Brain(Library):
         super().close()
 
     def _announce(self, event: Event) -> None:
-        """Tell search which files an event changed, then the listeners of the event."""
+        """Give an event that was just recorded to search, which reads the changed files again, and to the listeners."""
         if "recall" in self.__dict__:
             for change in event.changes:
                 for path in filter(None, (change.path, change.source)):
@@ -165,7 +165,11 @@ class Brain(Library):
         super()._announce(event)
 
     def _registered_index(self, name: str) -> Index:
-        """Return the index that a plugin registers under a name; raise where none does."""
+        """Return the index that a plugin registers under a name.
+
+        Raises:
+            UnusableIndexError: No plugin does.
+        """
         from brainiac.search.index import UnusableIndexError  # with it comes tantivy
 
         factories: dict[str, Callable[[Brain], Index]] = {}
@@ -189,7 +193,7 @@ class Brain(Library):
             self.plugins.call("plugin_failed", brain=self, plugin=plugin, hook=hook, error=error)
 
     def _is_known_fault(self, plugin: str, failed: PluginFailed) -> bool:
-        """Return whether the journal has this very fault of the last day already."""
+        """Return whether the journal has the same failure of a plugin within the last day."""
         since = iso(self.clock.now() - timedelta(days=1))
         recent = takewhile(lambda event: event.at >= since, self.journal.events(reverse=True))
         return any(event.by == plugin and event.what == failed for event in recent)

@@ -1,7 +1,6 @@
 """`Clock`, the only source of time in the program, so that a test can move it by hours at once.
 
-`freezegun` freezes neither subprocesses nor file times, and freezes `time.monotonic`, on which
-waiting rests; hence a clock object that is handed around rather than a patched module.
+An object that is passed around, and not `freezegun`, which also freezes `time.monotonic`, so that waits would not end.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ class Clock:
     """The system's clock."""
 
     def now(self) -> datetime:
-        """Return the present moment, aware, in UTC."""
+        """Return the present moment in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
@@ -31,7 +30,7 @@ class ManualClock(Clock):
     """A clock that a test moves by hand; waits end when it is moved far enough or notified.
 
     Args:
-        start: Where it starts; aware.
+        start: The first moment, with a time zone.
     """
 
     def __init__(self, start: datetime) -> None:
@@ -47,13 +46,13 @@ class ManualClock(Clock):
         return self._elapsed_seconds
 
     def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
-        """Wait until the condition is notified or `advance` moves this clock; return whether the timeout lies ahead."""
+        """Wait until the condition is notified or `advance` is called; return False where the timeout has passed."""
         with self._mutex:
             self._waiting.add(condition)
             deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
         if timeout_seconds is not None and timeout_seconds <= 0:
             return False
-        condition.wait()  # a notification by its owner and `advance` look alike: callers loop
+        condition.wait()  # also ended by an `advance` that is too short: callers wait in a loop
         return deadline is None or self._elapsed_seconds < deadline
 
     def advance(self, seconds: float) -> None:
@@ -61,7 +60,7 @@ class ManualClock(Clock):
         with self._mutex:
             self._now += timedelta(seconds=seconds)
             self._elapsed_seconds += seconds
-            waiting = list(self._waiting)  # all that ever waited: a thread may be just about to wait
+            waiting = list(self._waiting)  # all conditions ever waited on, since a thread may be just about to wait
         for condition in waiting:
             with condition:
                 condition.notify_all()
@@ -86,10 +85,10 @@ def parse_iso(text: str) -> datetime:
 
 
 def day_in(zone: tzinfo | None, at: str) -> str:
-    """Return the day that a moment is in, as `2025-09-16`.
+    """Return the day of a moment in a time zone, as `2025-09-16`.
 
     Args:
-        zone: The person's; None for UTC.
+        zone: The time zone; None for UTC.
         at: An ISO 8601 moment; of any other text, such as a day without an hour, the first ten characters are returned.
     """
     if len(at) <= len("2025-09-16"):
@@ -101,9 +100,9 @@ def day_in(zone: tzinfo | None, at: str) -> str:
 
 
 def moment_in(zone: tzinfo, at: str) -> str:
-    """Return a moment as ISO 8601 with a zone's offset to the second, `2025-09-17T03:30:00+12:00`, in UTC with a `Z`.
+    """Return a moment in a time zone as ISO 8601, `2025-09-17T03:30:00+12:00`, or with a `Z` in UTC.
 
-    Any other text, such as a day without an hour, is returned as it is.
+    Any other text, such as a day without an hour, is returned unchanged.
     """
     if len(at) <= len("2025-09-16"):
         return at

@@ -29,7 +29,7 @@ class UserError(BrainiacError):
     """Something a person can put right; shown as a list, never with a traceback.
 
     Args:
-        problems: One sentence a problem: what, where, what was expected, what to do next.
+        problems: One sentence for each: what, where, what was expected, what to do next.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -38,7 +38,7 @@ class UserError(BrainiacError):
 
 
 class NotABrainError(UserError):
-    """No brain at or above the folder that was named."""
+    """There is no brain at or above a folder."""
 
 
 class SettingsError(UserError):
@@ -46,7 +46,7 @@ class SettingsError(UserError):
 
 
 class ConfinementError(UserError):
-    """A path named by a model, prompt, link or note leaves the root."""
+    """A path given by a model, prompt, link or note is outside the brain."""
 
 
 class FormatError(UserError):
@@ -68,7 +68,7 @@ class ConflictError(BrainiacError):
     """A commit found files other than it expected; nothing was changed.
 
     Args:
-        paths: Relative paths that moved since the decision was made.
+        paths: Relative paths of files that changed since the decision was made.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -77,9 +77,9 @@ class ConflictError(BrainiacError):
 
 
 class StorageError(BrainiacError):
-    """The disk or the system refuses at present: full, read-only, unmounted, no permission, out of file handles.
+    """The disk or the system refuses an operation: full, read-only, unmounted, no permission, out of file handles.
 
-    The operation was not done, or will be finished by the next commit; trying again later may succeed.
+    The operation was not done, or will be finished by the next commit; it may succeed later.
 
     Args:
         problem: One sentence for a person.
@@ -91,7 +91,7 @@ class StorageError(BrainiacError):
 
     @classmethod
     def of(cls, error: OSError | sqlite3.Error) -> StorageError | None:
-        """Return a system error as a `StorageError`; None where it is a bug and no trouble with disk or system."""
+        """Return a system error as a `StorageError`; None where its cause is a bug and not the disk or the system."""
         number = error.errno if isinstance(error, OSError) else None
         if number not in _TROUBLE and not isinstance(error, sqlite3.OperationalError):
             return None
@@ -103,7 +103,7 @@ class StorageError(BrainiacError):
 
 @contextmanager
 def storage_trouble() -> Iterator[None]:
-    """Within this context, raise `StorageError` in place of errors of disk and system that may pass."""
+    """Within this context, raise `StorageError` in place of errors by disk and system; other errors are not changed."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -113,7 +113,7 @@ def storage_trouble() -> Iterator[None]:
 
 
 class LockedError(UserError):
-    """Another process holds a lock that was asked for without waiting."""
+    """Another process holds a lock, and the time to wait for it is over."""
 
 
 class BlobError(UserError):
@@ -152,8 +152,8 @@ class ModelError(BrainiacError):
 
 
 class WindowError(ModelError):
-    """What a model must see is longer than its window."""
+    """A request is longer than the model's window, and nothing of it can be left out."""
 
 
 class BudgetError(ModelError):
-    """The call's worst case would pass today's budget."""
+    """A call is not made, since at its highest possible cost it would exceed today's budget."""

@@ -9,43 +9,38 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from types import NoneType
 from typing import (
     Any,
     ClassVar,
     Literal,
-    NamedTuple,
-    Never,
     Self,
-    TypeVar,
     cast,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
 )
 
 import uuid_utils
+
+from brainiac.records import Record, record
 
 
 def new_id(after: str = "") -> str:
     """Return a new UUIDv7 as text: unique across devices and ascending in time.
 
     Args:
-        after: The last id given, which the new one follows although the clock was put back.
+        after: The id before it, if there is one: the new id is greater also where the clock was put back since.
     """
-    fresh = str(uuid_utils.uuid7())
-    if fresh > after:
-        return fresh
-    next_millisecond, random_bits = (uuid.UUID(after).int >> 80) + 1, uuid.UUID(fresh).int & (1 << 80) - 1
+    by_clock = str(uuid_utils.uuid7())
+    if by_clock > after:
+        return by_clock
+    # the first 48 bits of a UUIDv7 are its millisecond
+    next_millisecond, random_bits = (uuid.UUID(after).int >> 80) + 1, uuid.UUID(by_clock).int & (1 << 80) - 1
     return str(uuid.UUID(int=next_millisecond << 80 | random_bits))
 
 
 def content_hash(content: bytes) -> str:
-    """Return the SHA-256 of a file's bytes as lower-case hex; the identity of a text everywhere."""
+    """Return the SHA-256 of a file's bytes as lower-case hex, by which texts are known everywhere."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -114,9 +109,9 @@ class RecordedChange:
     Attributes:
         op: `create`, `update`, `remove`, `move`, `append` to a log, or `observe`: it was read and not changed.
         path: The file, relative; for a move its new place.
-        before: Content hash of what was there; None for nothing.
-        after: Content hash of what is there now; None for nothing.
-        source: Where a moved file was.
+        before: Content hash of the file before; None for no file.
+        after: Content hash of the file after; None for no file.
+        source: The former path of a moved file.
     """
 
     op: Op
@@ -152,7 +147,7 @@ class Event:
 
     @cached_property
     def what(self) -> EventData | PluginEvent:
-        """The data as an instance of the kind's class; `PluginEvent` for a kind that is not the program's."""
+        """The data as an instance of the kind's class; a `PluginEvent` for a kind without a class here."""
         kind = KINDS.get(self.kind)
         return PluginEvent(self.kind, self.data) if kind is None else kind.from_json(self.data)
 
@@ -187,11 +182,11 @@ class FileChange:
     """A change of a file that was seen in the tree, whoever made it.
 
     Attributes:
-        action: What happened, as far as can be known; it may be wrong, and consumers must cope with that.
-        path: Relative, posix; for a move the new place.
+        action: What happened to the file; a watcher may be wrong about it, so read the file.
+        path: Relative, posix; the new path of a moved file.
         kind: What the path is for.
-        old_path: Where a moved file was.
-        is_ours: The content is byte for byte what our last commit wrote.
+        old_path: The former path of a moved file.
+        is_ours: Whether the content is byte for byte what our last commit wrote.
     """
 
     action: Action
@@ -199,171 +194,6 @@ class FileChange:
     kind: PathKind
     old_path: str | None = None
     is_ours: bool = False
-
-
-# --- JSON objects as values --------------------------------------------------------------------------------------
-
-
-class _Field(NamedTuple):
-    """A field of a record and its key in JSON."""
-
-    name: str
-    key: str
-    type: Any
-    default: Any  # MISSING where there is none
-
-
-C = TypeVar("C", bound="type[Any]")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-def record(cls: C) -> C:
-    """Make a class a frozen dataclass of keywords, without generating code: each command would wait for fifty classes.
-
-    `Record` has the methods that they all share.
-    """
-    return cast(C, dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls))
-
-
-@record
-class Record:
-    """A dataclass whose fields are the keys of a JSON object.
-
-    A field with its default value is left out of the JSON. A field that is missing or has a value of the wrong type is
-    read as its default, or as the empty value of its type, since other versions and devices write journals too.
-    Unchanged fields and unknown keys are written back as they were read.
-
-    Attributes:
-        stored: The object from which it was read; None when it was made here.
-    """
-
-    stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    _read_as: ClassVar[tuple[_Field, ...]]
-    _defaults: ClassVar[dict[str, Any]]  # of every field, `MISSING` where it has to be given
-
-    def __init__(self, **values: Any) -> None:
-        """Set the fields by name: one method for all events instead of one generated for each, see `record`.
-
-        Raises:
-            TypeError: A field without a default is missing, or there is no such field.
-        """
-        if "_defaults" not in type(self).__dict__:
-            type(self)._defaults = {item.name: _default_of(item) for item in fields(self)}
-        state = self._defaults | values
-        if len(state) > len(self._defaults) or MISSING in state.values():
-            expected = ", ".join(self._defaults)
-            raise TypeError(f"{type(self).__name__} takes {expected}; it was given {', '.join(values)}")
-        self.__dict__.update(state)
-
-    def __setattr__(self, name: str, value: object) -> Never:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> Never:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
-        return f"{type(self).__name__}({values})"
-
-    def __eq__(self, other: object) -> bool:
-        return self._compared() == other._compared() if type(other) is type(self) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._compared())
-
-    def _compared(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, item.name) for item in fields(self) if item.compare)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Self:
-        """Read a JSON object, however old or damaged it is."""
-        stored = data if isinstance(data, Mapping) else {}
-        return cls(**{item.name: _read_field(item, stored) for item in cls._fields()}, stored=stored)
-
-    @classmethod
-    def _fields(cls) -> tuple[_Field, ...]:
-        """Return the fields of the class; `from_`, whose name Python reserves, has the key `from`."""
-        if "_read_as" not in cls.__dict__:  # finding the types out takes a hundred times as long as reading a record
-            types = get_type_hints(cls)
-            cls._read_as = tuple(
-                _Field(item.name, item.name.rstrip("_"), types[item.name], _default_of(item))
-                for item in fields(cls)
-                if item.name != "stored"
-            )
-        return cls._read_as
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        data = dict(self.stored or {})
-        as_read = None if self.stored is None else type(self).from_json(self.stored)
-        for name, key, _, default in self._fields():
-            value = getattr(self, name)
-            if as_read is not None and value == getattr(as_read, name):
-                continue
-            if value == default:
-                data.pop(key, None)
-            else:
-                data[key] = _plain(value)
-        return data
-
-
-def _default_of(wanted: Field[Any]) -> Any:
-    """Return the default of a field, or `MISSING`; nobody changes one that is a mapping."""
-    return wanted.default if wanted.default_factory is MISSING else wanted.default_factory()
-
-
-def _read_field(wanted: _Field, stored: Mapping[str, Any]) -> Any:
-    """Return a field's value from a JSON object; the default where it is missing or of the wrong type."""
-    if wanted.key in stored:
-        try:
-            return _typed(wanted.type, stored[wanted.key])
-        except (TypeError, ValueError):
-            pass
-    return _empty(wanted.type) if wanted.default is MISSING else wanted.default
-
-
-def _typed(wanted: Any, value: Any) -> Any:
-    """Return a JSON value converted to a field's type.
-
-    Raises:
-        TypeError: It is none of that type.
-        ValueError: It has too many parts, or too few.
-    """
-    if type(value) is wanted:
-        return value  # the common case first: `get_origin` below takes ten times as long, for millions of values
-    origin, arguments = get_origin(wanted), get_args(wanted)
-    if NoneType in arguments:
-        return None if value is None else _typed(arguments[0], value)
-    if origin is tuple and isinstance(value, (list, tuple)):
-        if arguments[-1] is Ellipsis:
-            return tuple(_typed(arguments[0], part) for part in value)
-        return tuple(_typed(type_, part) for type_, part in zip(arguments, value, strict=True))
-    if origin is Mapping and isinstance(value, Mapping):
-        return {key: _typed(arguments[1], part) for key, part in value.items()}
-    if origin is None and issubclass(wanted, Record) and isinstance(value, Mapping):
-        return wanted.from_json(value)
-    if origin is None and isinstance(value, (int, float) if wanted is float else wanted):
-        return value
-    raise TypeError(f"{value!r} is no {wanted}")
-
-
-def _empty(wanted: Any) -> Any:
-    """Return the empty value of a type: None where it allows that, else `""`, `0`, `()` and so on."""
-    if NoneType in get_args(wanted):
-        return None
-    made = get_origin(wanted) or wanted
-    return {} if made is Mapping else made()
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with its records, lists and mappings as plain JSON values."""
-    if isinstance(value, Record):
-        return value.to_json()
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return value
 
 
 KINDS: dict[str, type[EventData]] = {}  # every kind of ours, by its name in the journal
@@ -400,7 +230,7 @@ def kind_and_data(event: EventData | PluginEvent | str, data: Mapping[str, Any] 
     """Return kind and data of an event to be recorded.
 
     Args:
-        event: What happened; or a kind that is not ours, by its name.
+        event: What happened; a plugin may give the name of its own kind.
         data: Further plain JSON values.
     """
     if isinstance(event, str):
@@ -409,10 +239,14 @@ def kind_and_data(event: EventData | PluginEvent | str, data: Mapping[str, Any] 
 
 
 def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
-    """Return the kinds of classes of events by their names in the journal, those of their subclasses too."""
-    names = {one for one in classes if isinstance(one, str)}
-    ours = tuple(one for one in classes if not isinstance(one, str))
-    return frozenset(names | {kind for kind, each in KINDS.items() if issubclass(each, ours)})
+    """Return the names that kinds of events have in the journal.
+
+    Args:
+        classes: Classes of events, which include their subclasses; kinds of plugins by name.
+    """
+    names = {name for name in classes if isinstance(name, str)}
+    ours = tuple(event_class for event_class in classes if not isinstance(event_class, str))
+    return frozenset(names | {kind for kind, event_class in KINDS.items() if issubclass(event_class, ours)})
 
 
 # --- rows of events ----------------------------------------------------------------------------------------------
@@ -441,7 +275,7 @@ class EvidenceRecord(Record):
 
     Attributes:
         exchange: Id of the exchange they were said in.
-        quote: They, verbatim.
+        quote: The words, verbatim.
     """
 
     exchange: str = ""
@@ -458,26 +292,26 @@ class StatementRecord(Record):
             taken out because a model has put them into its own); none where it was only adopted.
         path: The page's path.
         page: The page's uuid.
-        block: Block id of the statement that stands now; none where none does.
+        block: Block id of the statement after the operation; none where it was removed.
         hash: Of its text.
         since: When it was said, an ISO date.
         sources: Ids of the exchanges it rests on.
-        evidence: The words of those that say so.
-        origin: The least trusted of what it rests on: `person`, `assistant`, `import` or `tool`.
-        valid_from: From when it is so, an ISO date.
-        valid_until: Until when.
-        importance: `low`, `medium` or `high`; none where nobody judged it.
-        category: What kind of fact it is; none where nobody judged it.
-        subject_type: What its subject is: `person`, `project`, …; none where nobody judged it.
-        relevance: How near it is to what it replaced, 0 to 0.9.
-        band: The same in a word: `HIGH`, `MODERATE`, `LOW` or `NO`.
-        relevance_parts: What it is the sum of: `type`, `topic` and `semantic`.
+        evidence: The words of these exchanges that say so.
+        origin: The least trusted origin of its sources: `person`, `assistant`, `import` or `tool`.
+        valid_from: ISO date from which it holds.
+        valid_until: ISO date until which it holds.
+        importance: `low`, `medium` or `high`; none where no model judged it.
+        category: What kind of fact it is; none where no model judged it.
+        subject_type: What its subject is: `person`, `project`, …; none where no model judged it.
+        relevance: How similar it is to the statement it replaced, 0 to 0.9.
+        band: The relevance in a word: `HIGH`, `MODERATE`, `LOW` or `NO`.
+        relevance_parts: The parts whose sum the relevance is: `type`, `topic` and `semantic`.
         reasoning: Why it was done, as the model said.
-        model: Who decided it.
-        found_by: Who found the candidate.
-        marked_by: How a person had marked what was to be kept.
-        replaced: The statement that it took the place of, or that was retired.
-        proposed: A person's own statement, whose end was put before them.
+        model: The model that decided it.
+        found_by: The model that found the candidate.
+        marked_by: How a person had marked the words that were to be kept.
+        replaced: The statement that it replaced or retired.
+        proposed: A statement of the person's own; to retire it was proposed.
         steps: The statements of a how-to, in order.
         is_whole: It made the whole body of the page.
     """
@@ -512,18 +346,18 @@ class StatementRecord(Record):
 
 @record
 class CandidateRecord(Record):
-    """Something worth remembering, as it was found in the event log, and what is to be done with it.
+    """A candidate of the event log: something worth remembering, and the operation that is to be done for it.
 
     Attributes:
-        statement: What it states, where another call decided what becomes of it (older journals only).
-        text: What is to be stated.
-        action: What is to be done: `new`, `replace`, `end`, `same` or `forget`.
-        ids: The statements it is about.
+        statement: Its text where another call decided the operation (older journals only).
+        text: The new statement's text.
+        action: The operation: `new`, `replace`, `end`, `same` or `forget`.
+        ids: The statements that the operation is about.
         evidence: Words that it rests on.
         kind: `concrete`, `event` or `skill`; none for `concrete`.
         subject: What it is about.
         events: Ids of the exchanges it rests on.
-        at: When they were last said, ISO 8601.
+        at: When the last of these exchanges was said, ISO 8601.
         origin: Whose words it rests on: `person`, `assistant`, `import` or `tool`.
         tags: Its tags.
         canonical_key: The key of its page.
@@ -562,10 +396,10 @@ class Refused(Record):
 
     Attributes:
         candidate: Its id, where it was a candidate.
-        statement: What it stated, at most 300 characters.
-        proposal: What Organization was asked to do.
-        reason: Why not.
-        model: Who had said it.
+        statement: Its text, at most 300 characters.
+        proposal: The action that Organization was to do.
+        reason: Why it was not carried out.
+        model: The model that had asked for it.
     """
 
     candidate: str = ""
@@ -580,8 +414,8 @@ class KeptText(Record):
     """A text that was kept word for word.
 
     Attributes:
-        exchange: Id of the exchange it is.
-        text: What it says, cut to what a person reads.
+        exchange: Id of the exchange.
+        text: Its text, cut short for a person to read.
     """
 
     exchange: str = ""
@@ -621,12 +455,12 @@ class RemoteCalls(Record):
     """Calls to one remote model that contained an exchange, or may have.
 
     Attributes:
-        model: Which.
-        purposes: What they were for.
+        model: Its name.
+        purposes: The purposes of the calls.
         calls: How many.
         first: When the first was, ISO 8601 UTC.
         last: When the last was.
-        is_own: They were about the exchange itself; others were made while it stood in memory.
+        is_own: They were about the exchange itself; other calls were made while it was in memory.
     """
 
     model: str
@@ -642,11 +476,11 @@ class OrganizedAction(Record):
     """What Organization did with pages.
 
     Attributes:
-        action: What it did, such as `link` or `move`.
-        uuids: The pages.
+        action: Its name, such as `link` or `move`.
+        uuids: Of the pages.
         from_: Their paths before.
         to: Their paths after.
-        reason: Why.
+        reason: Why it was done.
     """
 
     action: str
@@ -670,11 +504,11 @@ class ProposalRecord(Record):
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
-        """Read a proposal as one of its operation's class."""
+        """Return the proposal of a JSON object, as an instance of the class for its operation."""
         stored = data if isinstance(data, Mapping) else {}
         operation = stored.get("operation", "organize" if "action" in stored else "")
-        made = _PROPOSALS.get(str(operation), cls) if cls is ProposalRecord else cls
-        return super().from_json(stored) if made is cls else cast(Self, made.from_json(stored))
+        proposal_class = _PROPOSALS.get(str(operation), cls) if cls is ProposalRecord else cls
+        return super().from_json(stored) if proposal_class is cls else cast(Self, proposal_class.from_json(stored))
 
 
 @record
@@ -687,8 +521,8 @@ class RetireProposal(ProposalRecord):
         path: The page's path.
         block: The statement's block id.
         hash: Of its text.
-        replaced_by: Block id of what holds now; "".
-        on: Since when, an ISO date.
+        replaced_by: Block id of the statement that holds now; "" for none.
+        on: ISO date until which the retired statement held.
         sources: Ids of the exchanges that say so.
     """
 
@@ -713,7 +547,7 @@ class ReplaceProposal(ProposalRecord):
         block: The statement's block id.
         hash: Of its text.
         text: The new wording.
-        on: Since when, an ISO date.
+        on: ISO date from which it holds.
     """
 
     operation: str
@@ -778,7 +612,7 @@ class OrganizeProposal(ProposalRecord):
     Attributes:
         action: What is to be done, such as `move` or `archive`.
         pages: Uuid, path and content hash of each page it is about.
-        target: Where to.
+        target: The path or folder that the pages are to get.
     """
 
     action: str
@@ -828,7 +662,7 @@ class PromptAnswered(ExchangeEvent):
 
     Attributes:
         model: The model that answered.
-        led: What the answer rests on.
+        led: The statements and exchanges that the answer rests on.
     """
 
     kind = "prompt-answered"
@@ -866,7 +700,7 @@ class PromptRefused(EventData):
 
     Attributes:
         prompt: Its path.
-        reason: Why.
+        reason: Why it cannot be answered.
     """
 
     kind = "prompt-refused"
@@ -899,8 +733,8 @@ class ModelCalled(EventData):
     """A model was called.
 
     Attributes:
-        purpose: What for.
-        model: Which.
+        purpose: What the call was for.
+        model: The model's name.
         is_remote: Whether the call left this machine; older journals do not say.
         about: Id of the prompt or exchange it dealt with.
         input_tokens: Tokens that were sent.
@@ -1043,8 +877,8 @@ class CatchUpStarted(EventData):
 
     Attributes:
         exchanges: How many waited.
-        since: The first day that was asked for; "" for all.
-        model: The model that was named for it; "" for that of the settings.
+        since: Exchanges from this day on; "" for all.
+        model: The model that a person named for it; "" for that of the settings.
     """
 
     kind = "catch-up-started"
@@ -1070,11 +904,11 @@ class EventsAnalyzed(EventData):
     """A part of the event log was searched for candidates, statements worth remembering.
 
     Attributes:
-        events: Ids of the exchanges that were read, with a hash of what each said.
-        model: Who looked.
-        candidates: What was found.
-        refused: What was found and does not hold.
-        asked: What the model was asked about once more, whatever came of it.
+        events: Ids of the exchanges that were read, each with a hash of its content.
+        model: The model that searched.
+        candidates: The candidates that were found.
+        refused: The candidates whose evidence does not hold.
+        asked: The candidates about which the model was asked once more, whatever the result.
     """
 
     kind = "events-analyzed"
@@ -1106,17 +940,17 @@ class MemoryPromoted(EventData):
     Attributes:
         exchanges: Ids of the exchanges that were consolidated.
         left: Ids of those that stay for another run, with the reason.
-        statements: What was done to each statement.
+        statements: The operation on each statement.
         episodes: Path of each page that exchanges were put on, with their ids.
-        proposals: What was put before a person.
-        refused: What was refused.
+        proposals: The proposals that a person is to decide on.
+        refused: The operations that were refused.
         candidates: How each candidate ended, by its id.
         kept: Notes that were kept whole.
         filed: Exchanges that were filed and not consolidated.
-        breaker: Set where the run would have retired too much and retired nothing.
-        summarized_by: Who wrote the summary of short-term memory; null where nobody did.
+        breaker: Set where the run would have retired too many statements; it retired none then.
+        summarized_by: The model that wrote the summary of short-term memory; null where none did.
         summary: Hashes of the paragraphs of that summary.
-        gone: Those of `exchanges` of which a person has taken the words out of their pages.
+        gone: Those of `exchanges` whose words a person has removed from their pages.
     """
 
     kind = "memory-promoted"
@@ -1146,11 +980,11 @@ class MemoryOrganized(EventData):
         lines: How many lines of the access log were counted, and taken out.
         used: Uuid of each page that was used, with the last day and how often an answer cited it.
         together: Uuids of two pages that one answer cited, with how often.
-        asked: Hash of what the model was asked; "" where it was not.
-        done: What was done.
+        asked: Hash of the question to the model; "" where none was asked.
+        done: The actions that were done.
         statements: Statements that were written.
-        proposals: What was put before a person.
-        refused: What was not done.
+        proposals: The proposals that a person is to decide on.
+        refused: The actions that were not done.
     """
 
     kind = "memory-organized"
@@ -1225,7 +1059,7 @@ class StatementCorrected(EventData):
     """A person put a statement right.
 
     Attributes:
-        statements: What stands now, with what it replaced.
+        statements: The new statements, each with the one it replaced.
     """
 
     kind = "statement-corrected"
@@ -1301,8 +1135,8 @@ class ExchangeForgotten(EventData):
         items: Hashes of items of short-term memory that were to go too.
         pages: Paths of pages that were to go too.
         answers: Paths of answers that were to go too.
-        taken_out: Statements that were taken out or taken back.
-        left: What stays, one sentence each.
+        taken_out: Statements that were removed or restored.
+        left: What was not removed, one sentence each.
     """
 
     kind = "exchange-forgotten"
@@ -1321,10 +1155,10 @@ class MemoryForgotten(EventData):
 
     Attributes:
         page: Its uuid.
-        path: Where it stood.
-        exchanges: Ids of the exchanges that stood on it.
-        taken_out: Statements that were taken out or taken back.
-        left: What stays, one sentence each.
+        path: Its path.
+        exchanges: Ids of the exchanges that were on it.
+        taken_out: Statements that were removed or restored.
+        left: What was not removed, one sentence each.
     """
 
     kind = "memory-forgotten"
@@ -1376,9 +1210,9 @@ class ExchangeMadePrivate(EventData):
     Attributes:
         prompt: The prompt's path.
         statements: Statements that were worded anew.
-        left: What stays, one sentence each.
-        exchanges: Ids of the exchanges; none while a promotion runs, after which there is an event that has them.
-        sent: Calls to models elsewhere that held them; null where `exchanges` is not known.
+        left: What was not made private, one sentence each.
+        exchanges: Ids of the exchanges; none while a promotion runs, another event has them after it.
+        sent: Calls to remote models that contained the exchanges; null where `exchanges` is not known.
     """
 
     kind = "exchange-made-private"
@@ -1394,14 +1228,14 @@ class StatementsAdopted(EventData):
     """A person released statements: from now on they are rewritten like those that a process wrote.
 
     Attributes:
-        statements: Which.
+        statements: The statements.
     """
 
     kind = "statements-adopted"
     statements: tuple[StatementRecord, ...]
 
 
-# Whatever records operations on statements. What a person applied or asked for makes no statement ours.
+# Events with operations on statements; those with an `OwningEvent` make a statement ours, those of a person do not.
 StatingEvent = (
     MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | StatementCorrected | ExchangeMadePrivate
 )
@@ -1471,7 +1305,7 @@ class NotesDeleted(FoundEvent):
 
 @record
 class DeletionsHeld(EventData):
-    """Many memories vanished at once: nothing is concluded from it until a person confirms it.
+    """Many memories vanished at once: their deletion is not recorded until a person confirms it.
 
     Attributes:
         count: How many.
@@ -1502,9 +1336,9 @@ class NoteMerged(EventData):
     Attributes:
         displaced_by: Id of the event whose write displaced the save.
         save: Hash of the save.
-        conflict: The file, where both changed the same lines.
-        stale: Hash of what we had written, where an editor saved a buffer that lacked it.
-        texts: The save's path and hash, where no change names it.
+        conflict: Path of the file, where both changed the same lines.
+        stale: Hash of our version, where an editor that had not loaded it saved the file.
+        texts: The save's path and hash, where no change of the event has it.
     """
 
     kind = "note-merged"
@@ -1523,7 +1357,7 @@ class NoteMended(EventData):
 
 @record
 class LeftoversSwept(EventData):
-    """Temporary files that a crash had left were removed; a text that stood nowhere else is kept.
+    """Temporary files that a crash had left were removed; the journal keeps their texts.
 
     Attributes:
         texts: Their paths, with the hashes of the texts.
@@ -1600,7 +1434,7 @@ class DeviceTookOver(EventData):
 
     Attributes:
         device: Its id.
-        from_: Id of the one that did before; null where none was named.
+        from_: Id of the former one; null where the settings named none.
     """
 
     kind = "device-took-over"

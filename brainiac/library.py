@@ -20,7 +20,7 @@ ELDER_SECONDS = 2.0
 class Library(Store, ABC):
     """A store with its index of exchanges and its search."""
 
-    _elder = (float("-inf"), "")  # when was last looked which device is to answer, and which it is
+    _elder = (float("-inf"), "")  # when `_find_elder` was last called, and its result
 
     @cached_property
     def answered(self) -> Answered:
@@ -37,26 +37,28 @@ class Library(Store, ABC):
         return earlier_exchanges(self, self.answered, prompt)
 
     def _elder_device(self) -> str:
-        """Return the device that is to answer where several do without a setting that names one; "" for this one.
-
-        Of those that answered in the same period, the one whose first answer is the oldest goes on: all devices see
-        that alike in the journals. One that ended before this one began, as on a machine that was replaced, is none.
-        """
+        """Return the device that is to run the processes where several do and no setting names one; "" for this one."""
         now = self.clock.monotonic()
         if now - self._elder[0] >= ELDER_SECONDS:
             self._elder = now, self._find_elder() if self.journal.foreign_sizes() else ""
         return self._elder[1]
 
     def _find_elder(self) -> str:
-        """Return the device that `_elder_device` names."""
+        """Return the device whose first answer is the oldest, which all devices see alike in the journals.
+
+        Others count only if they answered lately, and in the same period as this one: a device that ended before this
+        one began was replaced by it.
+        """
         self.projection.follow()
         rows = self.projection.query("SELECT device, min(event), max(event), max(at) FROM exchanges GROUP BY device")
-        spans = {device: (first, last, at) for device, first, last, at in rows}
+        answers = {device: (first, last, last_at) for device, first, last, last_at in rows}
+        first, last, _ = answers.pop(self.journal.device, ("", "", ""))
+        if not first:
+            return ""
         since = iso(self.clock.now() - timedelta(days=RECENT_DAYS))
-        first, last, _ = spans.pop(self.journal.device, ("", "", ""))
-        elder = min(
-            (other_first, device)
-            for device, (other_first, other_last, at) in [*spans.items(), ("", (first, "", ""))]
-            if not device or (at >= since and first and other_last > first and last > other_first)
-        )[1]
+        candidates = [(first, "")]
+        for device, (other_first, other_last, other_last_at) in answers.items():
+            if other_last_at >= since and other_last > first and last > other_first:
+                candidates.append((other_first, device))
+        elder = min(candidates)[1]
         return "" if elder in devices_in_folder(self) else elder

@@ -47,7 +47,7 @@ def logger() -> Any:
 
 
 def _drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Drop log lines that `run` shows in another way: successes and plugin faults; keep a prompt's next attempt."""
+    """Drop log lines that `run` shows in another way: successes (but not a prompt's next try) and plugin faults."""
     import structlog  # only where something is logged
 
     is_retry = event["event"] == "prompt_waits" and event["retry_at"] is not None
@@ -57,17 +57,17 @@ def _drop_shown(_logger: Any, method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
-    """Return one line for the person at a command: what, of what, and why; where in the code is for `run --verbose`."""
+    """Return a log line as one line for the person at a command: what happened, to what, and why."""
     what = event.pop("event").replace("_", " ")
     why = event.pop("problem", "") or event.pop("error", "") or event.pop("reason", "")
-    event.pop("exc_info", None)
+    event.pop("exc_info", None)  # `run --verbose` shows where in the code
     about = ", ".join(f"{key} {value}" for key, value in event.items())
     sign = "" if method == "info" else f"{method}: "
     return one_line(f"{sign}{what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
 
 
 def _processors() -> list[Any]:
-    """Return what every log line goes through, for people and as JSON."""
+    """Return the structlog processors for every log line, for people and as JSON."""
     import structlog  # only where something is logged
 
     return [
@@ -79,7 +79,7 @@ def _processors() -> list[Any]:
 
 
 def _for_people(*, has_colors: bool) -> list[Any]:
-    """Return the last processors of log lines for a terminal."""
+    """Return the last structlog processors for log lines on a terminal."""
     import structlog  # only where something is logged
 
     plain = structlog.dev.plain_traceback

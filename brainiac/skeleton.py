@@ -1,4 +1,4 @@
-"""Creates a new brain from the files that ship with the program, and adds those that an existing one lacks."""
+"""Makes a new brain from the files that ship with the program, and adds those that an existing one lacks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SUMMARIES = {
 }
 
 
-BESIDE = "Brainiac"  # the folder for those of the brain whose names are taken
+BESIDE = "Brainiac"  # the folder in which a brain's folders are made whose names are taken in the root
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands in a folder that is to become a brain.
+    """The content of a folder that is to become a brain.
 
     Attributes:
         notes: How many Markdown files, hidden ones aside.
@@ -44,9 +44,9 @@ class Surroundings:
 
 
 def look_around(root: Path) -> Surroundings:
-    """Return what stands in a folder, and which folders a brain beside it would use: none that holds something."""
+    """Return the content of a folder, and which folders a brain in it would use: only new or empty ones."""
     config = root / "system" / "config.yaml"
-    if config.exists():  # a person wrote it first: the folders are those that it says
+    if config.exists():  # a person wrote it first: its folders are used
         places = load(config, Settings).paths.model_dump()
     else:
         taken = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
@@ -95,14 +95,14 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
     """Yield path and text of the shipped files.
 
     Args:
-        around: What stands in the folder; None for a brain that lacks some.
+        around: The content of the folder; None for a folder that is a brain already and lacks some files.
     """
     system = bundled("system")
     config = "system/config.yaml"
     settings = config, _config((system / "config.yaml").read_text("utf-8"), around)
     marker = MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
-    # What stands first makes a repeated init go on where one was interrupted: the marker says that this is a brain. In
-    # a vault the settings say first which folders it uses, or it would take the person's for its own.
+    # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. In a vault
+    # the settings first: with the marker alone, the person's folders would be used as the brain's.
     yield from (settings, marker) if around and around.notes + around.others else (marker, settings)
     for path in sorted(system.rglob("*")):
         relative = path.relative_to(system)
@@ -113,7 +113,7 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
 
 
 def _config(text: str, around: Surroundings | None) -> str:
-    """Return the shipped settings with an id and this machine's time zone, and what the folder's own files ask for."""
+    """Return the shipped settings with a new id, this machine's time zone, and source and folders for a vault."""
     text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
     text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
     if around and around.notes:
@@ -150,7 +150,7 @@ def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
     for name, (title, summary) in SUMMARIES.items():
         text = new_index(title, uuid=uuids[name], now=now, summary=summary)
         if name == "long_term":
-            # what stands already has an id of its own: then the first quiet time lists the folders
+            # an index page that exists has another uuid: then the first organization lists the folders
             is_new = not any((tree.long_term / folder.path).exists() for folder in folders)
             text = str(IndexDocument(text).with_manifest(folders)) if is_new else text
         folder = tree.long_term if name == "long_term" else tree.long_term / name

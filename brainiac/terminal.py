@@ -11,8 +11,8 @@ import re
 import sys
 from typing import Any, TextIO, cast
 
-# C0 but newline, tab and the carriage return of a line's end, DEL, C1, line and paragraph separators, what turns the
-# direction of writing, and bytes that are no UTF-8
+# control characters (but newline, tab and the carriage return of a line's end), line and paragraph separators,
+# characters that change the direction of writing, and bytes that are no UTF-8
 _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)"
 )
@@ -88,7 +88,7 @@ def _guarded(stream: TextIO | None) -> TextIO:
     if stream is None:  # without a console, on Windows
         return _Nowhere()
     if reconfigure := getattr(stream, "reconfigure", None):
-        reconfigure(errors="backslashreplace")  # what an old terminal's encoding lacks is no reason to fail
+        reconfigure(errors="backslashreplace")  # an old terminal's encoding may lack characters
     return cast(TextIO, _Guard(stream))
 
 

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 import platformdirs
@@ -17,10 +18,10 @@ from brainiac.errors import ConfinementError, NotABrainError
 from brainiac.events import PathKind
 
 MAX_SLUG_BYTES = 80
-_MAX_STEM_BYTES = MAX_SLUG_BYTES - 6  # leaves room for a number
+_MAX_STEM_BYTES = MAX_SLUG_BYTES - 6  # a number may be added to it
 OUR_TEMPORARY_PREFIX = ".brainiac-"
 NOTE_ENDINGS = (".md", ".markdown")
-MARKER = Path("system") / "core_identity.md"
+MARKER = Path("system") / "core_identity.md"  # a folder with this file is a brain
 
 _TEMPORARY = re.compile(
     r"""^(?: \. .*            # hidden, vim .x.swp, emacs .#x, our own temporaries
@@ -34,7 +35,7 @@ _TEMPORARY = re.compile(
         )$""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Characters in names that tools show differently or not at all: such files are never read nor written.
+# characters that tools show differently or not at all: a file with one in its path is never read nor written
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MAX_NAME_BYTES = 255
 _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
@@ -42,7 +43,7 @@ _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The folders of a brain, relative to the root, as `paths.*` sets them; `system/` is fixed, it has the settings."""
+    """The folders of a brain, relative to the root, by the settings `paths.*`; `system/`, which has them, is fixed."""
 
     inbox: str = "inbox"
     memory: str = "memory"
@@ -116,7 +117,7 @@ class Tree:
         return f"Tree({str(self.root)!r})"
 
     def confine(self, path: str | os.PathLike[str], *, inside: Path | None = None) -> Path:
-        """Return the absolute path of a named file, or raise if it lies outside the brain.
+        """Return the absolute path of a file, or raise if it is outside the brain.
 
         Args:
             path: Relative to the root, or absolute; it need not exist.
@@ -126,22 +127,24 @@ class Tree:
             ConfinementError: It leaves the root (or `inside`), by `..`, by being absolute, or through a symlink
                 anywhere along it; or it has control characters or names that are too long.
         """
-        text = os.fspath(path)
-        if _UNPRINTABLE.search(text):
-            raise ConfinementError(f"{text!r}: a path must not hold control characters or bytes that are not UTF-8")
-        if any(len(part.encode()) > _MAX_NAME_BYTES for part in text.split("/")):
-            raise ConfinementError(f"{text[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it")
-        fence = os.fspath(inside or self.root)
-        # checked twice: as it is written, so that `..` is refused whatever exists, and with its links followed
-        lexical = os.path.normpath(os.path.join(self.root, text))
-        self._check_within(lexical, fence, text)
-        if self._passes_link(lexical):
+        written = os.fspath(path)
+        if _UNPRINTABLE.search(written):
+            raise ConfinementError(f"{written!r}: a path must not hold control characters or bytes that are not UTF-8")
+        if any(len(part.encode()) > _MAX_NAME_BYTES for part in written.split("/")):
+            raise ConfinementError(
+                f"{written[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it"
+            )
+        folder = os.fspath(inside or self.root)
+        # checked twice: as written, so that `..` is refused whatever exists, and with symlinks followed
+        absolute = os.path.normpath(os.path.join(self.root, written))
+        self._check_within(absolute, folder, written)
+        if self._passes_symlink(absolute):
             try:
-                real = os.path.realpath(lexical)
+                real = os.path.realpath(absolute)
             except (OSError, ValueError) as error:
-                raise ConfinementError(f"{text!r}: not a usable path ({error})") from error
-            self._check_within(real, os.path.realpath(fence), text)
-        return Path(lexical)
+                raise ConfinementError(f"{written!r}: not a usable path ({error})") from error
+            self._check_within(real, os.path.realpath(folder), written)
+        return Path(absolute)
 
     def readable(self, path: str | os.PathLike[str]) -> Path:
         """Return the absolute path of a file that may be read: one of the brain, or one of a source outside of it.
@@ -164,21 +167,18 @@ class Tree:
         except (ConfinementError, OSError):  # outside the brain, impossible, or no permission
             return False
 
-    def _check_within(self, path: str, fence: str, text: str) -> None:
-        if path != fence and not path.startswith(fence.rstrip(os.sep) + os.sep):
-            raise ConfinementError(f"{text!r} leads outside {self._show(Path(fence))}; name a path within it")
+    def _check_within(self, path: str, folder: str, written: str) -> None:
+        """Raise `ConfinementError` if a path is not in a folder; its message has the path as it was written."""
+        if path != folder and not path.startswith(folder.rstrip(os.sep) + os.sep):
+            relative = self.relative(folder)
+            place = "the brain" if relative == "." or os.path.isabs(relative) else f"{relative}/"
+            raise ConfinementError(f"{written!r} leads outside {place}; name a path within it")
 
-    def _passes_link(self, path: str) -> bool:
-        """Return whether any folder or file on the way from the root to a path in it is a symlink."""
-        at = os.fspath(self.root)
-        for part in path[len(at) :].split(os.sep):
-            at = os.path.join(at, part)
-            if os.path.islink(at):
-                return True
-        return False
-
-    def _show(self, path: Path) -> str:
-        return f"{self.relative(path)}/" if path != self.root and path.is_relative_to(self.root) else "the brain"
+    def _passes_symlink(self, path: str) -> bool:
+        """Return whether a path in the root, or any folder on the way to it, is a symlink."""
+        root = os.fspath(self.root)
+        parts = path[len(root) :].split(os.sep)
+        return any(map(os.path.islink, accumulate(parts, os.path.join, initial=root)))
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path relative to the root, with `/` between its parts; "." for the root itself.
@@ -197,7 +197,7 @@ class Tree:
         return path.replace(os.sep, "/")
 
     def absolute(self, relative: str) -> Path:
-        """Return the absolute path of a relative one that came from `relative` (not from outside: `confine`)."""
+        """Return the absolute path of a relative one that the program made; paths from elsewhere need `confine`."""
         return self.root / relative
 
     def kind_of(self, relative: str) -> PathKind:
@@ -211,7 +211,7 @@ class Tree:
             return PathKind.SOURCE if self._is_source(relative) else PathKind.OTHER
         if any(is_temporary(part) for part in parts):
             return PathKind.IGNORED
-        # a name that no tool can show is left alone: it could not be named in a message or a link
+        # such a name cannot be written in a message or a link
         if _UNPRINTABLE.search(relative):
             return PathKind.OTHER
         if kind := self._files.get(relative):
@@ -237,8 +237,12 @@ class Tree:
         file = os.path.normpath(os.path.join(self.root, relative))
         if not file.lower().endswith(NOTE_ENDINGS) or file.startswith(self._tops):
             return False
-        insides = (file[len(str(source)) + 1 :] for source in self.sources if file.startswith(f"{source}{os.sep}"))
-        return any(not any(map(is_temporary, inside.split(os.sep))) for inside in insides)
+        for source in self.sources:
+            if file.startswith(f"{source}{os.sep}"):
+                names = file[len(str(source)) + 1 :].split(os.sep)  # the source itself may be in a hidden folder
+                if not any(map(is_temporary, names)):
+                    return True
+        return False
 
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
@@ -256,28 +260,26 @@ class Tree:
         return self.kind_of(relative) in _TRACKED
 
     def own_folders(self) -> list[Path]:
-        """Return the top folders that a person keeps beside those of the brain; hidden ones and links are left out."""
-        ours = {
-            self.relative(top).split("/")[0] for top in (self.inbox, self.memory, self.system, self.plugins, self.logs)
-        }
+        """Return the folders right in the root that are not the brain's, without hidden ones and links."""
+        ours = {self.relative(top).split("/")[0] for top in self._tops}
         return [folder for folder in _subfolders(self.root) if folder.name not in ours]
 
     def source_folders(self) -> list[tuple[Path, bool]]:
-        """Return the folders in which the notes of all sources lie, each with whether its subfolders belong to it.
+        """Return the folders with the notes of all sources, each with whether the notes in its subfolders count too.
 
         The brain's own folders are left out, also where a source is the brain's folder or one above it.
         """
         folders: list[tuple[Path, bool]] = []
-        waiting = list(self.sources)
-        while waiting:
-            folder = waiting.pop()
+        remaining = list(self.sources)
+        while remaining:
+            folder = remaining.pop()
             if not self.root.is_relative_to(folder):
                 folders.append((folder, True))
             elif folder == self.root:
                 folders += [(self.root, False), *((own, True) for own in self.own_folders())]
-            else:
+            else:  # a folder above the brain: its subfolders one by one, since one of them leads to the brain
                 folders.append((folder, False))
-                waiting += _subfolders(folder)
+                remaining += _subfolders(folder)
         return folders
 
     def source_notes(self) -> Iterator[os.DirEntry[str]]:
@@ -342,7 +344,7 @@ _TRACKED = frozenset(
 
 
 def is_printable(path: str) -> bool:
-    """Return whether every tool can show a path: it holds no control characters and is text throughout."""
+    """Return whether every tool can show a path: it has no control characters and is UTF-8."""
     return _UNPRINTABLE.search(path) is None
 
 
@@ -352,11 +354,11 @@ def is_temporary(name: str) -> bool:
 
 
 def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
-    """Return a file stem of at most 80 bytes for a title: its letters and digits in small, `-` between the words.
+    """Return a file name without ending for a title: its words in lower case with `-` between, at most 80 bytes.
 
     Args:
-        title: Any text, of any script; an empty or unusable one gives `untitled`.
-        taken: Stems of the folder's present files; compared casefolded, a number is added on a clash.
+        title: Any text, of any script; one without letters and digits gives `untitled`.
+        taken: Such names that files of the folder have, in any case; on a clash a number is added.
     """
     stem = _words_of(title) or "untitled"
     if len(stem.encode()) > _MAX_STEM_BYTES:
@@ -374,10 +376,10 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
 
 
 def _words_of(title: str) -> str:
-    """Return the letters and digits of a title in small, with `-` for each run of all else."""
+    """Return the letters and digits of a title in lower case, with `-` for each run of other characters."""
     stem = ""
     for character in unicodedata.normalize("NFC", title.lower()):
-        # the vowels of many scripts are marks, which count only after a letter: elsewhere they belong to a symbol
+        # the vowels of many scripts are marks after a letter; a mark elsewhere belongs to a symbol
         is_mark = unicodedata.category(character) in ("Mn", "Mc") and stem[-1:] not in ("", "-")
         stem += character if character.isalnum() or is_mark else "-"
     return re.sub("-{2,}", "-", stem).strip("-")
@@ -388,10 +390,10 @@ class LocalPlaces:
     """The machine-local folders of a brain, outside of its tree.
 
     Attributes:
-        state: Locks, write-ahead file, trust, device id, last seen file states; keyed by brain id and real path.
-        cache: Search index and vectors; may be deleted at any moment.
-        config: This machine's own settings file: endpoints and key names come from here or the environment only.
-        device: Folder that all brains of this machine share, with the device id.
+        state: Folder with locks, write-ahead file, trust and last seen file states; its name has brain id and path.
+        cache: Folder with search index and vectors; may be deleted at any moment.
+        config: This machine's own settings file: endpoints and key names come only from here or the environment.
+        device: Folder with the device id, which all brains of this machine share.
     """
 
     state: Path
@@ -401,8 +403,8 @@ class LocalPlaces:
 
     @classmethod
     def of(cls, root: Path, brain_id: str) -> LocalPlaces:
-        """Return the places for a brain, honouring `XDG_*`; creates nothing."""
-        # by id and path: of two copies of a brain on one machine neither may use the other's locks or trust
+        """Return the places for a brain, which `XDG_*` variables may move; none is made here."""
+        # by id and path: two copies of a brain on one machine must not share locks or trust
         real = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:12]
         key = f"{brain_id[:36]}-{real}"
         state = platformdirs.user_state_path("brainiac", appauthor=False)
@@ -415,7 +417,7 @@ class LocalPlaces:
 
 
 def is_brain(folder: Path) -> bool:
-    """Return whether a folder is a brain, also one whose identity file was deleted."""
+    """Return whether a folder is a brain; one without its identity file is known by its settings and its inbox."""
     return (folder / MARKER).is_file() or (
         (folder / "system" / "config.yaml").is_file() and (folder / "inbox").is_dir()
     )
@@ -431,23 +433,23 @@ def find_root(start: Path | str | None = None) -> Path:
         NotABrainError: It does not exist, or neither it nor any folder above it is a brain.
     """
     chosen = start or os.environ.get("BRAINIAC_HOME")
-    named = Path(chosen or ".").resolve()
-    if not named.is_dir():  # a mistyped name below some brain must not mean that brain
-        raise NotABrainError(f"{named} is not a folder; name a brain with --brain DIR or BRAINIAC_HOME")
-    for folder in (named, *named.parents):
+    lowest = Path(chosen or ".").resolve()
+    if not lowest.is_dir():  # a mistyped name in some brain must not mean that brain
+        raise NotABrainError(f"{lowest} is not a folder; name a brain with --brain DIR or BRAINIAC_HOME")
+    for folder in (lowest, *lowest.parents):
         if is_brain(folder):
             return folder
     default = None if chosen else default_brain()
     if default is not None:
         return default
     raise NotABrainError(
-        f"{named} is not in a brain (no {MARKER.as_posix()} at or above it); "
+        f"{lowest} is not in a brain (no {MARKER.as_posix()} at or above it); "
         "make one with `brainiac init DIR`, or name one with --brain DIR or BRAINIAC_HOME"
     )
 
 
 def default_brain() -> Path | None:
-    """Return the brain that commands use outside of any brain's folder; None where there is none on this machine."""
+    """Return the brain that commands use outside of any brain's folder; None where none is set, or it is gone."""
     try:
         folder = Path(os.fsdecode(_default_file().read_bytes()).rstrip("\n"))
     except OSError:
@@ -461,7 +463,7 @@ def set_default_brain(folder: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}-{os.getpid()}")
     draft.write_bytes(os.fsencode(folder.resolve()) + b"\n")
-    os.replace(draft, file)  # whole or not at all: a command may read it at this moment
+    os.replace(draft, file)  # a command may read it at this moment: it sees the old file or the new one
 
 
 def _default_file() -> Path:

@@ -26,6 +26,7 @@ from brainiac.formats.prompt import Command, Exchange, Prompt, Response
 from brainiac.host import hookspecs, public
 from brainiac.host.hookspecs import StaleItem
 from brainiac.llm.context.blocks import Block
+from brainiac.records import Record
 from brainiac.search.documents import Hit
 from brainiac.settings import MachineSettings, Settings
 
@@ -194,10 +195,10 @@ def events_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def records() -> list[type[events.Record]]:
+def records() -> list[type[Record]]:
     """Return the classes of what stands within events, in the order of the file."""
-    classes = (each for each in vars(events).values() if inspect.isclass(each) and issubclass(each, events.Record))
-    return [each for each in classes if each is not events.Record and not issubclass(each, events.EventData)]
+    classes = (each for each in vars(events).values() if inspect.isclass(each) and issubclass(each, Record))
+    return [each for each in classes if each is not Record and not issubclass(each, events.EventData)]
 
 
 def committers_of_events() -> dict[str, list[str]]:
@@ -232,11 +233,11 @@ def meanings_of(record: type) -> dict[str, str]:
     return meanings
 
 
-def _described(record: type[events.Record]) -> str:
+def _described(record: type[Record]) -> str:
     return inspect.getdoc(record).partition("\n\nAttributes:")[0]  # type: ignore[union-attr]
 
 
-def _fields_table(record: type[events.Record]) -> Iterator[str]:
+def _fields_table(record: type[Record]) -> Iterator[str]:
     meanings, types = meanings_of(record), get_type_hints(record)
     names = [each.name for each in dataclasses.fields(record) if each.name != "stored"]
     if names:

@@ -1,7 +1,7 @@
 """Front matter: read by python-frontmatter, written by ruamel.yaml without touching what is not changed.
 
-docs/format.md, F-FM. Reading is strict: a key that stands twice, nesting without bound and aliases that multiply are
-refused. What it costs at a start is in docs/decisions/front-matter.md.
+docs/format.md, F-FM. Reading is strict: a key that is there twice, deep nesting and many aliases are refused. Its cost
+at a start is in docs/decisions/front-matter.md.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from brainiac.errors import FormatError
 
 MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
 MAX_DEPTH = 100
-_OPENERS = ("[", "{", "-", ":", "?")  # without more of these than that, nothing nests so deep
+_OPENERS = ("[", "{", "-", ":", "?")  # each level of nesting needs one of these
 MERGE = "tag:yaml.org,2002:merge"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
-# Words that YAML 1.1 takes for truth values or null; as texts they need quotes.
+# words that YAML 1.1 reads as truth values or null; as texts they need quotes
 _WORDS = frozenset(
     spelling
     for word in ("yes", "no", "on", "off", "true", "false", "null")
@@ -38,10 +38,10 @@ _PLAIN = re.compile(
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-# line ends to YAML that are none to `split("\n")`
+# line ends to YAML, but not to `split("\n")`
 _STRANGE_LINE_END = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 
-# Raised by PyYAML's constructors, besides its own errors, for values that do not fit their tags (`!!int x`, `0b_`).
+# besides its own errors, PyYAML raises these for values that do not fit their tags (`!!int x`, `0b_`)
 _MISFIT = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 _BROKEN = (yaml.YAMLError, RecursionError, *_MISFIT)
 
@@ -52,15 +52,14 @@ _BROKEN = (yaml.YAMLError, RecursionError, *_MISFIT)
 def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
     """Return the front matter and the offset where the body begins: `({}, 0)` when there is none.
 
-    Dates stay the texts they are. A `---` without a closing one is body.
+    Dates stay texts. A `---` without a closing one is body.
 
     Args:
-        text: A whole file; a BOM may precede the front matter.
-        path: For the message.
+        text: A whole file; a byte-order mark may precede the front matter.
+        path: For the error's message.
 
     Raises:
-        FormatError: The block is no YAML mapping, repeats a key or grows without bound; lines count from the
-            opening fence.
+        FormatError: The front matter is no YAML mapping, or has a key twice, too many aliases or levels.
     """
     bounds = _bounds(text)
     if bounds is None:
@@ -70,7 +69,10 @@ def split(text: str, path: str = "") -> tuple[dict[str, Any], int]:
 
 
 def _bounds(text: str) -> tuple[int, int, int] | None:
-    """Return three offsets: start and end of the block between the fences, and start of the body; None without one."""
+    """Return three offsets: start and end of the lines between the fences (`---`), and the start of the body.
+
+    None for a text without front matter.
+    """
     fence = 1 if text.startswith("\ufeff") else 0
     if not text.startswith("---", fence):
         return None
@@ -90,7 +92,7 @@ def _bounds(text: str) -> tuple[int, int, int] | None:
 
 
 class _StrictLoader(yaml.CSafeLoader):
-    """Refuses duplicate keys; dates stay the texts they are."""
+    """Refuses duplicate keys; dates stay texts."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's stubs declare it of the instance
         first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
@@ -98,14 +100,14 @@ class _StrictLoader(yaml.CSafeLoader):
     }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Return a node's value; one that its type cannot hold is an error with its line."""
+        """Return a node's value; the error for a value that does not fit its tag names the line."""
         try:
             return super().construct_object(node, deep=deep)
         except _MISFIT as error:
             raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping; a key that stands twice is an error, since one of its values would be lost."""
+        """Return a mapping; a key that is there twice is an error, since one of its values would be lost."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             if key_node.tag == MERGE:
@@ -121,7 +123,7 @@ _StrictLoader.add_constructor(TIMESTAMP, lambda loader, node: node.value)
 
 
 def _load(block: str, path: str = "") -> dict[str, Any]:
-    """Read the block between the fences."""
+    """Return the keys and values of the block between the fences; see `split` for the errors."""
     block = block.replace("\r\n", "\n")
     try:
         if "&" in block and "*" in block:
@@ -145,7 +147,7 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
 
 
 def _explained(error: Exception, path: str) -> FormatError:
-    """Return the error to raise for a parser's error: it names the file, the line and what is wrong there."""
+    """Return a parser's error as a `FormatError` with the file, the line and the problem."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
     return FormatError(
@@ -156,14 +158,14 @@ def _explained(error: Exception, path: str) -> FormatError:
 
 
 def _check_aliases(block: str) -> None:
-    """Refuse a block with many aliases: a few lines of them can grow to gigabytes."""
+    """Refuse a block with many aliases, since a few lines of them can expand to gigabytes."""
     aliases = (event for event in yaml.parse(block, Loader=yaml.CSafeLoader) if isinstance(event, yaml.AliasEvent))
     if sum(1 for _ in aliases) > MAX_ALIASES:
         raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
 
 
 def _check_nesting(block: str) -> None:
-    """Refuse deep nesting before the block is composed: libyaml's composer would overrun the stack, a crash."""
+    """Refuse deep nesting before the block is parsed, since libyaml would overrun the stack and crash the process."""
     depth = 0
     for event in yaml.parse(block, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -172,7 +174,7 @@ def _check_nesting(block: str) -> None:
 
 
 def _check_depth(value: object, depth: int = 0) -> None:
-    """Refuse a value that is nested too deep, such as one that contains itself through an alias."""
+    """Refuse a parsed value that is nested too deep, such as one that contains itself by an alias."""
     if depth > MAX_DEPTH:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, dict):
@@ -202,7 +204,7 @@ def _entries(meta: Mapping[str, Any]) -> str:
 
 
 def edit_meta(text: str, /, **keys: Any) -> str:
-    """Return the text with front-matter keys set; all but the entries that change stays byte for byte.
+    """Return the text with front-matter keys set; everything but the entries that change stays byte for byte.
 
     Args:
         text: A whole file, with or without front matter.
@@ -211,21 +213,21 @@ def edit_meta(text: str, /, **keys: Any) -> str:
     Raises:
         FormatError: The front matter there is broken, or written so that the keys cannot be set safely.
     """
-    wanted = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
     bounds = _bounds(text)
     if bounds is None:
         bom = "\ufeff" if text.startswith("\ufeff") else ""
         newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
-        return bom + render_meta(wanted).replace("\n", newline) + text[len(bom) :]
+        return bom + render_meta(values).replace("\n", newline) + text[len(bom) :]
     start, end, _ = bounds
     block = text[start:end]
     old = _load(block)
-    changed = {key: value for key, value in wanted.items() if key not in old or not _is_same(old[key], value)}
+    changed = {key: value for key, value in values.items() if key not in old or not _is_same(old[key], value)}
     if not changed:
         return text
     newline = "\r\n" if text[start - 2] == "\r" else "\n"
     for edited in _edits(block, old, changed, newline):
-        # an entry that refers to another (an anchor), or a mapping in braces, fails here: the next way is tried
+        # the first edit fails for an entry that refers to another (an anchor), and for a mapping in braces
         with suppress(FormatError):
             if _load(edited) == {**old, **changed}:
                 return text[:start] + edited + text[end:]
@@ -240,10 +242,13 @@ def _is_same(old: Any, new: Any) -> bool:
 
 
 def _edits(block: str, old: Mapping[str, Any], changed: Mapping[str, Any], newline: str) -> Iterator[str]:
-    """Yield the edited block, made in two ways: each changed entry rewritten by itself, then the block as a whole."""
+    """Yield the edited block twice: with each changed entry rewritten by itself, then with the whole block rewritten.
+
+    The first keeps all other lines byte for byte; it is not yielded where it cannot be made.
+    """
     replaced = {key: value for key, value in changed.items() if key in old}
     added = _entries({key: value for key, value in changed.items() if key not in old}).replace("\n", newline)
-    if not _STRANGE_LINE_END.search(block):  # such an end is one to YAML, but no line of ours begins behind it
+    if not _STRANGE_LINE_END.search(block):  # else YAML's line numbers are not those of `split("\n")`
         with suppress(FormatError):
             yield _edit_entries(block, replaced, newline) + added
     yield _edit_entry(block.replace("\r\n", "\n"), changed).replace("\n", newline)
@@ -268,10 +273,14 @@ def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
 
 
 def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
-    """Return entries with values set; their comments, order, quotes and list styles stay.
+    """Return lines of front matter with values set; comments, order, quotes and list styles stay.
+
+    Args:
+        entry: One entry, or all lines.
+        values: The new values by key.
 
     Raises:
-        FormatError: ruamel.yaml cannot read them.
+        FormatError: ruamel.yaml cannot read the lines.
     """
     # only a write needs it, and it takes longer to import than a start may
     from ruamel.yaml.comments import CommentedMap
@@ -295,7 +304,7 @@ def _edit_list(data: Any, key: str, value: list[Any]) -> None:
     """Change a list in place, so that its style and the comments at its items stay."""
     items = data[key]
     styled = [_styled(item) for item in value]
-    if value[: len(items)] == list(items):  # it only grows: a day's page names a thousand sources
+    if value[: len(items)] == list(items):  # items are only added: fast for a day's page with a thousand sources
         items.extend(styled[len(items) :])
         return
     for position in reversed(range(len(items))):
@@ -307,7 +316,7 @@ def _edit_list(data: Any, key: str, value: list[Any]) -> None:
 
 
 def _styled(value: Any) -> Any:
-    """Return a value as ruamel.yaml writes it in our style: a text that YAML could read as another type in quotes."""
+    """Return a value for ruamel.yaml to write: a text in quotes where YAML could read it as another type."""
     from ruamel.yaml.comments import CommentedSeq  # needed for writing; reading is enough for most commands
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
@@ -331,7 +340,7 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 
 def _round_trip() -> Any:
-    """Return the ruamel.yaml reader and writer that keeps comments, quotes and order, set up as our reader reads."""
+    """Return ruamel.yaml's reader and writer, which keeps comments, quotes and order; types are read as by `split`."""
     from ruamel.yaml import YAML  # needed for writing; reading is enough for most commands
     from ruamel.yaml.nodes import ScalarNode
     from ruamel.yaml.representer import RoundTripRepresenter

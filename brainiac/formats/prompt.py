@@ -18,8 +18,8 @@ from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
 
 UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
 NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
-ALONE = frozenset({"tasks", "private", "off", "help"})  # what stands behind one of these is text
-# as keyboards make them: in capitals, behind blanks, with the wide slash of Japanese, with a full stop
+ALONE = frozenset({"tasks", "private", "off", "help"})  # these take no argument: words on their line are the prompt's
+# as keyboards write them: in capitals, after blanks, with the wide slash of Japanese, with a full stop
 _LINE = re.compile(rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE)
 _PLAIN = re.compile(r"(todo|done):[ \t]*(\S.*?)[ \t]*", re.IGNORECASE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(\S.*?)[ \t]*")
@@ -41,9 +41,9 @@ class Command:
 def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     """Split a prompt's text into its commands and the text below them, as written.
 
-    Commands stand on the first lines, one a line, and end at the first line that is none: text pasted further down
-    commands nothing. `todo:` and `done:` count on the very first line alone. A text of nothing but boxes (`- [ ]`,
-    `- [x]`) is a list of tasks.
+    Commands are on the first lines, one a line, up to the first line that is none; a command in text further down,
+    which may be pasted, does not count. `todo:` and `done:` count on the very first line alone. In a text of nothing
+    but boxes, `- [ ]` is the command `todo` and `- [x]` the command `done`.
     """
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
@@ -91,15 +91,20 @@ class Prompt:
         sha256: Of the normalized body: equal when nothing but line ends, white space at line ends, the BOM,
             the front matter or a `/send` differ.
         at: ISO 8601 UTC, when it arrived.
+        model: The model that is to answer; None for that of the settings.
         focus: Links to notes that "this" refers to, as written.
-        answer: False: remember it without answering.
-        remember: False: off the record; whatever is unclear is.
-        private: True: never to a remote model; so is a text with a mark in it.
-        is_send: Its last line says that it is finished.
-        is_capture: It lies in `inbox/notes/`.
+        workflow: Name of a procedure in `system/workflows/`; None for none.
+        reply_to: Path of an earlier prompt or response that this one continues; None for none.
+        answer: Whether it is to be answered; False: it is only remembered.
+        remember: Whether it may be kept; False: off the record, also where that is unclear.
+        private: Whether it must never be shown to a remote model, by front matter, command or a mark in the text.
+        is_draft: Whether its front matter says `status: draft`: it is not answered yet.
+        is_capture: Whether it is in `inbox/notes/`.
+        is_send: Whether its last line is `/send`: it is finished.
+        id: The identity that it keeps when it moves; "" before it is answered.
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
-        device: The device that answers it, alone; "" for the one that runs the processes.
         by: The client that wrote it through a door; "" for a file that a person saved.
+        device: The only device that may answer it; "" for the one that runs the processes.
         commands: The commands at its head; none where another than the person wrote it.
     """
 
@@ -125,7 +130,7 @@ class Prompt:
 
     @property
     def said(self) -> str:
-        """The text without its command lines; this is what search and models get."""
+        """The text without its command lines, for search and models."""
         return parse_commands(self.text)[1] if self.commands else self.text
 
 
@@ -135,9 +140,11 @@ class Response:
 
     Attributes:
         in_reply_to: The prompt's path relative to the root.
-        memories: Links to what the answer cites.
-        remember: False: off the record, as its prompt.
-        private: True: never to a remote model, as its prompt.
+        prompt_id: The prompt's identity.
+        prompt_sha256: Hash of the prompt's normalized text that was answered.
+        memories: Links to the memories that the answer cites.
+        remember: Whether it may be kept; False: off the record, as its prompt.
+        private: Whether it must never be shown to a remote model, as its prompt.
     """
 
     path: str
@@ -160,8 +167,10 @@ class Exchange:
     """A prompt and its answer.
 
     Attributes:
+        id: Of the event that records it.
         response: None for a note that is captured, not answered.
-        supersedes: The id of the exchange of which this is a revision.
+        at: When it was recorded, ISO 8601 UTC.
+        supersedes: The id of the exchange that this one revises; None for none.
     """
 
     id: str
@@ -233,20 +242,23 @@ def client_of(content: bytes) -> str:
 
 
 def is_off_record(content: bytes | None) -> bool:
-    """Return whether a file asks not to be remembered, of whatever encoding and however broken.
+    """Return whether a file is off the record, by front matter or a command; in any encoding and however broken.
 
     Args:
-        content: The file as it stands.
+        content: The file's bytes; None for no file.
     """
     return content is not None and (asks_to_be_forgotten(content) or _has_command(content))
 
 
-# a quick look at the bytes: most files have no such command and need no parsing
+# searched for in the bytes first: most files have no such command and need no parsing
 _MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
 
 
 def _has_command(content: bytes) -> bool:
-    """Return whether a file of the person's own begins with `/off` or `/forget`; elsewhere these are text."""
+    """Return whether a file has the command `/off` or `/forget`; they count only in a file that a person saved.
+
+    True where broken front matter hides whether a person saved it.
+    """
     plain = content.replace(b"\0", b"")
     if not _MAY_COMMAND.search(plain):
         return False
@@ -261,7 +273,7 @@ def _has_command(content: bytes) -> bool:
 
 
 def _may_command(meta: Mapping[str, Any]) -> bool:
-    """Return whether commands in a file count: a person saved it, it is no import and came through no door."""
+    """Return whether commands in a file count, by its front matter: it is no import and came through no door."""
     return origin_in(meta) == ORIGINS[0] and not _client(meta)
 
 
@@ -274,7 +286,7 @@ def _client(meta: Mapping[str, Any]) -> str:
 
 
 def origin_in(meta: Mapping[str, Any]) -> str:
-    """Return the `origin` that front matter names: `person` where it names none, `tool` where it is no known one."""
+    """Return the `origin` in front matter: `person` where it is missing, `tool` where its value is unknown."""
     named = meta.get("origin")
     if named is None:
         return ORIGINS[0]
@@ -282,12 +294,12 @@ def origin_in(meta: Mapping[str, Any]) -> str:
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return front matter with `Private` read as `private`; where both stand, the key in lower case counts."""
+    """Return front matter with all keys in lower case; of `Private` and `private` the latter's value counts."""
     return {str(key).casefold(): value for key, value in meta.items()} | dict(meta)
 
 
 def _decode(path: str, raw: bytes) -> str:
-    """Return a file's text, strictly UTF-8 or UTF-16; `FormatError` names the first wrong byte."""
+    """Return a file's text, which must be UTF-8 or UTF-16; a `FormatError` names the first wrong byte."""
     try:
         return raw.decode("utf-16") if is_utf16(raw) else raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -297,10 +309,10 @@ def _decode(path: str, raw: bytes) -> str:
 
 
 def _fingerprint(text: str) -> str:
-    """Return the hash by which a prompt is known: line ends and white space at line ends do not change it."""
+    """Return the hash of a prompt's text, the same whatever its line ends and the white space at line ends."""
     lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
-    normal = "\n".join(lines).strip("\n")
-    return hashlib.sha256(normal.encode("utf-8")).hexdigest()
+    normalized = "\n".join(lines).strip("\n")
+    return hashlib.sha256(normalized.encode("utf-8")).hexdigest()
 
 
 def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
@@ -341,7 +353,7 @@ def _wrong_type(path: str, key: str, expected: str, value: object) -> FormatErro
 
 
 def conversation_of(path: str, *, inbox: str = "inbox") -> str:
-    """Return the folder of a prompt, whose prompts are one conversation; at the inbox's top level the prompt's path."""
+    """Return the folder of a prompt's conversation; a prompt right in the inbox is its own, named by its path."""
     folder = posixpath.dirname(path)
     return path if folder == inbox else folder
 
@@ -420,7 +432,7 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, r
 
 
 def reason_of_error(text: str) -> str:
-    """Return in one line why a prompt was not answered and what to do, as its error file says; the last such lines."""
+    """Return, on one line, why a prompt was not answered and what to do, given the text of its error file."""
     sections = dict(_ERROR_SECTION.findall(text))
     return " ".join(filter(None, (sections.get("Why"), sections.get("What to do")))).strip()
 
@@ -436,10 +448,10 @@ def error_path(prompt_path: str) -> str:
 
 
 def prompt_path_of(output_path: str) -> tuple[str, ...]:
-    """Return the prompts that a response or error file may belong to, likeliest first; () when it is neither."""
+    """Return the paths of the prompts that a response or error file may belong to, likeliest first; () for neither."""
     match = _OUTPUT.fullmatch(output_path)
     if not match:
         return ()
-    # only `.md` is taken off a prompt's name: `q.txt.response.md` answers `q.txt`, `q.MD.response.md` `q.MD`
-    is_whole = match[1].lower().endswith((".txt", ".md", ".markdown"))
-    return (match[1], match[1] + ".md") if is_whole else (match[1] + ".md",)
+    # a response's name leaves out only `.md`: `q.response.md` answers `q.md`, `q.txt.response.md` answers `q.txt`
+    has_ending = match[1].lower().endswith((".txt", ".md", ".markdown"))
+    return (match[1], match[1] + ".md") if has_ending else (match[1] + ".md",)

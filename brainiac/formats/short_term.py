@@ -1,7 +1,7 @@
 """Short-term memory: its summary, lists and event log, and the operations on them (docs/format.md, F-STM).
 
-Every operation works on the text as it stands now and replaces only the lines that it changes, so that a decision
-made a while ago holds beside what a person or another process has written since.
+Every operation works on the present text and replaces only the lines that it changes, so that a decision that was made
+a while ago can be carried out although a person or another process has changed other lines since.
 """
 
 from __future__ import annotations
@@ -73,10 +73,12 @@ _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line of a list in Structured Data.
+    """An item of a list in Structured Data: a goal, a fact or a task.
 
     Attributes:
-        is_private: It came from a `private: true` exchange and is never shown to a remote model.
+        text: Its text on one line, without bullet, box and private mark.
+        is_done: Whether its box is ticked.
+        is_private: Whether it has the private mark: it must never be shown to a remote model.
         words: Its lines as written, bullet and box included, without the private mark.
         remarks: The unindented lines right below it; they stay when the item is removed.
     """
@@ -93,7 +95,7 @@ class ShortTermMemory:
     """`memory/short_term.md`; events newest first, as in the file.
 
     Attributes:
-        is_private: A private mark stands where it belongs to no item, event or paragraph, so that it counts for all.
+        is_private: Whether all of it is private: a private mark is in no item, event or paragraph.
     """
 
     summary: str = ""
@@ -106,20 +108,29 @@ class ShortTermMemory:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedItem:
-    """An item and its offsets in the file, remarks included."""
+    """An item and its offsets in the file, remarks included.
+
+    Attributes:
+        box: Offset of its box, or of its text where it has no box.
+    """
 
     item: Item
     start: int
     end: int
-    box: int  # offset of its box, or of its text where it has no box
+    box: int
 
 
 def matching(items: Sequence[Item], words: str) -> list[Item]:
-    """Return the open items that contain all the words, in any case; only the equal ones if there are such."""
-    wanted = words.casefold().split()
+    """Return the open items whose text equals some words; if there are none, those that contain each of the words.
+
+    Args:
+        items: The items.
+        words: A person's words; capitals and extra white space do not count.
+    """
+    searched = words.casefold().split()
     open_items = [item for item in items if not item.is_done]
-    equal = [item for item in open_items if item.text.casefold().split() == wanted]
-    return equal or [item for item in open_items if all(word in item.text.casefold() for word in wanted)]
+    equal = [item for item in open_items if item.text.casefold().split() == searched]
+    return equal or [item for item in open_items if all(word in item.text.casefold() for word in searched)]
 
 
 def parse_short_term(text: str) -> ShortTermMemory:
@@ -133,7 +144,7 @@ def parse_short_term(text: str) -> ShortTermMemory:
 
 @lru_cache(maxsize=4)
 def document_of(text: str) -> ShortTermDocument:
-    """Return a text as a document; the last few are cached, since one exchange asks for the same text repeatedly.
+    """Return a text as a document; the last four are cached, since the same text is parsed repeatedly.
 
     Raises:
         FormatError: A heading is missing; all that are missing are named.
@@ -178,7 +189,7 @@ class ShortTermDocument:
         )
 
     def _has_stray_mark(self) -> bool:
-        """Return whether a private mark stands alone outside of items, events and the summary."""
+        """Return whether a private mark outside of items, events and the summary is in no paragraph of words."""
         document = self._without([*self.logged, *self._all_items()])
         start, end = document._section(SUMMARY)
         return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
@@ -197,7 +208,7 @@ class ShortTermDocument:
 
     @cached_property
     def logged(self) -> list[PlacedEvent]:
-        """The events with their places, newest first as in the file; headings without a time are a person's text."""
+        """The events with their offsets, in the order of the file; a heading without a time begins no event."""
         start = self._content[EVENT_LOG]
         end = _LOG_END.search(self._text, start)
         events = find_events(self._text, start, end.start() if end else len(self._text))
@@ -205,7 +216,7 @@ class ShortTermDocument:
 
     @property
     def remarks(self) -> str:
-        """The text outside of summary, items, events and the seven headings: lines that a person added."""
+        """The lines that a person added outside of summary, items, events and the seven headings."""
         document = self._without([*self.logged, *self._all_items()])
         start, end = document._section(SUMMARY)
         return _FRAME.sub("", document._text[:start] + document._text[end:])
@@ -218,11 +229,11 @@ class ShortTermDocument:
         return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
 
     def has_event(self, event_id: str) -> bool:
-        """Return whether an event with this id stands in the log."""
+        """Return whether the log has an event with this id."""
         return find_line(self._text, f"<!-- event: {event_id} -->") is not None
 
     def with_event(self, event: StmEvent) -> ShortTermDocument:
-        """Add an event above all older ones; one whose id stands there already changes nothing."""
+        """Add an event above all older ones; one whose id the log has already changes nothing."""
         if self.has_event(event.id):
             return self
         text, at = self._text, self._content[EVENT_LOG]
@@ -242,7 +253,7 @@ class ShortTermDocument:
         return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
     def _without(self, places: Iterable[PlacedEvent | _PlacedItem]) -> ShortTermDocument:
-        """Return the document without these events and items; a person's remarks in and below them stay."""
+        """Return the document without some events and items; a person's remarks in and below them stay."""
         parts, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             parts.append(self._text[at : placed.start])
@@ -273,9 +284,9 @@ class ShortTermDocument:
             mark: The private mark with a space before it; "" for none.
         """
         items = self._items(heading)
-        known = {_key(placed.item.text) for placed in items if not placed.item.is_done}
-        wanted = {_key(text): one_line(text) for text in texts if text.strip()}
-        lines = [f"- {box or _guard(text)}{text}{mark}\n" for key, text in wanted.items() if key not in known]
+        present_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
+        added = {_key(text): one_line(text) for text in texts if text.strip()}
+        lines = [f"- {box or _escape_of(text)}{text}{mark}\n" for key, text in added.items() if key not in present_keys]
         if not lines:
             return self
         start, end = self._section(heading)
@@ -284,15 +295,15 @@ class ShortTermDocument:
             lines.append("\n")  # a rule right below a text would make a heading of it
         return ShortTermDocument(splice(self._text, at, "".join(lines)))
 
-    def with_private_items(self, is_meant: Callable[[str], bool]) -> ShortTermDocument:
-        """Add the private mark to the items that are meant.
+    def with_private_items(self, is_to_mark: Callable[[str], bool]) -> ShortTermDocument:
+        """Add the private mark to some items.
 
         Args:
-            is_meant: Whether the item with a text is to be marked.
+            is_to_mark: Returns whether an item is to be marked, given its text.
         """
         text = self._text
         for placed in sorted(self._all_items(), key=lambda placed: placed.start, reverse=True):
-            if not placed.item.is_private and is_meant(placed.item.text):
+            if not placed.item.is_private and is_to_mark(placed.item.text):
                 end = text.find("\n", placed.start)
                 at = len(text[: len(text) if end < 0 else end].rstrip("\r"))
                 text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
@@ -307,16 +318,18 @@ class ShortTermDocument:
         return self._with_boxes(texts, is_done=True)
 
     def with_open(self, texts: Iterable[str]) -> ShortTermDocument:
-        """Take the tick from the done goals and tasks with these texts."""
+        """Clear the boxes of the done goals and tasks with these texts."""
         return self._with_boxes(texts, is_done=False)
 
     def _with_boxes(self, texts: Iterable[str], *, is_done: bool) -> ShortTermDocument:
         """Tick or clear the boxes of the goals and tasks with these texts."""
-        wanted = {_key(text) for text in texts}
+        keys = {_key(text) for text in texts}
         text, box = self._text, "[x]" if is_done else "[ ]"
-        places = [*self._items(GOALS), *self._items(TASKS)]
-        for placed in sorted(places, key=lambda placed: placed.start, reverse=True):
-            if placed.item.is_done != is_done and _key(placed.item.text) in wanted:
+        items = [*self._items(GOALS), *self._items(TASKS)]
+        for placed in sorted(
+            items, key=lambda placed: placed.start, reverse=True
+        ):  # from the end, so that offsets stay
+            if placed.item.is_done != is_done and _key(placed.item.text) in keys:
                 has_box = text[placed.box : placed.box + 3] in ("[ ]", "[x]", "[X]")
                 text = text[: placed.box] + box + ("" if has_box else " ") + text[placed.box + 3 * has_box :]
         return ShortTermDocument(text)
@@ -332,11 +345,11 @@ class ShortTermDocument:
         return self._without(removed)
 
     def with_summary(self, summary: str, is_ours: Callable[[str], bool] = lambda paragraph: True) -> ShortTermDocument:
-        """Replace the paragraphs of the summary that a process wrote; those of a person stay below. For Promotion only.
+        """Replace the paragraphs of the summary that a process wrote; those of a person stay, below the new ones.
 
         Args:
             summary: The new paragraphs.
-            is_ours: Whether a process wrote a paragraph (given without escapes).
+            is_ours: Returns whether a process wrote a paragraph of the present summary, given without escapes.
         """
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
@@ -348,7 +361,7 @@ class ShortTermDocument:
         return ShortTermDocument(changed[:at] + by_person + changed[at:])
 
     def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
-        """Return the summary's paragraphs that a person wrote, unchanged, each with the blank lines below it."""
+        """Return the paragraphs of the summary that a person wrote, byte for byte, with the blank lines below each."""
         start, end = self._section(SUMMARY)
         paragraphs = list(_PARAGRAPH.finditer(self._text, start, end))
         ends = [*(paragraph.start() for paragraph in paragraphs), end][1:]
@@ -369,23 +382,19 @@ class ShortTermDocument:
 
         Args:
             summary: The new summary; None keeps the present one.
-            keep_events: Ids.
-            keep_items: Texts.
-            is_ours: Whether the new summary replaces a paragraph of the present one.
+            keep_events: Ids of events.
+            keep_items: Texts of items.
+            is_ours: See `with_summary`.
         """
-        kept = {_key(text) for text in keep_items}
-        items = self._all_items()
-        document = self._without(
-            [
-                *(placed for placed in self.logged if placed.event.id not in keep_events),
-                *(placed for placed in items if _key(placed.item.text) not in kept),
-            ]
-        )
+        kept_keys = {_key(text) for text in keep_items}
+        events = [placed for placed in self.logged if placed.event.id not in keep_events]
+        items = [placed for placed in self._all_items() if _key(placed.item.text) not in kept_keys]
+        document = self._without([*events, *items])
         return document if summary is None else document.with_summary(summary, is_ours)
 
 
 def _placed_item(match: re.Match[str]) -> _PlacedItem:
-    """Return the item that a match of `_ITEM` begins, with the unindented lines below it as its remarks."""
+    """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
     text = " ".join(PRIVATE.sub(" ", match[2]).split())
     if match[1] is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]
@@ -400,22 +409,22 @@ def _placed_item(match: re.Match[str]) -> _PlacedItem:
 
 
 def _with_unique_ids(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:
-    """Yield the events; one with the id of an event above it (a person copied it) gets another id, from its text."""
-    known: set[str] = set()
+    """Yield the events; where a person copied one, the lower copy gets an id made of its text."""
+    seen: set[str] = set()
     for placed in events:
         event = placed.event
-        if event.id in known:
-            own = id_by_hand("\n".join((event.at, event.user, event.ai, event.thoughts)))
-            placed = replace(placed, event=replace(event, id=own))
-        known.add(event.id)
+        if event.id in seen:
+            new_id = id_by_hand("\n".join((event.at, event.user, event.ai, event.thoughts)))
+            placed = replace(placed, event=replace(event, id=new_id))
+        seen.add(event.id)
         yield placed
 
 
-def _guard(fact: str) -> str:
-    """Return a backslash for a fact that begins like a box (`[x] …`), which would be read as one; else ""."""
+def _escape_of(fact: str) -> str:
+    """Return the backslash to write before a fact that begins like a box (`[x] …`); "" for any other fact."""
     return "\\" if _BOX.match(fact) else ""
 
 
 def _key(text: str) -> str:
-    """Return the text by which two items count as the same: without mark, capitals and extra white space."""
+    """Return an item's text for comparison: without private mark, capitals and extra white space."""
     return " ".join(PRIVATE.sub(" ", text).split()).casefold()

@@ -55,12 +55,12 @@ class AccessLogTail:
         try:
             with open(self._path, "rb") as log:
                 start = self._seek_last_line(log)
-                added = log.read()
+                content = log.read()
         except FileNotFoundError:
             self._offset, self._last = 0, ""
             return []
-        whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
-        self._offset = start + added.rfind(b"\n") + 1
+        whole = content[: content.rfind(b"\n") + 1].decode("utf-8", "replace")
+        self._offset = start + content.rfind(b"\n") + 1
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
@@ -371,7 +371,11 @@ class Bus:
         self.notice.submit("in order", lambda: self._notice(change, attempt, is_touched=is_touched))
 
     def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
-        """Record a person's change in the journal and pass it on; after an error try again later."""
+        """Record a person's change in the journal and pass it on; after an error try again later.
+
+        A change that the journal has already is not passed on, with one exception: of a prompt the commit of its
+        answer recorded it, and the hooks have not heard of it yet.
+        """
         if self._brain.git_operation:  # what git checks out meanwhile is no edit
             self.later(GIT_SECONDS, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -393,15 +397,20 @@ class Bus:
         elif recorded is None and change.kind in TO_ANSWER:
             recorded = change  # by the commit of the answer; it is still a person's change, for the hooks
         if recorded is not None:
-            if is_marked(self._brain, change.path):
-                self.marked.add(change.path)
-            # a new page may be one that another device moved, or that stands again where it was moved from
-            is_new_page = recorded.action == "created" and change.kind in _PAGES
-            if is_new_page or change.path in self.marked or twin_of(self._brain.tree, change.path):
-                self._versions_came()
+            self._check_versions(change.path, is_new_page=recorded.action == "created" and change.kind in _PAGES)
             self.pass_on(recorded)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
+
+    def _check_versions(self, path: str, *, is_new_page: bool) -> None:
+        """Schedule a look for versions where a changed file has conflict markers or a conflict copy, or is a new page.
+
+        A new page may be one that another device moved, or that stands again where it was moved from.
+        """
+        if is_marked(self._brain, path):
+            self.marked.add(path)
+        if is_new_page or path in self.marked or twin_of(self._brain.tree, path):
+            self._versions_came()
 
     def _process_touched(self, path: str, *, is_new: bool) -> None:
         """Process a prompt of which only the change time differed, if its content is new or it waits to be retried."""

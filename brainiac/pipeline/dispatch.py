@@ -119,7 +119,7 @@ class KeyedExecutor:
             future.add_done_callback(self._on_future_done)
 
     def _take_next_key(self) -> str:
-        """Remove and return the waiting key whose turn it is."""
+        """Remove and return a waiting key: by turns the newest and the one that has waited longest."""
         self._is_turn_of_newest = not self._is_turn_of_newest
         # only keys that never had a worker are new: a busy conversation cannot push the others back again and again
         if self._is_turn_of_newest and self._fresh:

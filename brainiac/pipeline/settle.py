@@ -58,7 +58,7 @@ def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
 
 
 def ends_with_send(path: str | os.PathLike[str]) -> bool:
-    """Return whether the last line of a file that is not blank is `/send`."""
+    """Return whether the last line of a file, blank ones left out, is `/send`."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 256))

@@ -332,6 +332,7 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         return JSONResponse({"object": "list", "data": data})
 
     async def serve(request: Request, form: type[_Chat | _Responses], messages: str) -> Response:
+        """Answer a request of either API; `messages` is the field with its messages."""
         try:
             body = await json_of(request)
             if body.get("previous_response_id"):

@@ -181,7 +181,7 @@ def _ahead(text: str, today: date, tense: Tense) -> _Resolved:
 
 
 def _unit_around(day: date, unit: str) -> _Resolved:
-    """Return the days that "two months ago" may mean: the whole month, quarter's month or year around a day."""
+    """Return the days that "two months ago" may mean: the whole month or year that a day is in, else the day itself."""
     if unit in ("month", "quarter"):
         return (*month_span(day.year, day.month), "range")
     if unit in ("year", "decade"):
@@ -256,16 +256,17 @@ def _stepped_unit(unit: str, step: int, today: date) -> _Resolved:
 
 def _stepped_feast(name: str, step: int, today: date) -> _Resolved:
     """Resolve "last Christmas" (step -1) or "next Christmas" (1), likewise seasons."""
-    feast = next((name for name in _FEASTS if name.startswith(name)), "")
+    feast = next((feast for feast in _FEASTS if name.startswith(feast)), "")
     if feast:
         this_year = date(today.year, *_FEASTS[feast])
-        passed = this_year < today
-        offset = step if step == 0 else (0 if passed else -1) if step < 0 else (1 if passed else 0)
-        return _single_day(date(today.year + offset, *_FEASTS[feast]))
+        is_last_year = step < 0 and this_year >= today
+        is_next_year = step > 0 and this_year < today
+        return _single_day(this_year.replace(year=today.year - is_last_year + is_next_year))
     if name in _SEASONS:
         first = date(today.year, _SEASONS[name], 1)
-        offset = -1 if step < 0 and shift(first, 3, "month") > today else 1 if step > 0 and first <= today else 0
-        first = first.replace(year=today.year + offset)
+        is_last_year = step < 0 and shift(first, 3, "month") > today
+        is_next_year = step > 0 and first <= today
+        first = first.replace(year=today.year - is_last_year + is_next_year)
         return first, shift(first, 3, "month") - timedelta(days=1), "range"
     return None
 
@@ -381,7 +382,7 @@ class TimeSpan:
     kind: TimeKind
 
 
-_TIME_WORDS = frozenset(  # without one of these or a digit the long pattern is not tried
+_TIME_WORDS = frozenset(  # a text without any of these and without digits has no time expression
     f"{' '.join(MONTHS + DAYS)} jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs "
     f"fri sat sun "
     "today tonight yesterday tomorrow day days daily weekday weekdays week weeks weekend weekends weekly weeknights "
@@ -448,8 +449,8 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
     Returns:
         Spans in order of their offsets, not overlapping.
     """
-    found_words = _WORDS.findall(text.lower())
-    if _TIME_WORDS.isdisjoint(found_words) and not any(word.isdigit() for word in found_words):
+    words = _WORDS.findall(text.lower())
+    if _TIME_WORDS.isdisjoint(words) and not any(word.isdigit() for word in words):
         return []
     today = now.date()
     tense = _tense(text)
@@ -458,10 +459,9 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
         kind = match.lastgroup or ""
         if kind == "weekday" and _HABIT.search(text):
             kind = "frequency"
-        found = _RESOLVERS[kind](match.group().lower(), today, tense)
-        if found is not None:
-            earliest, latest, time_kind = found
-            spans.append(TimeSpan(match.start(), match.end(), match.group(), earliest, latest, time_kind))
+        days = _RESOLVERS[kind](match.group().lower(), today, tense)
+        if days is not None:
+            spans.append(TimeSpan(match.start(), match.end(), match.group(), *days))
     return spans
 
 
@@ -534,9 +534,9 @@ _DAY_FIRST = re.compile(r"(?<!\d)(\d{1,2})[./][^\S\n]?(\d{1,2})[./][^\S\n]?(\d{4
 
 
 def dates_in(text: str) -> Iterator[tuple[date, str]]:
-    """Yield the dates of a text that have day, month and year in digits, each with its words there.
+    """Yield the dates in a text that have day, month and year in digits, each with its text as written.
 
-    A date stands on one line: numbers of a list below each other are none.
+    A date is on one line: numbers in lines below each other are none.
     """
     for pattern, order in ((_YEAR_FIRST, (1, 2, 3)), (_DAY_FIRST, (3, 2, 1))):
         for match in pattern.finditer(text):

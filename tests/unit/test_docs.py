@@ -15,7 +15,8 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from brainiac.events import KINDS, Record
+from brainiac.events import KINDS
+from brainiac.records import Record
 from brainiac.settings import MachineSettings, Settings
 
 ROOT = Path(__file__).parent.parent.parent

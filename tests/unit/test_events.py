@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac import events
+from brainiac.records import Record
 from brainiac.storage.journal import from_line, to_line
 
 DATA = Path(__file__).parent.parent / "data/first_version"
@@ -118,7 +119,7 @@ def test_journals_of_the_first_version_are_read_as_they_are(brain: str) -> None:
 
 def _by_fields(value: Any) -> Any:
     """Return an event as plain values of its fields alone, whatever it was read from."""
-    if isinstance(value, events.Record):
+    if isinstance(value, Record):
         names = [field.name for field in dataclasses.fields(value) if field.name != "stored"]
         return {name.rstrip("_"): _by_fields(getattr(value, name)) for name in names}
     if isinstance(value, tuple):

@@ -31,6 +31,8 @@ NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
         ("What happened last week?", "2026-03-09", "2026-03-15", "range"),
         ("We moved last month", "2026-02-01", "2026-02-28", "range"),
         ("engaged last Christmas", "2025-12-25", "2025-12-25", "point"),
+        ("we danced last Halloween", "2025-10-31", "2025-10-31", "point"),
+        ("we were there last summer", "2025-06-01", "2025-08-31", "range"),
         ("she ate it on Tuesday", "2026-03-10", "2026-03-10", "point"),
         ("need it on Tuesday", "2026-03-17", "2026-03-17", "point"),
         ("let us meet next Friday", "2026-03-27", "2026-03-27", "point"),
