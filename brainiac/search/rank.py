@@ -74,6 +74,25 @@ BY_WORDS, WITH_MEANING = 0, N_SORTS  # where the columns of the learned tables b
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """What a query did not look at, by the reason; nothing else is left out.
+
+    Attributes:
+        words: Of a long query, those that are not among its rarest.
+        passages: They hold a word of the query, but others hold more or rarer ones; -1 where an engine does not say.
+        unread: Files that are not in the index yet, and for which there was no time.
+        of_long_pages: Units of long pages and talks in which others hold more of the query.
+        too_many: Units of the least promising pages.
+    """
+
+    words: int = 0
+    passages: int = 0
+    unread: int = 0
+    of_long_pages: int = 0
+    too_many: int = 0
+
+
+@dataclass(frozen=True)
 class Ranked:
     """The units of a query's candidates with their scores.
 
@@ -83,7 +102,7 @@ class Ranked:
         scores: One a unit, higher is better.
         signals: By name, one number a unit; those of the second pass too.
         found_by: What led to each unit, by its place in `retrieval.WAYS`; -1 where nothing did.
-        left_out: How many units of the candidates were not ranked, since there were too many.
+        left_out: What was not looked at.
     """
 
     query: Query
@@ -91,7 +110,7 @@ class Ranked:
     scores: Vector
     signals: Signals
     found_by: NDArray[np.int8]
-    left_out: int = 0
+    left_out: LeftOut = LeftOut()
 
     def signals_of(self, number: int) -> dict[str, float]:
         """Return the signals of one unit that are not 0."""
