@@ -96,7 +96,7 @@ def _cursor_after(end: int, size: int, source: str) -> str:
 
 
 def _offset(cursor: str, source: str) -> int:
-    """Return the offset that a cursor stands for; 0 without one.
+    """Return the offset in a cursor; 0 without one.
 
     Raises:
         UserError: It is another source's, or the source has changed since.
@@ -278,7 +278,7 @@ class Page:
 
 
 def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Page:
-    """Return a page of memory or an exchange, as it stands.
+    """Return a page of memory or an exchange, as it is now.
 
     Args:
         brain: The brain.
