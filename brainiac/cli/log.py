@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -152,10 +153,7 @@ def moment(at: datetime, now: datetime) -> str:
 
 def _changes(statements: tuple[StatementRecord, ...]) -> str:
     """Return how many statements were learned, changed, ended and heard again."""
-    counts: dict[str, int] = {}
-    for statement in statements:
-        name = _VERBS.get(statement.operation, statement.operation.lower())
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(_VERBS.get(statement.operation, statement.operation.lower()) for statement in statements)
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 

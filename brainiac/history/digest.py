@@ -145,7 +145,7 @@ class _Reader:
         self._texts = _texts_of(self._pages)
 
     def read(self, since: str) -> Digest:
-        """Return the digest of the events since an ISO 8601 moment."""
+        """Return the digest of the events since an ISO 8601 moment: the newest lines, about `MAX_LINES` at most."""
         undone = undone_events(self._store)
         for event in self._store.journal.events(kinds=set(KINDS), reverse=True):
             if event.at < since or len(self._digest.lines) >= MAX_LINES:

@@ -294,8 +294,10 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     gate = caller.gate(brain)
     path, block = _path_and_block(unquote(name.removeprefix(SCHEME)) if name.startswith(SCHEME) else name)
     page = named_page(brain, gate, path, caller)
-    text, place = page.text, page.text.find(block) if block else -1
-    start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
+    text, start = page.text, _offset(cursor, page.text)
+    if block and not cursor and (place := text.find(block)) > 0:
+        paragraph = text.rfind("\n\n", 0, place)
+        start = paragraph + 2 if paragraph >= 0 else 0
     end = _end_of_part(text, start, _token_limit(max_tokens, caller))
     title = page.title if caller.is_person else safe_line(page.title)
     return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))

@@ -196,29 +196,32 @@ def _collect_meta(page_draft: PageDraft, step: Step) -> None:
 def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
     """Return the record of a step without what it does to the page; the caller adds that."""
     operation, candidate, memory = step.operation, step.candidate, page_draft.document.memory
-    parts = operation.relevance.model_dump()
-    evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
-    return StatementRecord(
+    record = StatementRecord(
         candidate=candidate.id,
         operation=_VERBS[operation.action],
         path=memory.path,
         page=memory.uuid or memory.path,
         since=draft.brain.day_of(candidate.at),
         sources=tuple(event.id for event in candidate.events),
-        evidence=() if operation.marked_by else tuple(evidence),
         origin=candidate.origin,
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
-        category="" if operation.marked_by else operation.category or "",
-        subject_type="" if operation.marked_by else operation.subject_type,
         relevance=operation.relevance.score,
-        band="" if operation.marked_by else operation.relevance.band,
-        relevance_parts={} if operation.marked_by else parts,
         reasoning=operation.reasoning,
         model=candidate.model,
         found_by=candidate.model,
         marked_by=operation.marked_by,
+    )
+    if operation.marked_by:
+        return record  # no model judged marked words
+    return replace(
+        record,
+        evidence=tuple(EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence),
+        category=operation.category or "",
+        subject_type=operation.subject_type,
+        band=operation.relevance.band,
+        relevance_parts=operation.relevance.model_dump(),
     )
 
 
