@@ -198,12 +198,12 @@ def log(
             with_news = _oldest_first((event for event in newest if news(brain, event)), number)
             print_table(("when", "id", "what"), (_news_row(brain, event) for event in with_news))
             return
-        shown = _oldest_first(newest, number)
+        selected = _oldest_first(newest, number)
         if not follow:
-            print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
+            print_json([asdict(event) for event in selected]) if as_json else print_table(COLUMNS, map(_row, selected))
             return
         seq = brain.journal.last()[0]
-        _print_each(brain, shown, as_json=as_json, in_words=in_words)
+        _print_each(brain, selected, as_json=as_json, in_words=in_words)
         while True:
             time.sleep(LOOK_EVERY_SECONDS)
             later = list(brain.journal.events(since_seq=seq))

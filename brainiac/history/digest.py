@@ -269,8 +269,8 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
     for page in pages.pages.values():
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
-            known = texts.get(text_hash(statement.text))
-            if known is None or is_private or (known.statement and known.statement.is_history):
+            present = texts.get(text_hash(statement.text))
+            if present is None or is_private or (present.statement and present.statement.is_history):
                 texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private, statement)
     return texts
 

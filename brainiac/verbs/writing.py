@@ -108,9 +108,9 @@ def remember(
     folder, stem = brain.tree.inbox / "notes", ""
     if key:
         stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
-        known = f"{brain.tree.relative(folder)}/{stem}.md"
-        if brain.read(known) is not None or brain.answered.of(known):
-            return _remembered(brain, known, is_new=False)
+        path = f"{brain.tree.relative(folder)}/{stem}.md"
+        if brain.read(path) is not None or brain.answered.of(path):
+            return _remembered(brain, path, is_new=False)
     file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
     return _remembered(brain, brain.tree.relative(file), is_new=True)
 

@@ -419,10 +419,10 @@ def renew_summary(draft: Draft, path: str) -> None:
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
     former = [statement.text for statement in before.statements if not statement.is_history]
-    shown = next((text for text in current if not PRIVATE.search(text)), "")
+    first = next((text for text in current if not PRIVATE.search(text)), "")
     summary, retired = str(memory.meta.get("summary") or ""), [text for text in former if text not in current]
-    if shown and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
-        page_draft.summary = one_line(shown)
+    if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
+        page_draft.summary = one_line(first)
 
 
 def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
