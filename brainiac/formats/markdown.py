@@ -396,17 +396,23 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
         texts.append(_labelled("AI", event.ai, '"'))
     if event.thoughts:
         texts.append(_labelled("Thoughts", event.thoughts, ""))
-    # a line right below a block quote would be read as part of it: the quote ends with a blank line of its own
     mark = f"{PRIVATE_MARK}\n" if event.is_private else ""
     return f"### {event.at}\n<!-- {word}: {event.id} -->\n{mark}" + "".join(texts).rstrip("\n") + "\n"
 
 
 def _labelled(label: str, text: str, quote: str) -> str:
-    """Return a text after its bold label: on one line in quotes, or below it as a block quote."""
+    """Return a text after its bold label: on the same line, or below it as a block quote where it has several lines.
+
+    Args:
+        label: `User`, `AI` or `Thoughts`.
+        text: As it was written.
+        quote: The quotation mark around a text of one line; "" for none.
+    """
     text = escape(text)
     if "\n" not in text and (quote or text == text.strip()):
         return f"**{label}:** {quote}{text}{quote}\n"
     quoted = text.replace("\n", "\n> ")
+    # Markdown would read a line right below a block quote as part of it: a blank line ends it
     return f"**{label}:**\n> {quoted}\n\n"
 
 
@@ -489,7 +495,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
 
 
 def _time_and_words(heading: str) -> tuple[str, str]:
-    """Return a heading's time and the words after it; a heading without a time is both its time and its words."""
+    """Return a heading's time and the words after it; of a heading that begins with no time, twice the heading."""
     match = _TIME.match(heading)
     if match and is_timestamp(match[0]):
         return match[0], heading[match.end() :].strip()

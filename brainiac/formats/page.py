@@ -623,7 +623,7 @@ def _append(text: str, start: int, end: int, lines: str) -> str:
 
 
 def _first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
-    """Return the front-matter keys that every memory has, for a new one."""
+    """Return the front-matter keys that every memory has, for a new memory."""
     return {
         "uuid": uuid,
         "created_at": now,

@@ -280,7 +280,7 @@ def _may_command(meta: Mapping[str, Any]) -> bool:
 def _client(meta: Mapping[str, Any]) -> str:
     """Return the client that wrote a file through a door; "" where none did.
 
-    A door writes both keys. `by` alone may stand in a note of the person's own, such as a quotation.
+    A door writes both `origin` and `by`. A person may write `by` alone into a note, such as a quotation.
     """
     return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 

@@ -354,11 +354,11 @@ class ShortTermDocument:
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
-        written, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
-        before = f"{written}\n\n" if written else "" if by_person else "\n"
-        changed = splice(self._text, start, before, end)
-        at = len(changed) - (len(self._text) - end)
-        return ShortTermDocument(changed[:at] + by_person + changed[at:])
+        prose, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
+        paragraphs = f"{prose}\n\n" if prose else "" if by_person else "\n"
+        text = splice(self._text, start, paragraphs, end)
+        new_end = len(text) - (len(self._text) - end)
+        return ShortTermDocument(text[:new_end] + by_person + text[new_end:])
 
     def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
         """Return the paragraphs of the summary that a person wrote, byte for byte, with the blank lines below each."""
@@ -395,17 +395,17 @@ class ShortTermDocument:
 
 def _placed_item(match: re.Match[str]) -> _PlacedItem:
     """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
-    text = " ".join(PRIVATE.sub(" ", match[2]).split())
-    if match[1] is None and text.startswith("\\") and _BOX.match(text):
-        text = text[1:]
+    box, text = match[1], " ".join(PRIVATE.sub(" ", match[2]).split())
+    if box is None and text.startswith("\\") and _BOX.match(text):
+        text = text[1:]  # the backslash of `_escape_of`
     wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
     below = wrapped[0] if wrapped else ""
     is_private = PRIVATE.search(match[0] + below) is not None
     words = _MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n")
     remarks = newline_of(match[0]) + (with_private_marks(below) if is_private else below) if below else ""
-    item = Item(unescape(text), match[1] in ("x", "X"), is_private, words, remarks)
-    box = match.start(2) if match[1] is None else match.start(1) - 1
-    return _PlacedItem(item, match.start(), match.end() + len(below), box)
+    item = Item(unescape(text), box in ("x", "X"), is_private, words, remarks)
+    box_start = match.start(2) if box is None else match.start(1) - 1  # the group is the character in the brackets
+    return _PlacedItem(item, match.start(), match.end() + len(below), box_start)
 
 
 def _with_unique_ids(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:

@@ -474,5 +474,5 @@ def _exchange(store: Store, prompt_path: str, answer_path: str) -> Exchange | No
         at = response.created_at or iso(store.clock.now())
         prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=store.tree.relative(store.tree.inbox))
     except FormatError:
-        return None  # the person is told when the file itself is processed
+        return None  # an error file tells the person when the file itself is handled
     return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)

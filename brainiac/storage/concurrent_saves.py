@@ -237,7 +237,7 @@ class ConcurrentSaves:
         return update(review, content, content + gap + line)
 
     def text_of(self, digest: str | None) -> bytes | None:
-        """Return a text; None where it is not kept (any more): off the record, or purged."""
+        """Return a text by its hash; None for no hash, and for a text that is off the record or purged."""
         if digest is not None:
             with contextlib.suppress(BlobError):
                 return self._transactions.text_of(digest)

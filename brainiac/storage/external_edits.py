@@ -208,7 +208,7 @@ class ExternalEdits:
         """Record or merge a file's content; return the change, None where the content is the last seen one."""
         digest, state = content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
-            if state.is_held:
+            if state.is_held:  # the file is there again
                 self._states.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
@@ -348,7 +348,7 @@ class ExternalEdits:
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states."""
         self.conflicted = []
-        scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
+        scan, stamped_until = _Scan(), time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
         for path, info in self._files():
             scan.existing.add(path)
             state, stamp = states.get(path), stamp_of(info)
@@ -367,8 +367,8 @@ class ExternalEdits:
                 continue
             if state is None or state.hash != content_hash(content):
                 scan.texts[path] = content
-            # a file with conflict markers gets no stamp, so that whoever looks for them need not read every file
-            if max(info.st_mtime_ns, info.st_ctime_ns) < newest and CONFLICT not in content:
+            # a file with conflict markers gets no stamp, so that `unread` finds these files without reading all
+            if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
                 scan.stamps[path] = stamp
         return scan
 
@@ -468,7 +468,8 @@ class ExternalEdits:
     def _removed_states(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
         """Return the states of the files that were deleted or moved away since they were last seen.
 
-        Where too many memories are missing at once, their deletions are held, and they are left out.
+        Where too many memories are missing at once, their deletions are held, and they are left out. A held file that
+        is there again is not held any more.
         """
         self._states.set_held(
             [path for path, state in states.items() if state.is_held and path in scan.existing], False

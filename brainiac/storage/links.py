@@ -32,6 +32,7 @@ def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: M
     """
 
     def target_of(link: Link) -> str:
+        """Return the path from the root that a link leads to; "" to leave it as it is."""
         path = (places or {}).get(link.uuid, "")
         if not path and not link.target.startswith("/"):
             candidates = (posixpath.normpath(posixpath.join(folder, link.target)) for folder in folders)
@@ -51,6 +52,7 @@ def with_links_from(store: Store, text: str, path: str) -> str:
     """
 
     def target_of(link: Link) -> str:
+        """Return a link's target relative to the page; "" to leave it as it is."""
         target = link.target.removeprefix("/")
         if target == link.target or not store.tree.holds(target):
             return ""
@@ -80,6 +82,7 @@ def with_repaired_links(
     """
 
     def target_of(link: Link) -> str:
+        """Return the new target of a link; "" to leave it as it is."""
         old_target = linked_path(link, was)
         target = places.get(link.uuid) or moved.get(old_target, old_target)
         is_known = link.uuid in places or old_target in moved or is_standing(old_target)
