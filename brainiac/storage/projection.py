@@ -8,6 +8,7 @@ may be deleted or damaged at any moment.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 from collections import defaultdict
@@ -131,6 +132,7 @@ CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT 
 -- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
 CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
+TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _SCHEMA)
 
 Row = tuple[Any, ...]
 
@@ -335,13 +337,6 @@ class Projection:
             return database
         except (OSError, sqlite3.Error):
             return open_derived(":memory:", _SCHEMA)
-
-
-TABLES = (
-    "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
-    "changes", "calls", "uses", "runs", "statements", "candidates", "writings", "led", "analyses", "promotions",
-    "catch_ups",
-)  # fmt: skip
 
 
 def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
