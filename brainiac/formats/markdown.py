@@ -216,7 +216,7 @@ def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
 
     Args:
         text: Shown; folded to one line.
-        path: Relative to the file that the link stands in.
+        path: Relative to the file with the link.
         uuid: Of the note it leads to; "" where it has none.
         block_id: Of the statement it leads to; "" for the whole note.
     """
@@ -336,8 +336,8 @@ def wiki_links_in(text: str) -> list[str]:
 
 # --- exchanges word for word: the form that the Event Log and episodic pages share -----------------------------------
 
-# A text of one line stands in quotes after its label; a longer one stands as a block quote below it, so that none of
-# its lines is read as a heading, a label or a comment of the page (F-TXT).
+# A text of one line is in quotes after its label. A longer one is a block quote below the label, so that none of its
+# lines is read as a heading, a label or a comment of the page (F-TXT).
 
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words after it
@@ -507,7 +507,7 @@ def id_by_hand(text: str) -> str:
     return "hand-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-# the log is parsed after each append: events that stood there before come from the cache
+# the log is parsed after each append: its former events come from the cache
 _cached_event = lru_cache(maxsize=4096)(_event_from)
 
 

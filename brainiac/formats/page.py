@@ -48,7 +48,7 @@ __all__ = [
     "title_of",
 ]
 
-# --- statements: list items with a block id, where each lies, and how one is written ---------------------------------
+# --- statements: list items with a block id, their places in the text, and how they are written ----------------------
 
 # A retired statement stands under `## History` as `- ~~text~~ (since – until; replaced by ^id) ^id` (F-MEM).
 
@@ -484,7 +484,7 @@ class MemoryDocument:
     """A memory page as a text that operations change line by line; immutable, `str(document)` is the file.
 
     Args:
-        text: The file as it stands now.
+        text: The present file.
         path: Relative, posix.
 
     Raises:

@@ -287,10 +287,10 @@ def _client(meta: Mapping[str, Any]) -> str:
 
 def origin_in(meta: Mapping[str, Any]) -> str:
     """Return the `origin` in front matter: `person` where it is missing, `tool` where its value is unknown."""
-    named = meta.get("origin")
-    if named is None:
+    origin = meta.get("origin")
+    if origin is None:
         return ORIGINS[0]
-    return named if named in ORIGINS else ORIGINS[-1]
+    return origin if origin in ORIGINS else ORIGINS[-1]
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:

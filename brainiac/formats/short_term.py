@@ -156,7 +156,7 @@ class ShortTermDocument:
     """Short-term memory as a text that operations change line by line; immutable, `str(document)` is the file.
 
     Args:
-        text: The file as it stands now.
+        text: The present file.
 
     Raises:
         FormatError: It has conflict markers, or a heading is missing; all that are missing are named.
@@ -195,7 +195,7 @@ class ShortTermDocument:
         return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
-        """Return the offsets between which a section's content lies."""
+        """Return start and end of a section's content."""
         start = self._content[heading]
         end = _SECTION_END.search(self._text, start)
         return start, end.start() if end else len(self._text)
@@ -310,7 +310,7 @@ class ShortTermDocument:
         return ShortTermDocument(text)
 
     def summary_span(self) -> tuple[int, int]:
-        """Return the offsets between which the summary lies in the text."""
+        """Return start and end of the summary in the text."""
         return self._section(SUMMARY)
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
@@ -365,11 +365,11 @@ class ShortTermDocument:
         start, end = self._section(SUMMARY)
         paragraphs = list(_PARAGRAPH.finditer(self._text, start, end))
         ends = [*(paragraph.start() for paragraph in paragraphs), end][1:]
-        kept = ""
+        by_person = ""
         for paragraph, paragraph_end in zip(paragraphs, ends, strict=True):
             if not is_ours(parse_prose(paragraph[0])):
-                kept += self._text[paragraph.start() : paragraph_end]
-        return kept
+                by_person += self._text[paragraph.start() : paragraph_end]
+        return by_person
 
     def reset(
         self,

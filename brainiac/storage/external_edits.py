@@ -48,6 +48,7 @@ FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
 # A file that was written just before it was hashed may be written again with the same time stamp.
 _STAMP_AGE_NS = 2_000_000_000
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
+_ACTIONS: dict[str, Action] = {"create": "created", "update": "modified", "move": "moved", "remove": "deleted"}
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
@@ -300,7 +301,8 @@ class ExternalEdits:
             )
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
-            changes, reported = self._differences(states, scan)
+            changes = self._differences(states, scan)
+            reported = [self._change(_ACTIONS[change.op], change.path, change.source) for change in changes]
             reported += [self._change("modified", path) for path in merged]
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
@@ -416,28 +418,21 @@ class ExternalEdits:
         former = self.saves.text_of(state.hash)
         return former is None or nonblank_lines(former) <= nonblank_lines(content)
 
-    def _differences(
-        self, states: Mapping[str, FileState], scan: _Scan
-    ) -> tuple[list[RecordedChange], list[FileChange]]:
-        """Return, for the files of a scan and missing files, the changes to record and those to report to the bus."""
+    def _differences(self, states: Mapping[str, FileState], scan: _Scan) -> list[RecordedChange]:
+        """Return the changes from the last seen states to the files of a scan; an equal text elsewhere was moved."""
         missing = self._removed_states(states, scan)
         by_hash = {state.hash: state for state in missing}
-        changes, reported = [], []
+        changes: list[RecordedChange] = []
         for path, content in scan.texts.items():
             digest, state = content_hash(content), states.get(path)
-            if state is None and (source := by_hash.pop(digest, None)) is not None:
-                changes.append(RecordedChange("move", path, digest, digest, source.path))
-                reported.append(self._change("moved", path, source.path))
-                missing.remove(source)
-            elif state is None:
-                changes.append(RecordedChange("create", path, None, digest))
-                reported.append(self._change("created", path))
-            else:
+            if state is not None:
                 changes.append(RecordedChange("update", path, state.hash, digest))
-                reported.append(self._change("modified", path))
-        changes += [self._removal(state) for state in missing]
-        reported += [self._change("deleted", state.path) for state in missing]
-        return changes, reported
+            elif (source := by_hash.pop(digest, None)) is not None:
+                changes.append(RecordedChange("move", path, digest, digest, source.path))
+                missing.remove(source)
+            else:
+                changes.append(RecordedChange("create", path, None, digest))
+        return changes + [self._removal(state) for state in missing]
 
     # deletions
 

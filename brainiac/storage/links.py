@@ -113,7 +113,7 @@ class LinkOrigins:
         if "](" not in event.user and "](" not in event.ai:
             return event
         prompt = self._prompt_of(event.id)
-        # a person may have written links into the event itself, which stands in short-term memory
+        # a person may have written links into the event itself, which is in short-term memory
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
         user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
@@ -128,7 +128,7 @@ class LinkOrigins:
 
 # --- the `mentions` in a page's front matter ------------------------------------------------------------------------
 
-# Links to the pages whose titles stand in a page's text, for Obsidian's graph. They are derived: made anew from the
+# Links to the pages whose titles appear in a page's text, for Obsidian's graph. They are derived: made anew from the
 # text and from the titles of all pages whenever a page is written.
 
 MENTIONS = "mentions"
@@ -139,7 +139,7 @@ _FOLDERS = ("concrete", "skills")  # the titles of event pages are days, which m
 
 
 class Mentions:
-    """Finds the pages whose titles stand in another page's text.
+    """Finds the pages whose titles appear in another page's text.
 
     Args:
         pages: All pages that may be mentioned; a private one is mentioned by private pages only.
@@ -162,7 +162,7 @@ class Mentions:
                 self._lengths[words[0]].add(len(words))
 
     def of(self, page: Memory) -> list[str]:
-        """Return wiki links to the pages whose titles stand in a page's text, in the order of the text, at most 12."""
+        """Return wiki links to the pages whose titles appear in a page's text, in the order of the text, at most 12."""
         words = _WORD.findall(without_link_targets(page.body))
         links: dict[str, None] = {}
         for position, word in enumerate(words):

@@ -63,8 +63,8 @@ _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, Pat
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
 CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
--- What was said; `response_hash` is that of the response as it stood then, `is_ours` where a process wrote it, and
--- off the record `is_kept` is 0.
+-- Exchanges; `response_hash` is that of the response as it was then, `is_ours` where a process wrote it, `is_kept` 0
+-- where the exchange is off the record.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
     response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER) WITHOUT ROWID;
