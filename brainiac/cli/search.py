@@ -20,7 +20,7 @@ from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
 from brainiac.search.query import excerpt, matches
-from brainiac.search.rank import contributions
+from brainiac.search.rank import Ranked, contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.verbs import briefing
@@ -52,7 +52,9 @@ def search(
         ),
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
@@ -72,8 +74,8 @@ def search(
         shown.print(place, hit)
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
-    if ranked and ranked.left_out:
-        say(f"{ranked.left_out} paragraphs of the least promising pages were not ranked: there were too many.")
+    for line in _counted(ranked) if ranked else ():
+        say(line)
     _print_remarks(hits, status)
 
 
@@ -141,10 +143,29 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
     """Return a table row for each of the strongest signals of each hit."""
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
-        parts = sorted(contributions(hit.signals).items(), key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
+        counted = [part for part in contributions(hit.signals).items() if part[1][2]]
+        parts = sorted(counted, key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
         for name, (value, weight, adds) in parts:
             rows.append((str(place), f"{hit.score:.2f}", name, f"{value:.3f}", f"{weight:+.2f}", f"{adds:+.2f}"))
     return rows
+
+
+def _counted(ranked: Ranked) -> Iterator[str]:
+    """Yield how much was ranked, and a line for each reason why anything was left out."""
+    units, left_out = ranked.units, ranked.left_out
+    yield f"Ranked: {units.n:,} paragraphs, statements or turns of {len(units.pages):,} pages. Left out:"
+    reasons = {
+        "words of the query, which stand more often than the others": left_out.words,
+        "passages with less of the query, or commoner words of it (some on these pages)": left_out.passages,
+        "files that are not in the index yet": left_out.unread,
+        "paragraphs of long pages, with less of the query than others there": left_out.of_long_pages,
+        "paragraphs of the least promising pages: there were too many": left_out.too_many,
+    }
+    for reason, count in reasons.items():
+        if count:
+            yield f"  {count if count > 0 else 'unknown'}: {reason}"
+    if not any(reasons.values()):
+        yield "  nothing"
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
@@ -153,7 +174,9 @@ def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
         print_styled("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.", stderr=True)
     if status["freshness"] != "fresh":
         print_styled(
-            f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.", stderr=True
+            f"The index is being built ({status['not_yet_indexed']} files to go). Of these only those were read that "
+            "hold most of the words, so hits may be missing until then; `--explain` says how many files that leaves.",
+            stderr=True,
         )
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:

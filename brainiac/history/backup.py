@@ -348,7 +348,7 @@ class _Copying:
         return bool(prompts) and not any(prompt in self._files and prompt not in self._changed for prompt in prompts)
 
     def _copy(self, path: str) -> str:
-        """Copy a file as it stands, whole; return its content hash.
+        """Copy the present state of a file, whole; return its content hash.
 
         Raises:
             StorageError: Somebody keeps writing it.

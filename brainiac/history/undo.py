@@ -64,7 +64,7 @@ class Undoing:
 
 
 def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, Undoing]]:
-    """Undo several events, each in one commit; none where a file stands in the way of any.
+    """Undo several events, each in one commit; none where a file is in the way of any.
 
     Args:
         brain: The brain.
@@ -90,7 +90,7 @@ def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, 
 
 
 def _check_all(brain: Brain, events: Sequence[Event]) -> None:
-    """Raise `UserError` where a file stands in the way of undoing one of several events, newest first."""
+    """Raise `UserError` where a file is in the way of undoing one of several events, newest first."""
     reversed_before: set[str] = set()
     obstacles: list[str] = []
     for event in events:

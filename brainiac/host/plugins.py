@@ -128,11 +128,11 @@ class PluginHost:
         folder = self._store.tree.plugins
         # the repository itself is a brain, and its plugins are the bundled ones
         files = plugin_files(folder) if folder.resolve() != self._bundled.resolve() else []
-        own = [self._status(path.stem, "brain", str(path)) for path in files]
-        replaced = {plugin.name for plugin in own if plugin.state in ("ready", "failed")}
+        of_brain = [self._status(path.stem, "brain", str(path)) for path in files]
+        replaced = {plugin.name for plugin in of_brain if plugin.state in ("ready", "failed")}
         bundled = [self._status(path.stem, "bundled", str(path), replaced) for path in bundled_plugins(self._bundled)]
         installed = [self._status(point.name, "installed", point.value) for point in entry_points(group=PROJECT)]
-        return [*bundled, *installed, *own]
+        return [*bundled, *installed, *of_brain]
 
     def register(self, plugin: object, name: str) -> None:
         """Add a plugin object; none of its hooks can be called before all of them were checked.
@@ -200,7 +200,7 @@ class PluginHost:
         return self._call(hook, arguments)
 
     def _call(self, hook: str, arguments: Mapping[str, Any], among: Collection[str] | None = None) -> list[Any]:
-        """Call the implementations of all plugins, or of some by name."""
+        """Call a hook as `call` does; only the plugins with names in `among`, unless that is None."""
         results, first_error = [], None
         for implementation in self.implementations(hook):
             plugin = implementation.plugin_name

@@ -86,7 +86,11 @@ class TrustStore:
         return was_trusted
 
     def _sources(self, name: str) -> Iterator[tuple[Path, bytes]]:
-        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes."""
+        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes.
+
+        Raises:
+            UserError: There is no such plugin, or a file cannot be read.
+        """
         if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
             raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
         to_read, seen = [name], {name}
@@ -135,4 +139,4 @@ def _imported(source: bytes) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module or "")
             names.update(alias.name for alias in node.names)  # `from . import helper`
-    return {part for name in names for part in name.replace("brainiac_plugins.", "").split(".")[:1]}
+    return {name.removeprefix("brainiac_plugins.").split(".")[0] for name in names}

@@ -17,12 +17,12 @@ def recognizes(record: dict[str, Any]) -> bool:
     return isinstance(record.get("mapping"), dict)
 
 
-def conversation(record: dict[str, Any], written: str) -> Conversation:
+def conversation(record: dict[str, Any], file_at: str) -> Conversation:
     """Return the conversation of a JSON object.
 
     Args:
         record: The object.
-        written: ISO 8601 moment of the export, for a conversation without any date.
+        file_at: ISO 8601 moment of the export, for a conversation without any date.
     """
     name = text_of(record.get("conversation_id")) or text_of(record.get("id"))
     title = text_of(record.get("title"))
@@ -38,7 +38,7 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
             message_id = text_of(message.get("id")) or key
             dialogue.add(message_id, moment_of(message.get("create_time")), text, is_person=_role(message) == "user")
     began_at = moment_of(record.get("create_time"))
-    return dialogue.conversation(name, title, began_at, written, _branches(nodes, set(path)))
+    return dialogue.conversation(name, title, began_at, file_at, _branches(nodes, set(path)))
 
 
 def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
@@ -77,8 +77,8 @@ def _message(node: dict[str, Any]) -> dict[str, Any] | None:
     metadata = mapping(message.get("metadata"))
     is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
     is_profile = content.get("content_type") == "user_editable_context"
-    to_tool = text_of(message.get("recipient")) not in ("", "all")
-    return None if is_hidden or is_profile or to_tool or _role(message) not in _SPEAKERS else message
+    is_for_tool = text_of(message.get("recipient")) not in ("", "all")
+    return None if is_hidden or is_profile or is_for_tool or _role(message) not in _SPEAKERS else message
 
 
 def _text(message: dict[str, Any]) -> str:

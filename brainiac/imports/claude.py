@@ -31,18 +31,18 @@ def recognizes_notes(record: dict[str, Any]) -> bool:
     return "conversations_memory" in record or ("prompt_template" in record and "docs" in record)
 
 
-def conversation(record: dict[str, Any], written: str) -> Conversation:
+def conversation(record: dict[str, Any], file_at: str) -> Conversation:
     """Return the conversation of a JSON object.
 
     Args:
         record: The object.
-        written: ISO 8601 moment of the export, for a conversation without any date.
+        file_at: ISO 8601 moment of the export, for a conversation without any date.
     """
     name, title = text_of(record.get("uuid")), text_of(record.get("name"))
     if not name:
         return Conversation("", title, problem="has no id, so that a second import could not know it")
     messages = [mapping(message) for message in sequence(record.get("chat_messages", record.get("messages")))]
-    shown = _shown_places(messages)
+    shown_places = _shown_places(messages)
     dialogue, asides = Dialogue(), list[Aside]()
     for number, message in enumerate(messages):
         speaker, at = _SPEAKERS.get(text_of(message.get("sender"))), moment_of(message.get("created_at"))
@@ -50,11 +50,11 @@ def conversation(record: dict[str, Any], written: str) -> Conversation:
             continue
         asides += _files(message, at)
         key = text_of(message.get("uuid")) or str(number)
-        if number in shown:
+        if number in shown_places:
             dialogue.add(key, at, _text(message), is_person=speaker == "User")
         elif text := _text(message):
             asides.append(Aside("branch", speaker, text, at))
-    return dialogue.conversation(name, title, moment_of(record.get("created_at")), written, asides)
+    return dialogue.conversation(name, title, moment_of(record.get("created_at")), file_at, asides)
 
 
 def _shown_places(messages: list[dict[str, Any]]) -> set[int]:
@@ -66,12 +66,12 @@ def _shown_places(messages: list[dict[str, Any]]) -> set[int]:
     parents = [text_of(message.get("parent_message_uuid")) for message in messages]
     if sum(parent in places for parent in parents) < len(messages) - 1:
         return set(range(len(messages)))
-    shown: set[int] = set()
+    branch: set[int] = set()
     number: int | None = len(messages) - 1 if messages else None
-    while number is not None and number not in shown:
-        shown.add(number)
+    while number is not None and number not in branch:
+        branch.add(number)
         number = places.get(parents[number])
-    return shown
+    return branch
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -93,29 +93,29 @@ def _files(message: dict[str, Any], at: str) -> Iterator[Aside]:
             yield Aside("file", text_of(file.get("file_name")) or "attachment", text, at)
 
 
-def notes(record: dict[str, Any], written: str) -> Iterator[Note]:
+def notes(record: dict[str, Any], file_at: str) -> Iterator[Note]:
     """Yield what Claude noted about the person, and a project's texts, as notes.
 
     Args:
         record: The object of `memories.json`, or a project.
-        written: ISO 8601 moment of the export.
+        file_at: ISO 8601 moment of the export.
     """
     if text := text_of(record.get("conversations_memory")):
-        yield Note("conversations_memory", "What Claude noted", text, written)
+        yield Note("conversations_memory", "What Claude noted", text, file_at)
     for project, text in mapping(record.get("project_memories")).items():
         if isinstance(text, str):
-            yield Note(f"project_memory:{project}", f"What Claude noted in project {project[:8]}", text, written)
+            yield Note(f"project_memory:{project}", f"What Claude noted in project {project[:8]}", text, file_at)
     for file in map(mapping, sequence(record.get("memory_files"))):
         name, text = text_of(file.get("path") or file.get("name")), text_of(file.get("content"))
-        yield Note(f"memory_file:{name}", name or "Memory file", text, moment_of(file.get("updated_at")) or written)
+        yield Note(f"memory_file:{name}", name or "Memory file", text, moment_of(file.get("updated_at")) or file_at)
     if "prompt_template" in record:
-        yield from _project(record, written)
+        yield from _project(record, file_at)
 
 
-def _project(record: dict[str, Any], written: str) -> Iterator[Note]:
+def _project(record: dict[str, Any], file_at: str) -> Iterator[Note]:
     """Yield a project's description and instructions as one note, and each of its documents."""
     key, name = text_of(record.get("uuid")), text_of(record.get("name"))
-    at = moment_of(record.get("created_at")) or written
+    at = moment_of(record.get("created_at")) or file_at
     if about := joined([text_of(record.get("description")), text_of(record.get("prompt_template"))]):
         yield Note(f"project:{key}", f"Project {name}", about, at)
     for number, document in enumerate(map(mapping, sequence(record.get("docs")))):

@@ -30,17 +30,17 @@ def recognizes(head: str) -> bool:
     return tuple(next(csv.reader([head.split("\n", 1)[0]]), ())) == COLUMNS
 
 
-def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item]:
+def conversations(opened: BinaryIO, zone: tzinfo, file_at: str) -> Iterator[Item]:
     """Yield the conversations of a table.
 
     Args:
         opened: The file.
         zone: The person's time zone, in which its times are.
-        written: ISO 8601 moment of the file, for messages without a time.
+        file_at: ISO 8601 moment of the file, for messages without a time.
     """
     csv.field_size_limit(100_000_000)
     rows = [
-        _Row(*(row + [""] * 4)[:4])
+        _Row(*(row + [""] * 4)[:4])  # a row may be too short or too long
         for row in csv.reader(io.TextIOWrapper(opened, "utf-8-sig", "replace", newline=""))
         if row and tuple(row) != COLUMNS
     ]
@@ -57,7 +57,7 @@ def conversations(opened: BinaryIO, zone: tzinfo, written: str) -> Iterator[Item
             counts[digest] += 1
             key = f"{digest}-{counts[digest]}"
             dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
-        yield dialogue.conversation(title, title, "", written)
+        yield dialogue.conversation(title, title, "", file_at)
 
 
 def _person(conversations: Collection[list[_Row]]) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import tzinfo
 from html.parser import HTMLParser
 from itertools import chain, groupby, islice
@@ -196,6 +196,7 @@ class _Page(HTMLParser):
         return records
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a record at an outer cell, and collect the text of its header and of its first content cell."""
         classes = (dict(attrs).get("class") or "").split()
         if "outer-cell" in classes:
             self._depth, self._n_cells = 0, 0
@@ -208,11 +209,12 @@ class _Page(HTMLParser):
                 self._n_cells += 1
                 self._target, self._target_depth = (self._content if self._n_cells == 1 else None), self._depth
         if self._target is not None:
-            self._target.start(tag)
+            self._target.handle_starttag(tag, attrs)
 
     def handle_endtag(self, tag: str) -> None:
+        """End a cell, or a record, which is kept where its header names Gemini."""
         if self._target is not None:
-            self._target.end(tag)
+            self._target.handle_endtag(tag)
         if tag != "div":
             return
         if self._target is not None and self._depth == self._target_depth:
@@ -224,57 +226,44 @@ class _Page(HTMLParser):
                 self._records.append(self._content.text.split("\n"))
 
     def handle_data(self, data: str) -> None:
+        """Add text to the cell that is collected."""
         if self._target is not None:
-            self._target.add(data)
+            self._target.handle_data(data)
 
 
-@dataclass(slots=True)
-class _Text:
-    """A piece of HTML as text: lines where it has blocks and breaks, `-` before the items of lists."""
+class _Text(HTMLParser):
+    """Turns HTML into text: lines where it has blocks and breaks, `-` before the items of lists."""
 
-    parts: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[str] = []
 
     @property
     def text(self) -> str:
-        """All of it, with at most one blank line in a row."""
-        lines = (line.rstrip(" \t") for line in "".join(self.parts).split("\n"))
+        """The text so far, with at most one blank line in a row."""
+        lines = (line.rstrip(" \t") for line in "".join(self._parts).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
-    def start(self, tag: str) -> None:
-        """Add what a tag begins with."""
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a line where a block or a list item begins."""
         if tag == "br":
-            self.parts.append("\n")
+            self._parts.append("\n")
         elif tag in _BLOCKS:
-            self.parts.append("\n- " if tag == "li" else "\n")
+            self._parts.append("\n- " if tag == "li" else "\n")
 
-    def end(self, tag: str) -> None:
-        """Add what a tag ends with."""
+    def handle_endtag(self, tag: str) -> None:
+        """Begin a line where a block ends."""
         if tag in _BLOCKS and tag != "li":
-            self.parts.append("\n")
+            self._parts.append("\n")
 
-    def add(self, data: str) -> None:
-        """Add text; where it is broken means nothing."""
-        self.parts.append(re.sub(r"[ \t\r\n]+", " ", data))
+    def handle_data(self, data: str) -> None:
+        """Add text; a line break in HTML is no more than a space."""
+        self._parts.append(re.sub(r"[ \t\r\n]+", " ", data))
 
 
 def as_text(html: str) -> str:
     """Return a piece of HTML as text."""
-
-    class Piece(HTMLParser):
-        def __init__(self) -> None:
-            super().__init__(convert_charrefs=True)
-            self.shown = _Text()
-
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            self.shown.start(tag)
-
-        def handle_endtag(self, tag: str) -> None:
-            self.shown.end(tag)
-
-        def handle_data(self, data: str) -> None:
-            self.shown.add(data)
-
-    piece = Piece()
-    piece.feed(html)
-    piece.close()
-    return piece.shown.text
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return parser.text

@@ -236,24 +236,26 @@ class Intake:
             return Outcome(title, conversation.id, reason=conversation.problem)
         exchanges = {self._id_of(conversation, exchange): exchange for exchange in conversation.exchanges}
         pages = self._pages_of(batch, list(exchanges))
-        new = [self._event(uuid, exchanges[uuid], conversation.written) for uuid in exchanges if uuid not in pages]
+        new_events = [
+            self._event(uuid, exchanges[uuid], conversation.file_at) for uuid in exchanges if uuid not in pages
+        ]
         path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
-        n_known = len(exchanges) - len(new)
-        if not new and not _has_news(batch, path, conversation):
+        n_known = len(exchanges) - len(new_events)
+        if not new_events and not _has_news(batch, path, conversation):
             return Outcome(title, conversation.id, known=n_known, path=path)
-        last = self._add_exchanges(batch, path, title, conversation, new)
+        last = self._add_exchanges(batch, path, title, conversation, new_events)
         if pages or conversation.asides:
             self._add_asides(batch, last, {*pages.values(), last}, conversation)
-        return Outcome(title, conversation.id, len(new), n_known, path=last)
+        return Outcome(title, conversation.id, len(new_events), n_known, path=last)
 
     def _id_of(self, conversation: Conversation, exchange: PastExchange) -> str:
         """Return the id of an exchange in the brain."""
         return exchange_id(self._service, conversation.id, exchange)
 
-    def _event(self, uuid: str, exchange: PastExchange, written: str) -> StmEvent:
+    def _event(self, uuid: str, exchange: PastExchange, file_at: str) -> StmEvent:
         """Return an exchange as its page will have it, without its secrets."""
         user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
-        return StmEvent(uuid, exchange.at or written, user, ai)
+        return StmEvent(uuid, exchange.at or file_at, user, ai)
 
     def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
         """Return the page of each exchange that was imported before, by id, also where that page was deleted since.
@@ -270,7 +272,7 @@ class Intake:
         return dict(rows) | {uuid: in_this_run[uuid] for uuid in ids if uuid in in_this_run}
 
     def _add_exchanges(
-        self, batch: _Batch, path: str, title: str, conversation: Conversation, new: Sequence[StmEvent]
+        self, batch: _Batch, path: str, title: str, conversation: Conversation, events: Sequence[StmEvent]
     ) -> str:
         """Put exchanges on the last page of a conversation and, where that is full, on new ones.
 
@@ -279,20 +281,20 @@ class Intake:
             path: The last page so far; "" for none.
             title: Of the conversation, without secrets.
             conversation: The conversation.
-            new: Its new exchanges.
+            events: Its new exchanges.
 
         Returns:
             The path of the last page.
         """
-        while new:
+        while events:
             page = batch.page(path)
             if page is None or len(page.text) >= PAGE_CHARACTERS:
                 path = batch.free_path(self._folder(conversation.began_at), title)
                 page = Page(None, self._head(title, conversation))
-            fitting = _fitting(new, PAGE_CHARACTERS - len(page.text))
+            fitting = _fitting(events, PAGE_CHARACTERS - len(page.text))
             batch.change(path, page, _with_exchanges(page.text, fitting), conversation.latest_at)
             batch.note_exchanges(path, [event.id for event in fitting])
-            new = new[len(fitting) :]
+            events = events[len(fitting) :]
         return path
 
     def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
@@ -306,10 +308,10 @@ class Intake:
         """
         pages = [page.text for other in paths if (page := batch.page(other))]
         events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
-        known = {text.strip() for event in events.values() for text in (event.user, event.ai)}
+        texts_in_exchanges = {text.strip() for event in events.values() for text in (event.user, event.ai)}
         asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
         asides += self._second_answers(conversation, events, {aside.text for aside in asides})
-        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in known]
+        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in texts_in_exchanges]
         blocks = [block for block in blocks if not any(block in text for text in pages)]
         page = batch.page(path)
         if page is None:
@@ -400,7 +402,7 @@ class Intake:
         """
         text, at = redact(self._brain, note.text), note.at
         if not at:  # a later import must not give it another date
-            at = str(split(present.text, path)[0].get("created_at") or "") if present else note.written
+            at = str(split(present.text, path)[0].get("created_at") or "") if present else note.file_at
         uuid = note_id(self._service, note.key)
         if not note.path:
             title = one_line(redact(self._brain, note.title))

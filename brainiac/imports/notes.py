@@ -26,13 +26,13 @@ _FROM = re.compile(rb"^From \S+.*\d{4}\r?\n")
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
-def note(opened: BinaryIO, path: str, written: str) -> Note:
+def note(opened: BinaryIO, path: str, file_at: str) -> Note:
     """Return a note of a folder.
 
     Args:
         opened: The file.
         path: Relative to the folder; the note keeps it, so that links between notes lead where they led.
-        written: ISO 8601 moment of the file.
+        file_at: ISO 8601 moment of the file.
     """
     content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -42,7 +42,7 @@ def note(opened: BinaryIO, path: str, written: str) -> Note:
         meta, offset = split(text, path)
     except FormatError as error:
         return Note(path, path, problem=f"has front matter that cannot be read: {error.problem}")
-    return Note(path, title_of(meta, text, offset, path), text, own_date(meta, path), path, written)
+    return Note(path, title_of(meta, text, offset, path), text, own_date(meta, path), path, file_at)
 
 
 # --- mail ----------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def is_mailbox(head: bytes) -> bool:
 
 
 def mails(opened: BinaryIO) -> Iterator[Note]:
-    """Yield a note for each mail of a mailbox; no word of them is taken for the person's."""
+    """Yield a note for each mail of a mailbox; for a mail that cannot be read one with the problem."""
     for number, raw in enumerate(_messages(opened), 1):
         if len(raw) > MAX_BYTES * 10:
             yield Note(str(number), f"mail {number}", problem="is larger than 50 MB")
@@ -67,7 +67,7 @@ def mails(opened: BinaryIO) -> Iterator[Note]:
 
 
 def _messages(opened: BinaryIO) -> Iterator[bytes]:
-    """Yield the mails of a mailbox one after the other, without the line that begins each."""
+    """Yield the bytes of each mail of a mailbox, without the line `From …` that begins it."""
     message: list[bytes] | None = None
     is_after_blank = True
     for line in opened:
@@ -102,13 +102,13 @@ def _mail(mail: EmailMessage, number: int) -> Note:
 # --- PDF files -----------------------------------------------------------------------------------------------------
 
 
-def document(opened: BinaryIO, path: str, written: str) -> Note:
+def document(opened: BinaryIO, path: str, file_at: str) -> Note:
     """Return a PDF file as a note with its text page by page, which says which pages have none.
 
     Args:
         opened: The file.
         path: Relative to the folder.
-        written: ISO 8601 moment of the file.
+        file_at: ISO 8601 moment of the file.
     """
     content, name = opened.read(MAX_PDF_BYTES + 1), path.rpartition("/")[2]
     if len(content) > MAX_PDF_BYTES:
@@ -126,7 +126,7 @@ def document(opened: BinaryIO, path: str, written: str) -> Note:
     if len(text) > MAX_PDF_CHARACTERS:
         text = text[:MAX_PDF_CHARACTERS]
         remark = f"{remark} The text is cut after 3 million characters.".strip()
-    return Note(path, name, f"{text}\n", path=f"{path}.md", written=written, original=content, remark=remark)
+    return Note(path, name, f"{text}\n", path=f"{path}.md", file_at=file_at, original=content, remark=remark)
 
 
 def _remark(pdf: PdfText) -> str:

@@ -37,27 +37,14 @@ _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What a reader has to know besides the file.
-
-    Attributes:
-        zone: The person's time zone, for moments that name none.
-        written: ISO 8601 moment of the file, for what has no date at all.
-    """
-
-    zone: tzinfo = UTC
-    written: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Export:
     """A file with something to import.
 
     Attributes:
-        name: As a person sees it; of a packed file with the archive's name before it.
-        service: What it comes from: `chatgpt`, `claude`, …
+        name: For a person; of a packed file with the archive's name before it.
+        service: The service that it comes from: `chatgpt`, `claude`, …
         size: In bytes, unpacked.
-        read: Yields what the file holds; called with a function that is told each number of bytes read.
+        read: Yields the conversations and notes in it; it takes a function that it calls with the bytes of each read.
     """
 
     name: str
@@ -68,13 +55,23 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file or a packed file, before its format is known."""
+    """A file of the disk or of an archive, of any format.
+
+    Attributes:
+        name: For a person; of a packed file with the archive's name before it.
+        size: In bytes, unpacked.
+        open: Opens it.
+        path: Relative to the folder or archive that the person named.
+        zone: The person's time zone, for moments without one.
+        file_at: ISO 8601 moment of the file, for texts without a date.
+    """
 
     name: str
     size: int
     open: Callable[[], BinaryIO]
-    context: Context
-    inner_path: str = ""  # relative to the folder or archive that was named
+    path: str
+    zone: tzinfo
+    file_at: str
 
 
 _Reader = Callable[[BinaryIO, _File], Iterator[Item]]
@@ -98,8 +95,8 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
         exports: list[Export] = []
         others: list[_File] = []
         for file in _files(path, zone, Path(scratch)):
-            if known := _reader_of(file):
-                service, reader = known
+            if service_and_reader := _reader_of(file):
+                service, reader = service_and_reader
                 exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
             else:
                 others.append(file)
@@ -122,13 +119,13 @@ def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -
     """
     for file in files:
         with file.open() as opened:
-            note = notes.note(opened, file.inner_path, file.context.written)
+            note = notes.note(opened, file.path, file.file_at)
         count(file.size)
         yield note if note.problem else replace(note, path=f"{folder}/{note.path}")
 
 
 def _read_with(reader: _Reader, file: _File) -> Callable[[Callable[[int], None]], Iterator[Item]]:
-    """Return the function that reads a file with a reader, counting bytes."""
+    """Return the function for `Export.read`: it reads a file with a reader and counts the bytes."""
 
     def read(count: Callable[[int], None]) -> Iterator[Item]:
         with file.open() as raw, _Counted(raw, count) as counted:
@@ -152,6 +149,7 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read into the buffer and report the number of bytes."""
         content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         self._count(len(content))
@@ -183,15 +181,25 @@ def _files(path: Path, zone: tzinfo, scratch: Path) -> Iterator[_File]:
 def _files_at(path: Path, inner_path: str, zone: tzinfo, scratch: Path) -> Iterator[_File]:
     """Yield a file of the disk, or the files in it where it is an archive."""
     status = path.stat()
-    context = Context(zone, iso(datetime.fromtimestamp(status.st_mtime, UTC)))
+    file_at = iso(datetime.fromtimestamp(status.st_mtime, UTC))
     if zipfile.is_zipfile(path):
-        yield from _packed(path, path.name, context, scratch, depth=0)
+        yield from _packed(path, path.name, zone, file_at, scratch)
     else:
-        yield _File(inner_path, status.st_size, lambda: path.open("rb"), context, inner_path)
+        yield _File(inner_path, status.st_size, lambda: path.open("rb"), inner_path, zone, file_at)
 
 
-def _packed(path: Path, name: str, context: Context, scratch: Path, depth: int) -> Iterator[_File]:
+def _packed(
+    path: Path, name: str, zone: tzinfo, file_at: str, scratch: Path, *, is_inner: bool = False
+) -> Iterator[_File]:
     """Yield the files in an archive, and those of archives in it, one level deep.
+
+    Args:
+        path: The archive.
+        name: For a person.
+        zone: The person's time zone.
+        file_at: ISO 8601 moment of the archive.
+        scratch: A folder for archives in it.
+        is_inner: Whether it was in an archive itself.
 
     Raises:
         UserError: It has more files, or unpacks to more, than any export does.
@@ -210,19 +218,15 @@ def _packed(path: Path, name: str, context: Context, scratch: Path, depth: int) 
             raise UserError(f"{name} is encrypted; unpack it with its password and name the folder")
         if is_temporary(entry.filename.rpartition("/")[2]):
             continue
-        shown = f"{name}/{entry.filename}"
-        if entry.filename.lower().endswith(".zip"):
-            if depth == 0:
-                inner = scratch / f"{len(os.listdir(scratch))}.zip"
-                with archive.open(entry) as source, open(inner, "xb") as target:
-                    shutil.copyfileobj(source, target)
-                yield from _packed(inner, shown, context, scratch, depth + 1)
-            continue
-        yield _File(shown, entry.file_size, _opener(archive, entry), context, entry.filename)
-
-
-def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], BinaryIO]:
-    return lambda: cast(BinaryIO, archive.open(entry))
+        entry_name = f"{name}/{entry.filename}"
+        if not entry.filename.lower().endswith(".zip"):
+            opener = partial(archive.open, entry)
+            yield _File(entry_name, entry.file_size, cast(Any, opener), entry.filename, zone, file_at)
+        elif not is_inner:
+            inner = scratch / f"{len(os.listdir(scratch))}.zip"
+            with archive.open(entry) as source, open(inner, "xb") as target:
+                shutil.copyfileobj(source, target)
+            yield from _packed(inner, entry_name, zone, file_at, scratch, is_inner=True)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------
@@ -237,9 +241,9 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
         case "[" | "{":
             return _transcript_reader_of(file) or _json_reader_of(file)
         case "<" if gemini.recognizes_page(head):
-            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.context.zone)
+            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.zone)
     if copilot.recognizes(head):
-        return "copilot", lambda opened, file: copilot.conversations(opened, file.context.zone, file.context.written)
+        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.file_at)
     if raw.startswith(b"%PDF-"):
         return "documents", _read_document
     if notes.is_mailbox(raw):
@@ -248,7 +252,7 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield notes.document(opened, file.inner_path, file.context.written)
+    yield notes.document(opened, file.path, file.file_at)
 
 
 def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
@@ -260,7 +264,7 @@ def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
 
 
 def _read_transcript(service: str, opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield transcripts.conversation(service, transcripts.lines(opened), file.inner_path, file.context.written)
+    yield transcripts.conversation(service, transcripts.lines(opened), file.path, file.file_at)
 
 
 def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
@@ -287,7 +291,7 @@ def _read_gemini(opened: BinaryIO, file: _File) -> Iterator[Item]:
             else:
                 yield record
 
-    yield from gemini.conversations(without_problems(), file.context.zone)
+    yield from gemini.conversations(without_problems(), file.zone)
     yield from problems
 
 
@@ -302,7 +306,7 @@ def _json_reader(read: Callable[[dict[str, Any], str], Iterable[Item]]) -> _Read
                 yield Conversation("", f"record {number} of {file.name}", problem="is no conversation")
             else:
                 try:
-                    yield from read(record, file.context.written)
+                    yield from read(record, file.file_at)
                 except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                     title = text_of(record.get("title")) or text_of(record.get("name")) or f"record {number}"
                     problem = f"has a form that is not known ({type(error).__name__}: {error})"
@@ -358,7 +362,7 @@ def _after_mark(opened: BinaryIO) -> BinaryIO:
 
 # service, whether a record is of the format, and what reads a record
 _JSON_FORMATS: tuple[tuple[str, Callable[[dict[str, Any]], bool], Callable[..., Iterable[Item]]], ...] = (
-    ("chatgpt", chatgpt.recognizes, lambda record, written: [chatgpt.conversation(record, written)]),
-    ("claude", claude.recognizes, lambda record, written: [claude.conversation(record, written)]),
+    ("chatgpt", chatgpt.recognizes, lambda record, file_at: [chatgpt.conversation(record, file_at)]),
+    ("claude", claude.recognizes, lambda record, file_at: [claude.conversation(record, file_at)]),
     ("claude", claude.recognizes_notes, claude.notes),
 )

@@ -59,7 +59,7 @@ class Conversation:
         exchanges: In the order in which they were said.
         asides: Texts that are in none of its exchanges.
         latest_at: ISO 8601 UTC moment of its latest text, answers and branches included; "" where it has none.
-        written: ISO 8601 UTC moment of the export, for exchanges without one.
+        file_at: ISO 8601 UTC moment of the export, for exchanges without one.
         problem: Why nothing of it can be imported, in words for a person; "" where it can.
     """
 
@@ -68,13 +68,13 @@ class Conversation:
     exchanges: tuple[PastExchange, ...] = ()
     asides: tuple[Aside, ...] = ()
     latest_at: str = ""
-    written: str = ""
+    file_at: str = ""
     problem: str = ""
 
     @property
     def began_at(self) -> str:
         """The moment of its first exchange."""
-        return min((exchange.at for exchange in self.exchanges if exchange.at), default=self.written)
+        return min((exchange.at for exchange in self.exchanges if exchange.at), default=self.file_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Note:
         text: Its text; of a note of the person's Markdown, with front matter.
         at: ISO 8601 moment or day that the text itself has; "" where it has none.
         path: Of a note of the person's or a document: its path below the imported folder; "" for other texts.
-        written: ISO 8601 moment of its file, for a text without a date.
+        file_at: ISO 8601 moment of its file, for a text without a date.
         original: The file that the text was taken from, to be kept beside the page; empty where the text is all.
         remark: What is missing of the text, in words for a person; "" for nothing.
         problem: Why it cannot be imported, in words for a person; "" where it can.
@@ -98,7 +98,7 @@ class Note:
     text: str = ""
     at: str = ""
     path: str = ""
-    written: str = ""
+    file_at: str = ""
     original: bytes = b""
     remark: str = ""
     problem: str = ""
@@ -140,7 +140,7 @@ class Dialogue:
         (turn.user if is_person else turn.ai).append(text)
 
     def conversation(
-        self, name: str, title: str, began_at: str, written: str, asides: Sequence[Aside] = ()
+        self, name: str, title: str, began_at: str, file_at: str, asides: Sequence[Aside] = ()
     ) -> Conversation:
         """Return the conversation of the messages.
 
@@ -148,7 +148,7 @@ class Dialogue:
             name: The service's id of the conversation.
             title: As the person sees it.
             began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
-            written: ISO 8601 moment of the export.
+            file_at: ISO 8601 moment of the export.
             asides: Texts that are in none of its exchanges.
         """
         exchanges: list[PastExchange] = []
@@ -159,7 +159,7 @@ class Dialogue:
         if not exchanges:
             return Conversation(name, title, problem="holds no message with text")
         moments = (self.latest_at, *(exchange.at for exchange in exchanges), *(aside.at for aside in asides))
-        return Conversation(name, title, tuple(exchanges), tuple(asides), max(moments) or written, written)
+        return Conversation(name, title, tuple(exchanges), tuple(asides), max(moments) or file_at, file_at)
 
 
 def exchange_id(service: str, conversation: str, exchange: PastExchange) -> str:

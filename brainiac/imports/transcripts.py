@@ -49,14 +49,14 @@ class _Session:
     dialogue: Dialogue = field(default_factory=Dialogue)
 
 
-def conversation(service: str, records: Iterable[dict[str, Any]], name: str, written: str) -> Conversation:
+def conversation(service: str, records: Iterable[dict[str, Any]], name: str, file_at: str) -> Conversation:
     """Return the conversation of a transcript.
 
     Args:
         service: The assistant that wrote it.
         records: Its lines.
         name: The file's name, which is the id of the session where no line has one.
-        written: ISO 8601 moment of the file, for messages without one.
+        file_at: ISO 8601 moment of the file, for messages without one.
     """
     add = _add_claude_code if service == "claude-code" else _add_codex
     session = _Session()
@@ -64,7 +64,7 @@ def conversation(service: str, records: Iterable[dict[str, Any]], name: str, wri
         add(record, session)
     prompts = (text for turn in session.dialogue.turns for text in turn.user)
     title = session.title or _first_line(next(prompts, ""))
-    return session.dialogue.conversation(session.id or PurePosixPath(name).stem, title, "", written)
+    return session.dialogue.conversation(session.id or PurePosixPath(name).stem, title, "", file_at)
 
 
 def _first_line(text: str) -> str:

@@ -320,9 +320,9 @@ class Gate:
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits and what of it no longer holds."""
-        shown = list(self._shown_hits(hits))
-        hits_with_former = with_former(self._library, [hit for _, hit in shown], hides_private=self._hides_private)
-        yield from zip((number for number, _ in shown), hits_with_former, strict=True)
+        numbered = list(self._shown_hits(hits))
+        hits_with_former = with_former(self._library, [hit for _, hit in numbered], hides_private=self._hides_private)
+        yield from zip((number for number, _ in numbered), hits_with_former, strict=True)
 
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits."""
@@ -359,34 +359,36 @@ class Gate:
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
-        shown = []
-        for said in exchanges:
-            if self.events([said.event]):
-                before = self.turns([said.before]) if said.before else []
-                shown.append(replace(said, before=before[0] if before else None))
-        return shown
+        exchanges_to_show = []
+        for exchange in exchanges:
+            if self.events([exchange.event]):
+                before = self.turns([exchange.before]) if exchange.before else []
+                exchanges_to_show.append(replace(exchange, before=before[0] if before else None))
+        return exchanges_to_show
 
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that are in no private part of their page, without links to hidden paths."""
-        shown = []
+        statements_to_show = []
         for statement in statements:
             page, shareable = self._page(statement.path)
             text = _folded(statement.content)
             is_private = shareable is None or (text in _folded(page) and text not in _folded(shareable))
             if not is_private and not PRIVATE.search(statement.content) and self.knows(statement.path):
                 content = self._without_hidden(statement.path, statement.content) or WITHHELD
-                shown.append(replace(statement, content=content))
-        return shown
+                statements_to_show.append(replace(statement, content=content))
+        return statements_to_show
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
         """Return the pages whose names may be shown; the line about a page only where its shareable part has it."""
-        shown = []
+        pages_to_show = []
         for page in pages:
             if self.knows(page.path):
                 _, shareable = self._page(page.path)
                 is_open = shareable is not None and _folded(page.about) in _folded(shareable)
-                shown.append(replace(page, about=self._without_hidden(page.path, page.about) if is_open else ""))
-        return shown
+                pages_to_show.append(
+                    replace(page, about=self._without_hidden(page.path, page.about) if is_open else "")
+                )
+        return pages_to_show
 
     def _nothing(self, values: Any) -> tuple[()]:
         """Return an empty tuple in place of a field that is for the offline engine alone."""
@@ -395,12 +397,12 @@ class Gate:
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders whose names may be shown; a summary only where the index page may be shown."""
         top = self._tree.relative(self._tree.long_term)
-        shown = {}
+        folders_to_show = {}
         for name, about in folders.items():
             if self.knows(f"{top}/{name}"):
                 page = self.read_note(f"{top}/{name}/_index.md", tops=("memory",)) if about else ""
-                shown[name] = about if page is not None and _folded(about) in _folded(page) else ""
-        return shown
+                folders_to_show[name] = about if page is not None and _folded(about) in _folded(page) else ""
+        return folders_to_show
 
     def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
         """Return the folders whose names may be shown, with their number of entries."""
@@ -572,8 +574,8 @@ def _paths_in(row: Any) -> list[str]:
     """Return the pages and folders that a row of statistics names."""
     if not isinstance(row, Mapping):
         return [str(row)]
-    named = [*row.get("paths", ()), row.get("path"), row.get("folder")]
-    return [str(path) for path in named if path]
+    paths = [*row.get("paths", ()), row.get("path"), row.get("folder")]
+    return [str(path) for path in paths if path]
 
 
 def _cleared(content: Any) -> Any:

@@ -104,9 +104,9 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     is_key_refused = failure.problem == FAILURES["AuthenticationError"].problem
     is_window = type(error).__name__ == "ContextWindowExceededError"
     message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
-    shown = message if len(message) <= 300 else message[:299] + "…"
+    excerpt = message if len(message) <= 300 else message[:299] + "…"
     return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {failure.problem} ({shown.rstrip('.')}).",
+        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
         retryable=failure.is_retryable,
         retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
         advice=_which_key(endpoint) if is_key_refused else failure.advice,

@@ -17,7 +17,7 @@ from brainiac.formats.markdown import StmEvent, parse_exchanges
 from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prompt_path_of, response_path
 from brainiac.library import Library
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import TOOL_TOKENS, one_line, quoted, reference, shortened
+from brainiac.llm.context.blocks import TOOL_TOKENS, quoted, reference, safe_line, shortened
 from brainiac.llm.context.long_term import ShownPages, page_text
 from brainiac.llm.context.short_term import event_of, event_text
 from brainiac.llm.gate import Gate
@@ -120,16 +120,16 @@ class Toolbox:
         if self._room_tokens <= 0:
             return "Error: the tools have given out all that this answer may read; answer from what you have."
         if name not in self._tools:
-            return f"Error: there is no tool `{one_line(name)}`; there are {', '.join(self._tools)}."
+            return f"Error: there is no tool `{safe_line(name)}`; there are {', '.join(self._tools)}."
         model, run = self._tools[name]
         # a model that gets a message calls again; an exception would end the answer
         try:
             result = run(model.model_validate_json(arguments or "{}"))
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()[:3]]
-            return f"Error: {one_line('; '.join(problems), 300)}. Call it again with {_schema(model)['properties']}."
+            return f"Error: {safe_line('; '.join(problems), 300)}. Call it again with {_schema(model)['properties']}."
         except (ConfinementError, FormatError, _ToolError) as error:
-            return f"Error: {one_line(str(error), 300)}"
+            return f"Error: {safe_line(str(error), 300)}"
         self._room_tokens -= count(result)
         return result
 
@@ -165,7 +165,7 @@ class Toolbox:
         if not folder.is_dir():
             raise _ToolError(f"no folder `{parameters.path}`.")
         names = names_in(self._library, self._gate, folder)
-        lines = [f"- {one_line(name)}" for name in names[:MAX_ENTRIES]]
+        lines = [f"- {safe_line(name)}" for name in names[:MAX_ENTRIES]]
         if len(names) > MAX_ENTRIES:
             lines.append(f"… and {len(names) - MAX_ENTRIES} more")
         return quoted("\n".join(lines)) if lines else "Empty."
@@ -177,7 +177,8 @@ class Toolbox:
         lines = []
         for title, pages in groups:
             lines.append(f"{title}:")
-            lines += [f"- {reference(page.title, page.path, page.uuid)}" for page in pages[:MAX_ENTRIES]] or ["- none"]
+            links = [reference(other.title, other.path, other.uuid) for other in pages[:MAX_ENTRIES]]
+            lines += [f"- {link}" for link in links or ["none"]]
         return "\n".join(lines)
 
     def _exchange(self, parameters: ReadExchange) -> str:

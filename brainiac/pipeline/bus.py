@@ -55,12 +55,12 @@ class AccessLogTail:
         try:
             with open(self._path, "rb") as log:
                 start = self._seek_last_line(log)
-                added = log.read()
+                content = log.read()
         except FileNotFoundError:
             self._offset, self._last = 0, ""
             return []
-        whole = added[: added.rfind(b"\n") + 1].decode("utf-8", "replace")
-        self._offset = start + added.rfind(b"\n") + 1
+        whole = content[: content.rfind(b"\n") + 1].decode("utf-8", "replace")
+        self._offset = start + content.rfind(b"\n") + 1
         self._last = whole.splitlines()[-1] if whole else self._last
         return parse_access_log(whole).entries
 
@@ -172,7 +172,7 @@ class Bus:
     def is_idle(self) -> bool:
         """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
         with self._changed:
-            is_seen = not self._hints and not self._is_looking and not self.settler.waiting
+            is_seen = not self._hints and not self._is_looking and not self.settler.waiting_paths
         return is_seen and not any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
@@ -335,10 +335,7 @@ class Bus:
         # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
-            self.far.submit("access log", lambda: self._call_access_log_grew(entries))
-
-    def _call_access_log_grew(self, entries: Sequence[AccessEntry]) -> None:
-        self.dispatcher.call("access_log_grew", entries=entries)
+            self.far.submit("access log", partial(self.dispatcher.call, "access_log_grew", entries=entries))
 
     def _versions_came(self) -> None:
         """Schedule one look for conflict copies and conflict markers, for when a sync tool has finished writing."""
@@ -371,7 +368,11 @@ class Bus:
         self.notice.submit("in order", lambda: self._notice(change, attempt, is_touched=is_touched))
 
     def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
-        """Record a person's change in the journal and pass it on; after an error try again later."""
+        """Record a person's change in the journal and pass it on; after an error try again later.
+
+        A change that the journal has already is not passed on, with one exception: of a prompt the commit of its
+        answer recorded it, and the hooks have not heard of it yet.
+        """
         if self._brain.git_operation:  # what git checks out meanwhile is no edit
             self.later(GIT_SECONDS, lambda: self._submit_notice(change, is_touched=is_touched))
             return
@@ -393,15 +394,20 @@ class Bus:
         elif recorded is None and change.kind in TO_ANSWER:
             recorded = change  # by the commit of the answer; it is still a person's change, for the hooks
         if recorded is not None:
-            if is_marked(self._brain, change.path):
-                self.marked.add(change.path)
-            # a new page may be one that another device moved, or that stands again where it was moved from
-            is_new_page = recorded.action == "created" and change.kind in _PAGES
-            if is_new_page or change.path in self.marked or twin_of(self._brain.tree, change.path):
-                self._versions_came()
+            self._check_versions(change.path, is_new_page=recorded.action == "created" and change.kind in _PAGES)
             self.pass_on(recorded)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
+
+    def _check_versions(self, path: str, *, is_new_page: bool) -> None:
+        """Schedule a look for versions where a changed file has conflict markers or a conflict copy, or is a new page.
+
+        A new page may be one that another device moved, or that stands again where it was moved from.
+        """
+        if is_marked(self._brain, path):
+            self.marked.add(path)
+        if is_new_page or path in self.marked or twin_of(self._brain.tree, path):
+            self._versions_came()
 
     def _process_touched(self, path: str, *, is_new: bool) -> None:
         """Process a prompt of which only the change time differed, if its content is new or it waits to be retried."""

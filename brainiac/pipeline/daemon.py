@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -149,7 +149,7 @@ class Daemon:
         """
         _share_heaps()
         sys.setswitchinterval(SWITCH_SECONDS)
-        former = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
+        former = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             if not self._start(True, self._wait_for_other):
                 return True
@@ -161,8 +161,8 @@ class Daemon:
                     pass
             return self.stop()
         finally:
-            for each, handler in former.items():
-                signal.signal(each, handler)
+            for number, handler in former.items():
+                signal.signal(number, handler)
 
     def ask_to_stop(self) -> None:
         """Let `run` return; any thread may call."""
@@ -242,7 +242,11 @@ class Daemon:
         return is_clean
 
     def _lock(self, resources: ExitStack) -> None:
-        """Take the lock that only one daemon of this home can have."""
+        """Take the lock that only one daemon of this home can have, until the resources are closed.
+
+        Raises:
+            LockedError: Another daemon has it.
+        """
         path = self._brain.places.state / LOCK
         try:
             resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
@@ -273,7 +277,7 @@ class Daemon:
             self._start_timers()
         self._report()
         self.bus.start()
-        brain.log.info("watching", root=str(brain.root), **self.watcher.health().as_json())
+        brain.log.info("watching", root=str(brain.root), **asdict(self.watcher.health()))
 
     def _unsettled(self) -> list[str] | None:
         """Return the files that may still be being saved; None where that is not known, since the watcher polls."""
@@ -369,8 +373,8 @@ class Daemon:
         state = replace(
             self._state,
             pid=os.getpid() if pid is None else pid,
-            watch=self.watcher.health().as_json(),
-            pending=[pending.as_json() for pending in self.bus.inbox.pending],
+            watch=asdict(self.watcher.health()),
+            pending=[asdict(pending) for pending in self.bus.inbox.pending],
             access_log=self.bus.tail.mark,
             settings=self._brain.settings.model_dump(mode="json"),
             problem=problem,
@@ -381,6 +385,7 @@ class Daemon:
                 self._state = state
 
     def _signalled(self, number: int, frame: object) -> None:
+        """Stop on SIGTERM or SIGINT."""
         self._is_signalled = True
         self.ask_to_stop()
 

@@ -7,9 +7,8 @@ import posixpath
 import random
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
@@ -147,10 +146,6 @@ class Pending:
     is_held: bool = False
     is_for_device: bool = False
 
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
 
 class Inbox:
     """Processes prompts, notes and responses; those of one conversation in one thread at a time.
@@ -185,7 +180,11 @@ class Inbox:
             self._later(path, error.problem, MAX_STORAGE_SECONDS)
 
     def _process(self, path: str) -> None:
-        """Answer a prompt or capture a note, unless that was done; write an error file where it cannot be parsed."""
+        """Answer a prompt or capture a note, or write an error file where it cannot be parsed.
+
+        It only waits while it has git's conflict markers, or where another device answers. One that was answered
+        before is not answered again.
+        """
         try:
             _check_name(path)
             if is_marked(self._brain, path):

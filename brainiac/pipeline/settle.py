@@ -58,7 +58,7 @@ def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
 
 
 def ends_with_send(path: str | os.PathLike[str]) -> bool:
-    """Return whether the last line of a file that is not blank is `/send`."""
+    """Return whether the last line of a file, blank ones left out, is `/send`."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 256))
@@ -170,11 +170,6 @@ class Settler:
     def waiting_paths(self) -> list[str]:
         """The files that changed and are not finished yet; any thread may ask."""
         return list(self._waiting)
-
-    @property
-    def waiting(self) -> int:
-        """How many files changed and are not finished yet."""
-        return len(self._waiting)
 
     def next_due(self) -> float | None:
         """Return when to call `take_due` again, in monotonic seconds; None when no file is waited for."""

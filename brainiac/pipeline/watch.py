@@ -12,9 +12,8 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -72,9 +71,9 @@ def folders_beside(brain: Brain) -> list[Path]:
 
     They are the folders of the sources, and all folders of the person's own where a plugin of theirs hears of changes.
     """
-    own = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
+    own_folders = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
     sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
-    return [*own, *(folder for folder in sources if not any(map(folder.is_relative_to, own)))]
+    return [*own_folders, *(folder for folder in sources if not any(map(folder.is_relative_to, own_folders)))]
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:
@@ -110,10 +109,6 @@ class WatchHealth:
     reason: str = ""
     missing: tuple[str, ...] = ()
     overflows: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 class Watcher(FileSystemEventHandler):
@@ -242,11 +237,11 @@ class Watcher(FileSystemEventHandler):
         for folder, is_deep in self._folders():
             inode = _inode(folder)
             # a folder that was deleted and made anew has the same name, and the watch is on the former inode
-            former = self._watches.get(folder)
-            if former and former[1] == inode:
+            watch, watched_inode = self._watches.get(folder, (None, None))
+            if watch and watched_inode == inode:
                 continue
-            if former:
-                observer.unschedule(former[0])
+            if watch:
+                observer.unschedule(watch)
                 del self._watches[folder]
             if inode is not None:
                 watch = observer.schedule(self, folder, recursive=is_deep, event_filter=_EVENTS)

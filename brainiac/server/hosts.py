@@ -42,14 +42,14 @@ def hosts() -> dict[str, Host]:
     folder = {"darwin": home / "Library/Application Support", "win32": roaming}.get(
         sys.platform, Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     )
-    known = (
+    programs = (
         Host("claude-desktop", folder / "Claude/claude_desktop_config.json", "mcpServers", "quit Claude and start it"),
         Host("claude-code", home / ".claude.json", "mcpServers", "start a new session; `/mcp` shows it"),
         Host("cursor", home / ".cursor/mcp.json", "mcpServers", "switch it on in Cursor's settings under MCP"),
         Host("vscode", folder / "Code/User/mcp.json", "servers", "run “MCP: List Servers” and start it"),
         Host("codex", home / ".codex/config.toml", "mcp_servers", "start a new session; `/mcp` shows it"),
     )
-    return {host.name: host for host in known}
+    return {host.name: host for host in programs}
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class Door:
             await context.session.report_progress(time.monotonic() - started, None, "waiting for the answer")
 
     async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the result of a verb, or its error in words for a model."""
         try:
             text, is_error = to_text(await self._run(context, params.name, params.arguments)), False
         except BrainiacError as error:
@@ -131,6 +132,7 @@ class Door:
         return types.ListResourceTemplatesResult(resource_templates=[page])
 
     async def _read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        """Return a page by its address; of a long page the first part."""
         uri = str(params.uri)
         try:
             page = await self._run(context, "fetch", {"id": uri, "max_tokens": MAX_RESULT_TOKENS})
@@ -149,6 +151,7 @@ class Door:
         return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        """Return a prompt; that of `brief` is a briefing on its topic."""
         if params.name not in _PROMPTS:
             raise MCPError(code=types.INVALID_PARAMS, message=f"there are the prompts {', '.join(_PROMPTS)}")
         text = REMEMBER_CHAT

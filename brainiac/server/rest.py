@@ -194,10 +194,10 @@ def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
     if isinstance(event.what, _UNTOLD):
         return None
     paths = [change.path for change in event.changes]
-    shown = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
-    if paths and not shown:
+    paths_to_show = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
+    if paths and not paths_to_show:
         return None
-    return {"id": event.id, "at": event.at, "kind": event.kind, "by": event.by, "paths": shown}
+    return {"id": event.id, "at": event.at, "kind": event.kind, "by": event.by, "paths": paths_to_show}
 
 
 # --- the schema ----------------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ def _task_scheduler(start: Start) -> Unit:
 
 
 def _fill(element: ElementTree.Element, values: Mapping[str, Any]) -> None:
-    """Add elements to an XML element: by name their text, or the elements in them."""
+    """Add an element to an XML element for each name; its value is the text of that element, or the elements in it."""
     for name, value in values.items():
         child = ElementTree.SubElement(element, name)
         if isinstance(value, Mapping):

@@ -296,14 +296,15 @@ class ExternalEdits:
             self._transactions.finish_pending()
             self._states.check()
             states = {} if is_anew else self._states.all()
-            is_first = not states and (
-                is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
-            )
+            # a command may have committed before: the rest of the tree is no edit, which `undo` could take back
+            is_first = is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
             changes = self._differences(states, scan)
             reported = [self._change(_ACTIONS[change.op], change.path, change.source) for change in changes]
             reported += [self._change("modified", path) for path in merged]
+            if is_first:
+                changes = self._whole_tree(scan)
             if changes or is_first:
                 self._keep_texts(scan.texts.values())
                 self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
@@ -316,6 +317,12 @@ class ExternalEdits:
                 self._states.set_reported(path, True)
             reported_paths = {change.path for change in reported}
             return reported + [self._change("modified", path) for path in unreported if path not in reported_paths]
+
+    def _whole_tree(self, scan: _Scan) -> list[RecordedChange]:
+        """Return a creation for every tracked file as it stands, whether a commit has recorded it already or not."""
+        hashes = {path: state.hash for path, state in self._states.all().items() if path in scan.existing}
+        hashes |= {path: content_hash(content) for path, content in scan.texts.items()}
+        return [RecordedChange("create", path, None, digest) for path, digest in hashes.items()]
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""

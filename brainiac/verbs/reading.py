@@ -23,7 +23,7 @@ from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
-from brainiac.llm.context.blocks import Stability, WorkingMemory, one_line, quoted, shortened
+from brainiac.llm.context.blocks import Stability, WorkingMemory, quoted, safe_line, shortened
 from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
@@ -96,7 +96,7 @@ def _cursor_after(end: int, size: int, source: str) -> str:
 
 
 def _offset(cursor: str, source: str) -> int:
-    """Return the offset that a cursor stands for; 0 without one.
+    """Return the offset in a cursor; 0 without one.
 
     Raises:
         UserError: It is another source's, or the source has changed since.
@@ -247,7 +247,7 @@ def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
     text, title = hit.said, hit.title
     if not caller.is_person:
-        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), one_line(title)
+        text, title = caller.fenced(shortened(text, PAGE_TOKENS, count)), safe_line(title)
     return Match(name, title, text, brain.day_of(hit.at) if hit.at else "", hit)
 
 
@@ -278,7 +278,7 @@ class Page:
 
 
 def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str = "", caller: Caller = PERSON) -> Page:
-    """Return a page of memory or an exchange, as it stands.
+    """Return a page of memory or an exchange, as it is now.
 
     Args:
         brain: The brain.
@@ -297,7 +297,7 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     text, place = page.text, page.text.find(block) if block else -1
     start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
     end = _end_of_part(text, start, _token_limit(max_tokens, caller))
-    title = page.title if caller.is_person else one_line(page.title)
+    title = page.title if caller.is_person else safe_line(page.title)
     return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))
 
 
@@ -503,7 +503,7 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
     except FormatError:
         about = ""
     about = " ".join(about.split())
-    return about if caller.is_person else one_line(about, 300)
+    return about if caller.is_person else safe_line(about, 300)
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
@@ -555,7 +555,7 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
     said = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    shown = replace(reason, title=one_line(reason.title), chains=chains, said=said)
+    shown = replace(reason, title=safe_line(reason.title), chains=chains, said=said)
     return Reason(shown, cursor=_cursor_after(end, len(parts), name))
 
 
@@ -571,7 +571,7 @@ def _fenced_chain(chain: Chain) -> Chain:
         )
         for step in chain.steps
     )
-    return replace(chain, title=one_line(chain.title), text=quoted(chain.text), steps=steps)
+    return replace(chain, title=safe_line(chain.title), text=quoted(chain.text), steps=steps)
 
 
 def _fenced_said(said: Said) -> Said:

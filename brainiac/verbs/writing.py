@@ -128,7 +128,7 @@ def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
 
 
 def _is_taken_in(brain: Brain, path: str) -> bool:
-    """Return whether a note stands in short-term memory."""
+    """Return whether a note is in short-term memory."""
     brain.answered.refresh()
     note = brain.answered.of(path)
     return note is not None and brain.answered.has_outcome(note.exchange)
@@ -191,7 +191,7 @@ class Asked:
 
     @property
     def fresh(self) -> bool:
-        """Whether the answer was made from memory as it stood."""
+        """Whether there is an answer: it is made from the memory of its moment."""
         return self.response is not None
 
     def to_json(self) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _revise(
 
 
 def _turn_name(caller: Caller, conversation: str, key: str) -> str:
-    """Return the name of a file that a client names by a key of its own, which may hold anything."""
+    """Return a file name for the key of a client, which may have any characters."""
     digest = hashlib.sha256(f"{caller.by}\n{conversation}\n{key}".encode("utf-8", "replace")).hexdigest()
     return f"turn-{digest[:16]}"
 
@@ -342,7 +342,7 @@ def answer(
     stream: Callable[[str], None] | None = None,
     on_wait: Callable[[str, str], None] | None = None,
 ) -> Asked:
-    """Have a prompt that stands in the inbox answered, here or by the daemon.
+    """Have a prompt in the inbox answered, here or by the daemon.
 
     Args:
         brain: The brain.
@@ -383,7 +383,7 @@ def _answer(
 
 
 def _place_of_prompt(path: str, error: ModelError) -> str:
-    """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
+    """Return the sentence that says where the unanswered prompt is, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
 
@@ -484,7 +484,7 @@ def _is_private(target: StatementMatch) -> bool:
 
 
 def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
-    """Return the proposal to change one statement as it stands."""
+    """Return the proposal to change one statement."""
     memory, statement = target.memory, target.statement
     if statement.is_history:
         raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")

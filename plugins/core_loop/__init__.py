@@ -54,6 +54,8 @@ def startup(brain: Brain) -> None:
 def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     """Answer a prompt in one commit: the access log's lines, then the response.
 
+    Nothing is written where another process has answered it meanwhile.
+
     Raises:
         ModelError: The model cannot serve now; the prompt stays pending.
         ConflictError: The prompt changed meanwhile; its new text is answered instead.

@@ -18,12 +18,13 @@ from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
+from brainiac.history.why import folded
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.tokens import numbers, words
 
-from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
+from .draft import CurrentStatement, Draft, PageDraft, free_day_page
 
 HIGH, LOW = 0.75, 0.4  # importance from 0 to 1
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
@@ -311,7 +312,7 @@ def _retire(
 
 
 def _take_out(draft: Draft, step: Step) -> StatementRecord:
-    """Remove a stand-in from its page; what the person said is word for word on the page of its day."""
+    """Remove a stand-in from its page; the person's words are on the page of their day."""
     page_draft, target = draft.opened(step.path), step.targets[0]
     statement = _target_now(page_draft, target)
     if statement.text != target.statement.text:
@@ -410,7 +411,7 @@ def renew_summary(draft: Draft, path: str) -> None:
     written it.
     """
     page_draft = draft.page_drafts.get(path)
-    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.named:
+    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.answer:
         return
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
@@ -447,7 +448,7 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str])
     page_draft = draft.page_drafts.get(path)
     if page_draft is None:
         return
-    page_draft.named = answer
+    page_draft.answer = answer
     page_draft.tags.update(dict.fromkeys(answer.tags))
     _rename(draft, page_draft, answer.title)
     _reorder(draft, page_draft, blocks)

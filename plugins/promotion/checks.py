@@ -79,7 +79,7 @@ class Sources:
 
     @cached_property
     def common_words(self) -> set[str]:
-        """The words that stand on so many pages that no detail is lost with one of them ("the", "is")."""
+        """The words that are on so many pages that no detail is lost with one of them ("the", "is")."""
         by_page: dict[str, set[str]] = {}
         for statement in self.known:
             by_page.setdefault(statement.path, set()).update(words(statement.content))

@@ -165,7 +165,7 @@ def _current(memory: Memory) -> list[Statement]:
 
 
 def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
-    """Return the paths of the pages whose title or alias stands in a text, whole words as they are."""
+    """Return the paths of the pages whose title or alias is in one of the texts, as whole words."""
     padded = [f" {' '.join(words(text))} " for text in texts]  # with blanks, so that no part of a word matches
     paths = set()
     for memory in memories:

@@ -72,7 +72,7 @@ class Decision:
 
 @dataclass(slots=True)
 class Shown:
-    """A request with what its short names (`e1`, `s1`, page paths) stand for.
+    """A request with the meaning of its short names (`e1`, `s1`, page paths).
 
     Attributes:
         request: As the model gets it.
@@ -199,7 +199,7 @@ class Consolidator:
     # --- what is shown -----------------------------------------------------------------------------------
 
     def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Shown:
-        """Return the request for events, with what its short names stand for."""
+        """Return the request for events, with the meaning of its short names."""
         is_private = events[0].is_private
         shown_events = [self._origins.with_rooted_links(self._without_keyless_answer(event)) for event in events]
         by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}

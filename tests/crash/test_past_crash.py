@@ -24,7 +24,7 @@ from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pag
 from tests.unit.test_month import MONTH, Recording, live
 from tests.unit.test_past import NIGHTLY, files_of
 
-KILLS = 20
+KILLS = 8
 
 
 class Meter(Recording):
@@ -62,7 +62,7 @@ def lines_of(log: Path) -> list[str]:
     return log.read_text("utf-8").splitlines() if log.exists() else []
 
 
-def test_a_catch_up_killed_twenty_times_ends_as_if_it_never_was(tmp_path: Path) -> None:
+def test_a_catch_up_killed_eight_times_ends_as_if_it_never_was(tmp_path: Path) -> None:
     """What stands in the end is what a model that was there from the start made; each call was paid once.
 
     Only a call that was in flight at a kill may be made again.

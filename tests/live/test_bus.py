@@ -511,7 +511,7 @@ def test_reflection_that_fails_is_tried_again(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["inbox/fresh.md", "inbox/another/fresh.md"])
 def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
-    """Behind five hundred conversations that wait and one that has two hundred prompts, one that comes fresh is among
+    """Behind a hundred and fifty conversations that wait and one that has fifty prompts, one that comes fresh is among
     the next ten answered; so are the oldest of those that wait."""
     plugin, release = Scripted(), threading.Event()
 
@@ -520,21 +520,22 @@ def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
 
     plugin.before_answer = hold_up
     with running(root, plugin) as run:
-        for number in range(200):
+        for number in range(50):
             run.drop(f"inbox/long/{number:03d}.md", f"long {number}")
-        for number in range(500):
+        for number in range(150):
             run.drop(f"inbox/q{number:03d}.md", f"waits {number}")
-        eventually(lambda: run.daemon.bus.foreground.pending == 700 and not run.daemon.bus.settler.waiting, "taken in")
+        bus = run.daemon.bus
+        eventually(lambda: bus.foreground.pending == 200 and not bus.settler.waiting_paths, "taken in")
         begun = run.plugin.texts()
         run.drop(name, "fresh")
-        eventually(lambda: run.daemon.bus.foreground.pending == 701, "taken in")
+        eventually(lambda: run.daemon.bus.foreground.pending == 201, "taken in")
         release.set()
         run.wait_for(name.replace(".md", ".response.md"))
-        eventually(lambda: len(plugin.prompts) == 701, "all", 60)
+        eventually(lambda: len(plugin.prompts) == 201, "all", 60)
         texts = [text for text in plugin.texts() if text not in begun]
         assert "fresh" in texts[:10]
         assert 3 <= sum(text in texts[:20] for text in (f"waits {number}" for number in range(12)))
-        assert 701 == len(set(plugin.texts()))
+        assert 201 == len(set(plugin.texts()))
 
 
 class Echo:

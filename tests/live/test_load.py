@@ -14,11 +14,11 @@ from tests.support.pipeline import eventually
 
 LIMIT = 400
 SETTINGS = f"{CONFIG}promotion: {{max_tokens: {LIMIT}, idle_seconds: 100000}}\n"
-LIVES, PROMPTS = 3, 80
+LIVES, PROMPTS = 3, 50
 
 
 def test_kills_amid_filing_lose_and_double_nothing_and_short_term_memory_stays_small(tmp_path: Path) -> None:
-    """Each of 240 prompts has one answer and stands once in memory; after no commit short-term memory holds more than
+    """Each of 150 prompts has one answer and stands once in memory; after no commit short-term memory holds more than
     three times its limit and one exchange; tree and journal agree."""
     root = living_brain(tmp_path / "brain", SETTINGS)
     journal, total = Tail(root / "logs/journal"), LIVES * PROMPTS

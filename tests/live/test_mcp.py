@@ -34,7 +34,7 @@ main()
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Living]:
     """A daemon that serves a port too."""
-    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {free_port()}}}\n"
+    config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {free_port()}}}\nrecall: {{embedder: none}}\n"
     with living(living_brain(tmp_path / "brain", config)) as daemon:
         state = places_of(daemon.root).state
         eventually(lambda: read_address(state) is not None, "a server", 30)
@@ -204,9 +204,9 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_eight_clients_lose_nothing(daemon: Living) -> None:
-    """Notes by eight processes at once all arrive, each told to have arrived."""
-    numbers, each = range(8), 25
+def test_four_clients_lose_nothing(daemon: Living) -> None:
+    """Notes by four processes at once all arrive, each told to have arrived."""
+    numbers, each = range(4), 25
     processes = [subprocess.Popen(command(daemon.root), stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in numbers]
 
     async def drive() -> None:
@@ -230,4 +230,4 @@ def test_eight_clients_lose_nothing(daemon: Living) -> None:
     notes = [file.read_text() for file in (daemon.root / "inbox/notes").glob("*.md")]
     expected = {f"N{1000 * (client + 1) + number}." for client in numbers for number in range(1, each + 1)}
     assert expected == {note.rstrip().rpartition("\n")[2] for note in notes}
-    assert 8 * each == len(notes)
+    assert len(numbers) * each == len(notes)

@@ -57,26 +57,26 @@ def test_what_is_no_file_reads_as_nothing(tmp_path: Path, make: Callable[[Path],
     assert read_bytes(tmp_path / "none") is None
 
 
-@pytest.mark.parametrize("make", KINDS)
-def test_no_command_waits_for_what_is_no_page(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_no_command_waits_for_what_is_no_page(tmp_path: Path) -> None:
     """`ask` with it in focus is answered; promote, organize, forget, search, status end; doctor names it."""
     root = tmp_path / "brain"
     make_brain(root).close()
-    concrete = root / "memory/long_term/concrete"
-    concrete.mkdir(parents=True, exist_ok=True)
-    make(concrete / "x.md")
-    (root / "system/prompts").mkdir(exist_ok=True)
-    make(root / "system/prompts/answer.md")
-    make(root / "plugins/x.py")
-    prompt = root / "inbox/q.md"
-    prompt.write_text("---\nfocus: ../memory/long_term/concrete/x.md\n---\nMy boat is called Ada.\n")
+    concrete, prompts = root / "memory/long_term/concrete", root / "system/prompts"
+    prompts.mkdir(exist_ok=True)
+    for make, purpose in zip(KINDS, ("answer", "queries", "consolidate"), strict=True):
+        name = make.__name__
+        make(concrete / f"{name}.md")
+        make(prompts / f"{purpose}.md")
+        make(root / f"plugins/{name}.py")
+        prompt = f"---\nfocus: ../memory/long_term/concrete/{name}.md\n---\nMy boat is called Ada.\n"
+        (root / f"inbox/{name}.md").write_text(prompt)
     assert command(root, "run", "--once").returncode == 0
-    assert (root / "inbox/q.response.md").is_file()
+    assert all((root / f"inbox/{make.__name__}.response.md").is_file() for make in KINDS)
     for arguments in (("promote",), ("organize",), ("search", "Ada"), ("status",), ("forget", "Ada", "--yes")):
         assert command(root, *arguments).returncode in (0, 1), arguments
     examined = command(root, "doctor")
     assert examined.returncode in (0, 1)
-    assert "memory/long_term/concrete/x.md: is " in examined.stdout
+    assert [] == [make for make in KINDS if f"concrete/{make.__name__}.md: is " not in examined.stdout]
 
 
 @pytest.mark.parametrize("name", ["logs/journal", "logs/journal/blobs", "logs"])

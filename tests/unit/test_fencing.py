@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from brainiac.brain import Brain
 from brainiac.formats.short_term import Item, ShortTermMemory
 from brainiac.llm.context.assembler import HEADINGS, Assembler
-from brainiac.llm.context.blocks import clean, one_line, quoted, reference, spoken
+from brainiac.llm.context.blocks import clean, quoted, reference, safe_line, spoken
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import (
     ConsolidateRequest,
@@ -229,7 +229,7 @@ def test_quoting_is_the_same_each_time(text: str) -> None:
 @given(st.text(max_size=300))
 def test_names_stay_on_one_line(text: str) -> None:
     """A title cannot break a line or close its link."""
-    assert 1 >= len(one_line(text).splitlines())
+    assert 1 >= len(safe_line(text).splitlines())
     link = reference(text or "x", "a/b.md", text)
     assert re.fullmatch(r'\[(?:[^\[\]\\]|\\.)*\]\(a/b\.md(?: "uuid:[0-9A-Za-z-]+")?\)', link)
 

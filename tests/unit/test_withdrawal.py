@@ -20,7 +20,7 @@ from brainiac.history.why import why
 from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.storage.files import locked
-from tests.support.living import living, living_brain, model_machine
+from tests.support.living import CONFIG, living, living_brain, model_machine
 from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import ChatServer, by_request
 from tests.support.pipeline import eventually
@@ -301,7 +301,7 @@ def test_a_running_daemon_takes_it_back_by_itself(tmp_path: Path, machine: Path)
     with ChatServer() as server:
         server.default = by_request(Curious())
         llm = f"llm: {{model: {MODEL}, prices: {{{MODEL}: [0.1, 0.1]}}, timeout_seconds: 20}}\n"
-        root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20, typing_seconds: 1}\n" + llm)
+        root = living_brain(tmp_path / "brain", CONFIG + llm)
         model_machine(elsewhere(server))
         with living(root) as one:
             one.answer("a.md", f"{SECRET}\n")

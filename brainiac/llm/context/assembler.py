@@ -28,8 +28,8 @@ from brainiac.llm.context.blocks import (
     Stability,
     WorkingMemory,
     fit,
-    one_line,
     quoted,
+    safe_line,
     spoken,
     tokens_of,
     tool_tokens,
@@ -187,7 +187,7 @@ class Assembler:
         blocks = []
         blocks_by_plugin = self._library.call_hook("context_blocks", brain=self._library, request=request)
         for block in chain.from_iterable(blocks_by_plugin):
-            heading = "## " + one_line(block.heading.lstrip("# ") or block.name)
+            heading = "## " + safe_line(block.heading.lstrip("# ") or block.name)
             blocks.append(
                 replace(
                     block,
@@ -256,14 +256,14 @@ class _Sections:
 
     def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
-        logged = {event.id for event in request.short_term.events}
+        logged_ids = {event.id for event in request.short_term.events}
         blocks = [*self._short_term(request.short_term), _listed(workflows(self.library, self.gate))]
         turns = self._timed(request.conversation)
-        blocks += conversation_blocks(turns, logged, self.limit_tokens, self.count)
+        blocks += conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
         blocks += focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
         if request.prompt.workflow:
             workflow = workflow_named(self.library, self.gate, request.prompt.workflow)
-            heading = f"## Workflow: {one_line(workflow.name)}"
+            heading = f"## Workflow: {safe_line(workflow.name)}"
             blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
         return blocks
 
@@ -272,9 +272,9 @@ class _Sections:
         fitted, _ = fit(others, self.limit_tokens, self.count)
         remaining = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
         room = min(remaining, self.library.settings.context.memory_tokens)
-        logged = {event.id for event in request.short_term.events}
+        logged_ids = {event.id for event in request.short_term.events}
         conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
-        return long_term_block(self.library, request.hits, logged, self.order, conversation, room, self.count)
+        return long_term_block(self.library, request.hits, logged_ids, self.order, conversation, room, self.count)
 
     def _reflect(self, request: ReflectRequest) -> list[Block]:
         """Return short-term memory before the exchange, then the exchange."""
@@ -294,11 +294,11 @@ class _Sections:
         log = [quoted(memory.summary)] if memory.summary.strip() else []
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
         exchanges = []
-        for said in request.said:
-            (event,) = self._timed([replace(said.event, id=said.id)])
+        for exchange in request.said:
+            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
             event = replace(event, at=_with_weekday(event.at))
-            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=said.thread)
-            exchanges.append(_end_of_answer(said.before) + text)
+            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
+            exchanges.append(_end_of_answer(exchange.before) + text)
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED, *map(_refused, request.refused)]
@@ -320,8 +320,8 @@ class _Sections:
         parts = []
         for path, lines in lines_of.items():
             page = page_of.get(path) or PageName(path, ())
-            about = f". {one_line(page.about, MAX_ABOUT)}" if page.about else ""
-            title = f"{one_line(self._below_top(path))}: {'; '.join(map(one_line, page.names))}{about}"
+            about = f". {safe_line(page.about, MAX_ABOUT)}" if page.about else ""
+            title = f"{safe_line(self._below_top(path))}: {'; '.join(map(safe_line, page.names))}{about}"
             parts.append(quoted("\n".join([title, *lines])))
         return [*parts, *self._other_pages([page for page in pages if page.path not in lines_of])]
 
@@ -329,10 +329,10 @@ class _Sections:
         """Return a part that lists pages by folder, each with its names and what it is about; [] for no page."""
         folders: dict[str, list[str]] = {}
         for page in pages:
-            about = f" ({one_line(page.about, MAX_ABOUT)})" if page.about else ""
+            about = f" ({safe_line(page.about, MAX_ABOUT)})" if page.about else ""
             folder = posixpath.dirname(self._below_top(page.path))
-            folders.setdefault(folder, []).append(", ".join(map(one_line, page.names)) + about)
-        lines = [f"{one_line(folder)}/: {'; '.join(names)}" for folder, names in folders.items()]
+            folders.setdefault(folder, []).append(", ".join(map(safe_line, page.names)) + about)
+        lines = [f"{safe_line(folder)}/: {'; '.join(names)}" for folder, names in folders.items()]
         return [quoted("\n".join([OTHER_PAGES, *lines]))] if lines else []
 
     def _below_top(self, path: str) -> str:
@@ -341,9 +341,9 @@ class _Sections:
 
     def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
         """Return the events, the folders, the page's statements, and the new statements as the task."""
-        folders = [f"- `{one_line(name)}`: {one_line(about, 200)}" for name, about in sorted(request.folders.items())]
+        folders = [f"- `{safe_line(name)}`: {safe_line(about, 200)}" for name, about in sorted(request.folders.items())]
         present = [quoted(_statement(statement)) for statement in request.standing]
-        task = [f"{request.kind}: {one_line(request.title)}"]
+        task = [f"{request.kind}: {safe_line(request.title)}"]
         task += [quoted(_statement(statement)) for statement in request.candidates]
         task += [quoted("\n".join(request.steps))] if request.steps else []
         return [
@@ -385,9 +385,9 @@ def _organize(request: OrganizeRequest) -> list[Block]:
     for name, rows in request.patterns.items():
         items = rows if isinstance(rows, Sequence) and not isinstance(rows, str) else [rows]
         lines = [quoted("- " + json.dumps(item, ensure_ascii=False, default=str)) for item in items]
-        patterns.append("\n".join([f"### {one_line(name)}", *(lines or ["None."])]))
-    folders = [f"- {one_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
-    goals = [f"- {one_line(goal, 200)}" for goal in request.goals]
+        patterns.append("\n".join([f"### {safe_line(name)}", *(lines or ["None."])]))
+    folders = [f"- {safe_line(folder, 200)}: {entries}" for folder, entries in sorted(request.structure.items())]
+    goals = [f"- {safe_line(goal, 200)}" for goal in request.goals]
     return [
         Block("access patterns", patterns or ["None."], Stability.SHORT_TERM, "## Access Patterns"),
         Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
@@ -416,7 +416,7 @@ def _statement(statement: Existing) -> str:
     """Return the line of a statement: short id, text, and the day it was said unless the text has it."""
     has_day = not statement.since or statement.since in statement.content
     since = "" if has_day else f" ({statement.since})"
-    return f"[{one_line(statement.id)}] {statement.content}{since}"
+    return f"[{safe_line(statement.id)}] {statement.content}{since}"
 
 
 def _refused(refused: Refused) -> str:
@@ -575,7 +575,7 @@ def workflow_named(library: Library, gate: Gate, name: str) -> Workflow:
             return workflow
     names = ", ".join(workflow.name for workflow in procedures) or "none"
     raise ModelError(
-        f"There is no workflow `{one_line(name)}` that this model may be shown.",
+        f"There is no workflow `{safe_line(name)}` that this model may be shown.",
         advice=f"Name one of system/workflows/ in the prompt's front matter: {names}. One that is private is for a "
         "model on this machine: add `private: true` to the prompt.",
     )
@@ -585,7 +585,8 @@ def _listed(procedures: list[Workflow]) -> Block:
     """Return the block that lists the workflows."""
     intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
     lines = [
-        f"- `{one_line(w.name)}`: {one_line(w.description, 200)} When: {one_line(w.trigger, 200)}" for w in procedures
+        f"- `{safe_line(w.name)}`: {safe_line(w.description, 200)} When: {safe_line(w.trigger, 200)}"
+        for w in procedures
     ]
     return Block("workflows", [intro, "\n".join(lines)] if lines else [], Stability.WORKFLOWS, "## Workflows")
 

@@ -284,7 +284,7 @@ def spoken(text: str) -> str:
     return "\n".join(_HEADING.sub(r"\1###", line) for line in clean(text).strip("\n").split("\n"))
 
 
-def one_line(text: str, max_chars: int = 120) -> str:
+def safe_line(text: str, max_chars: int = 120) -> str:
     """Return a title, tag or name as one harmless line: no breaks, no brackets or quotes that could end a link."""
     flat = " ".join(clean(text).split())
     flat = flat if len(flat) <= max_chars else flat[: max_chars - 1].rstrip() + "…"
@@ -295,7 +295,7 @@ def reference(title: str, path: str, uuid: str = "") -> str:
     """Return the Markdown link to a memory, with its uuid in the link's title."""
     target = percent_encode(path.encode("utf-8", "surrogateescape"), safe="/-_.~+,@")
     identity = re.sub(r"[^0-9A-Za-z-]", "", uuid)
-    return f"[{one_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")
+    return f"[{safe_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")
 
 
 def preview(text: str, words: int = 25) -> str:

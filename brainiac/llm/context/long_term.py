@@ -19,7 +19,7 @@ from brainiac.events import PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Prompt
 from brainiac.library import Library
-from brainiac.llm.context.blocks import Block, Count, Stability, one_line, preview, quoted, reference, shortened
+from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, shortened
 from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit
 from brainiac.search.links import Hub, LinkedPage
@@ -66,7 +66,7 @@ class PageOrder:
 def long_term_block(
     store: Store,
     hits: Sequence[Hit],
-    shown: Collection[str],
+    logged_ids: Collection[str],
     order: PageOrder,
     conversation: str,
     room: int,
@@ -77,7 +77,7 @@ def long_term_block(
     Args:
         store: The brain, for the person's days.
         hits: The hits, best first.
-        shown: Ids of exchanges that the event log shows already; they are left out.
+        logged_ids: Ids of exchanges that the event log shows already; they are left out.
         order: The order of pages in earlier turns.
         conversation: The conversation.
         room: How many tokens the block may have, its heading among them.
@@ -85,7 +85,7 @@ def long_term_block(
     """
     distinct: dict[tuple[str, str], Hit] = {}  # several queries may find the same statement
     for hit in hits:
-        if hit.kind != "exchange" or hit.anchor not in shown:
+        if hit.kind != "exchange" or hit.anchor not in logged_ids:
             distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
     for hit in _worth_most(store, list(distinct.values()), room - count(HEADING) - 1, count):
@@ -136,7 +136,7 @@ def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool 
     for hit in sorted(hits, key=lambda hit: hit.position):
         speaker, *texts = _lines(store, hit, hits[0], count)
         if has_ids and hit.kind == "exchange" and hit.anchor:
-            speaker = f"{speaker.rstrip(':')}, exchange {one_line(hit.anchor)}:"
+            speaker = f"{speaker.rstrip(':')}, exchange {safe_line(hit.anchor)}:"
         lines += [speaker, *texts] if speaker and speaker != last_speaker else texts
         last_speaker = speaker
     return "\n".join(lines)
@@ -165,13 +165,13 @@ def _lines(store: Store, hit: Hit, first: Hit, count: Count) -> list[str]:
         day = _dated(store, hit)
         speaker = ("AI" if hit.speaker == "ai" else "User") + (day if day != _dated(store, first) else "") + ":"
     elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
-        text = f"- {text}" + (f" ^{one_line(hit.anchor)}" if hit.anchor else "")
+        text = f"- {text}" + (f" ^{safe_line(hit.anchor)}" if hit.anchor else "")
     return [speaker, quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
 
 
 def _dated(store: Store, hit: Hit) -> str:
     """Return ", " and the person's day of a hit; "" for a hit without a date."""
-    day = one_line(store.day_of(one_line(hit.at)))
+    day = safe_line(store.day_of(safe_line(hit.at)))
     return f", {day}" if day else ""
 
 
@@ -305,7 +305,7 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
     matches = pages.find(link, folder)
     if len(matches) > 1:
         candidates = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
-        return f"`{one_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant.", ""
+        return f"`{safe_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant.", ""
     if matches:
         (page,) = matches
         path, text, name = page.path, gate.read_note(page.path), reference(page.title, page.path, page.uuid)
@@ -315,7 +315,7 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, s
         path, text = _other_note(gate, link, folder)
         name, status = reference(posixpath.basename(path), path), "not indexed"
     if text is None:
-        return f"`{one_line(link)}`: no such note.", ""
+        return f"`{safe_line(link)}`: no such note.", ""
     try:
         body = text[split(text)[1] :].strip()
     except FormatError:

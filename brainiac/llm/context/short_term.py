@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
-from brainiac.llm.context.blocks import Block, Count, Stability, one_line, preview, quoted, shortened
+from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, safe_line, shortened
 
 HEADING = "## Short-Term Memory"
 LOG = "event log"
@@ -123,12 +123,14 @@ def short_term_blocks(
         limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
         count: Returns the tokens of a text.
     """
-    shown, changes = lists.for_reader(reader, memory)
+    shown_lists, changes = lists.for_reader(reader, memory)
     head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
-    if any(shown):
+    if any(shown_lists):
         head.append("### Structured Data")
         head += [
-            _section(f"#### {title}", "\n".join(lines)) for title, lines in zip(_TITLES, shown, strict=True) if lines
+            _section(f"#### {title}", "\n".join(lines))
+            for title, lines in zip(_TITLES, shown_lists, strict=True)
+            if lines
         ]
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
@@ -166,8 +168,8 @@ def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: b
         with_id: Show its id, by which the model's answer may name it.
         thread: The name of its conversation; "" for none.
     """
-    identity = f" (id {one_line(event.id)})" if with_id else ""
-    lines = [f"#### {one_line(event.at)}{identity}" + (f" in “{one_line(thread)}”" if thread else "")]
+    identity = f" (id {safe_line(event.id)})" if with_id else ""
+    lines = [f"#### {safe_line(event.at)}{identity}" + (f" in “{safe_line(thread)}”" if thread else "")]
     for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
             # each text gets half of the room, so that a long answer leaves some for the prompt
@@ -180,20 +182,20 @@ def _section(heading: str, text: str) -> str:
 
 
 def conversation_blocks(
-    turns: Sequence[Exchange], shown: Collection[str], limit_tokens: int, count: Count
+    turns: Sequence[Exchange], logged_ids: Collection[str], limit_tokens: int, count: Count
 ) -> list[Block]:
     """Return two blocks: the conversation's earlier turns in a line each, and its last turns whole.
 
     Args:
         turns: The turns, oldest first.
-        shown: Ids of exchanges that the event log shows already; they are left out.
+        logged_ids: Ids of exchanges that the event log shows already; they are left out.
         limit_tokens: The whole budget.
         count: Returns the tokens of a text.
     """
-    events = [event_of(turn) for turn in turns if turn.id not in shown]
+    events = [event_of(turn) for turn in turns if turn.id not in logged_ids]
     longest_tokens = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
     lines = [
-        quoted(f"{one_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
+        quoted(f"{safe_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
         for event in events[:-LAST_TURNS]
     ]
     whole = [event_text(event, longest_tokens, count) for event in events[-LAST_TURNS:]]
