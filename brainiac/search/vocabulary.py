@@ -169,7 +169,9 @@ class Vocabulary:
         elif new.end < len(table):
             new = _Postings(table, old.end)
         self._postings = old, new
-        return np.concatenate((old.having(grams), new.having(grams)))
+        numbers = np.concatenate((old.having(grams), new.having(grams)))
+        # another thread may have sorted words that came after this table
+        return numbers[numbers < len(table)] if new.end > len(table) else numbers
 
     def similar(
         self, word: str, most: int, *, min_of_longer: float = 0.0, min_of_asked: float = 0.0
