@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.devices import set_up
-from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, local_time, opened_brain, print_json, print_list
+from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, agree, local_time, opened_brain, print_json, print_list
 from brainiac.errors import UserError
 from brainiac.history.backup import Backup, Made, back_up, backups_in
 from brainiac.history.restore import damages, find_backup
@@ -51,7 +50,7 @@ def init(
             raise typer.BadParameter("name a folder, such as `brainiac init ~/brain`")
         folder = Path()
     if here and folder.is_dir() and not is_brain(folder) and any(folder.iterdir()):
-        _agree(folder.resolve(), is_agreed=yes)
+        _agree_to_share(folder.resolve(), is_agreed=yes)
     made = create_brain(folder, is_shared=here)
     where = folder.resolve()
     if made:
@@ -76,7 +75,7 @@ def init(
     say(f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit")
 
 
-def _agree(folder: Path, *, is_agreed: bool) -> None:
+def _agree_to_share(folder: Path, *, is_agreed: bool) -> None:
     """Say what a brain in a folder with other files will touch and what not, and ask.
 
     Raises:
@@ -90,10 +89,7 @@ def _agree(folder: Path, *, is_agreed: bool) -> None:
     if around.notes and not (folder / "system/config.yaml").exists():
         say("  read            the notes, for search and answers: `sources: [.]` in system/config.yaml. A model that")
         say("                  you set is shown passages of them; `private: true` in a note's properties keeps it here")
-    if not is_agreed:
-        if not sys.stdin.isatty():
-            raise UserError("nothing was made: nobody is there to ask; add --yes")
-        typer.confirm("Go on?", abort=True)
+    agree("Go on?", is_agreed=is_agreed, refusal="nothing was made")
 
 
 def _quoted(path: Path) -> str:
@@ -110,11 +106,12 @@ def backup(
     with opened_brain(is_reading=True) as brain:
         with bar("Copying") as progress:
             made = back_up(brain, folder, progress=progress)
-        root, shown = brain.root, local_time(made.backup.made_at)
+        root, made_at = brain.root, local_time(made.backup.made_at)
     if as_json:
         print_json(asdict(made))
     else:
-        say(f"Backed up {root} as of {shown}: {_size(made.backup)}, {made.shared} of these files shared with the last.")
+        shared = f"{made.shared} of these files shared with the last"
+        say(f"Backed up {root} as of {made_at}: {_size(made.backup)}, {shared}.")
         _say_contents(made)
     if made.unreadable:
         raise typer.Exit(1)

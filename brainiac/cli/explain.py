@@ -14,18 +14,18 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.log import sentence
-from brainiac.cli.session import JsonOption, local_time, opened_brain, print_json, print_styled
+from brainiac.cli.session import JsonOption, agree, local_time, opened_brain, print_json, print_styled
 from brainiac.errors import UserError
 from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
-from brainiac.history.correct import PossibleTarget, possible_targets, take_back
 from brainiac.history.correct import correct as correct_statement
+from brainiac.history.correct import possible_targets, take_back
 from brainiac.history.exchanges import Said
 from brainiac.history.forget import forget as take_out
 from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.targets import Target, find_target, find_words
-from brainiac.history.why import Chain, Step, Why
+from brainiac.history.why import Chain, StatementMatch, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
@@ -156,29 +156,30 @@ def undo(
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
         done = taking_back.undo_all(brain, steps)
-        undone, by_event, undoing = done[-1]  # the event that led to the others
+        undone, new_event, undoing = done[-1]  # the event that led to the others
         prompt = _prompt_without_answer(brain, undone)
     if as_json:
-        later = [{"id": event.id, "kind": event.kind} for event in undoing.later]
-        also = [asdict(event) for _, event, _ in done[:-1]]
-        print_json({"event": asdict(by_event), "also": also, "stays": undoing.stays, "later": later})
+        consequences = [{"id": later.id, "kind": later.kind} for later in undoing.later]
+        also = [asdict(new) for _, new, _ in done[:-1]]
+        print_json({"event": asdict(new_event), "also": also, "stays": undoing.stays, "later": consequences})
         return
     say(f"Took back what happened at {local_time(undone.at)}: {sentence(undone) or undone.kind} ({undone.id})")
     if isinstance(undone.what, ExchangesImported):
-        n_files = sum(len(each.changes) for _, _, each in done)
+        n_files = sum(len(plan.changes) for _, _, plan in done)
         say(f"  {n_files} files of the import; importing it again brings it back.")
         return
-    for _, _, each in done:
-        _list_changes(each.changes)
-        for line in each.stays:
+    for _, _, plan in done:
+        _list_changes(plan.changes)
+        for line in plan.stays:
             say(f"  = {line}")
     if prompt:
         say(f"  = {prompt} stays, it is yours: `brainiac ask --again {shlex.quote(prompt)}` asks it again")
     if undoing.later and not last:
-        say("It had led to these, which stand:")
-        for later_event in undoing.later:
-            say(f"  {later_event.id}  {later_event.kind}, {local_time(later_event.at)}")
-    back = ", then ".join(f"`brainiac undo {event.id}`" for _, event, _ in reversed(done))
+        _list_lines(
+            "It had led to these, which stand:",
+            [f"{later.id}  {later.kind}, {local_time(later.at)}" for later in undoing.later],
+        )
+    back = ", then ".join(f"`brainiac undo {new.id}`" for _, new, _ in reversed(done))
     say(f"{back} brings it back.")
 
 
@@ -229,8 +230,7 @@ def forget(
             _list_lines("To be taken out:", plan.actions)
             _list_lines("Stays:", plan.kept)
         question = "Destroy it for good?" if is_purged else "Take it out?"
-        if not _has_consent(question, is_confirmed=yes):
-            raise typer.Exit(1)
+        agree(question, is_agreed=yes)
         purged = purge(brain, target) if is_purged else None
         event = purged.event if purged else take_out(brain, target)
     if as_json:
@@ -278,8 +278,8 @@ def correct(
     say(f"The former wording stands under History. `brainiac undo {event.id}` takes it back.")
 
 
-def _chosen(targets: list[PossibleTarget], words: str) -> PossibleTarget:
-    """Return the statement that is meant; a person at a terminal chooses among several.
+def _chosen(targets: list[StatementMatch], words: str) -> StatementMatch:
+    """Return the statement that a person means; at a terminal they choose among several.
 
     Raises:
         UserError: Several may be meant, and nobody can be asked.
@@ -317,8 +317,7 @@ def adopt(
     with opened_brain() as brain:
         if not path and not yes:
             _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])
-            if not _has_consent("Release all of them?", is_confirmed=False):
-                raise typer.Exit(1)
+            agree("Release all of them?")
         event, adoption = release(brain, path or None)
     if as_json:
         print_json({"event": event.id if event else None, "statements": [row.to_json() for row in adoption.statements]})
@@ -340,12 +339,3 @@ def _list_changes(changes: list[Change]) -> None:
     for change in changes:
         where = f"{change.source} → {change.path}" if change.source else change.path
         say(f"  {_SIGNS.get(change.op, '=')} {where}")
-
-
-def _has_consent(question: str, *, is_confirmed: bool) -> bool:
-    """Return whether a person consents: by `--yes`, or by their answer on a terminal."""
-    if is_confirmed:
-        return True
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here; add --yes")
-    return typer.confirm(question)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_table
+from brainiac.cli.session import JsonOption, agree, opened_brain, print_json, print_problems, print_table
 from brainiac.errors import UserError
 from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import unknown_plugins
@@ -62,10 +61,8 @@ def trust(
             say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
         if problem := host.problem_of(name):
             say(f"It would not be loaded: {problem}.")
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UserError(f"{name} is not trusted: nobody is there to ask; read the files, then add --yes")
-            typer.confirm("Have you read them, and trust them?", abort=True)
+        refusal = f"{name} is not trusted, read its files first"
+        agree("Have you read them, and trust them?", is_agreed=yes, refusal=refusal)
         host.trust.trust(name, fingerprint)
         brain.record(PluginTrusted(plugin=name, files=fingerprint), by="person")
     say(f"{name} is trusted here; a running `brainiac run` takes it in by itself.")

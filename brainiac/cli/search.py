@@ -20,7 +20,7 @@ from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
 from brainiac.search.query import excerpt, matches
-from brainiac.search.rank import contributions
+from brainiac.search.rank import Ranked, contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.verbs import briefing
@@ -52,7 +52,9 @@ def search(
         ),
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
@@ -62,18 +64,18 @@ def search(
         hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
-        shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
+        printer = _HitPrinter(text, Analyzer(brain.settings.recall.language, brain.zone))
         ranked = brain.recall.rank(text) if explain else None
     if as_json:
-        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
+        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": printer.excerpt(hit)} for hit in hits]
         print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
         return
     for place, hit in enumerate(hits, 1):
-        shown.print(place, hit)
+        printer.print(place, hit)
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
-    if ranked and ranked.left_out:
-        say(f"{ranked.left_out} paragraphs of the least promising pages were not ranked: there were too many.")
+    for line in _counted(ranked) if ranked else ():
+        say(line)
     _print_remarks(hits, status)
 
 
@@ -95,7 +97,7 @@ def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
     return {key: status[key] for key in keys if key in status}
 
 
-class _Shown:
+class _HitPrinter:
     """Prints hits for a person: the words around the match, the page, and how the hit was found.
 
     Args:
@@ -141,10 +143,29 @@ def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
     """Return a table row for each of the strongest signals of each hit."""
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
-        parts = sorted(contributions(hit.signals).items(), key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
+        counted = [part for part in contributions(hit.signals).items() if part[1][2]]
+        parts = sorted(counted, key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
         for name, (value, weight, adds) in parts:
             rows.append((str(place), f"{hit.score:.2f}", name, f"{value:.3f}", f"{weight:+.2f}", f"{adds:+.2f}"))
     return rows
+
+
+def _counted(ranked: Ranked) -> Iterator[str]:
+    """Yield how much was ranked, and a line for each reason why anything was left out."""
+    units, left_out = ranked.units, ranked.left_out
+    yield f"Ranked: {units.n:,} paragraphs, statements or turns of {len(units.pages):,} pages. Left out:"
+    reasons = {
+        "words of the query, which stand more often than the others": left_out.words,
+        "passages with less of the query, or commoner words of it (some on these pages)": left_out.passages,
+        "files that are not in the index yet": left_out.unread,
+        "paragraphs of long pages, with less of the query than others there": left_out.of_long_pages,
+        "paragraphs of the least promising pages: there were too many": left_out.too_many,
+    }
+    for reason, count in reasons.items():
+        if count:
+            yield f"  {count if count > 0 else 'unknown'}: {reason}"
+    if not any(reasons.values()):
+        yield "  nothing"
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
@@ -153,7 +174,9 @@ def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
         print_styled("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.", stderr=True)
     if status["freshness"] != "fresh":
         print_styled(
-            f"The index is being built ({status['not_yet_indexed']} files to go): these were scanned.", stderr=True
+            f"The index is being built ({status['not_yet_indexed']} files to go). Of these only those were read that "
+            "hold most of the words, so hits may be missing until then; `--explain` says how many files that leaves.",
+            stderr=True,
         )
     problem = status["problem"] or status["embedder"].get("problem")
     if problem:
@@ -173,13 +196,13 @@ def context(
     the prompt to have it remembered.
     """
     with opened_brain(is_reading=True) as brain:
-        shown = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
+        result = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
     if copy:
-        _copy(shown.memory.text)
+        _copy(result.memory.text)
     elif as_json:
-        print_json(shown.to_json())
+        print_json(result.to_json())
     else:
-        _print(shown.memory)
+        _print(result.memory)
 
 
 def _print(memory: WorkingMemory) -> None:

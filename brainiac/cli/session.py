@@ -1,4 +1,4 @@
-"""What every command shares: the brain that is meant, and how things are shown to a person or a script."""
+"""What every command shares: opening the brain, asking a person, and printing for a person or a script."""
 
 from __future__ import annotations
 
@@ -78,6 +78,27 @@ def _report_broken_settings(brain: Brain) -> None:
     except SettingsError as error:
         print_problems(error.problems)
         say("Until then the last good settings hold that a daemon knew, else the defaults.", to_stderr=True)
+
+
+def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
+    """Ask a person at the terminal whether to go on.
+
+    Args:
+        question: The question.
+        is_agreed: They agreed by `--yes` already: nothing is asked.
+        refusal: What the command then fails to do; "" where it is wrong use not to give `--yes`.
+
+    Raises:
+        UserError: There is no terminal, and the command fails.
+        BadParameter: There is no terminal, and it is wrong use.
+        Abort: They said no.
+    """
+    if is_agreed:
+        return
+    if not sys.stdin.isatty():
+        problem = "nobody can be asked here; add --yes"
+        raise UserError(f"{refusal}: {problem}") if refusal else typer.BadParameter(problem)
+    typer.confirm(question, abort=True)
 
 
 def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: int | None = None) -> None:
@@ -184,7 +205,7 @@ def _few(paths: Sequence[str]) -> str:
 
 
 def problems_of(error: Exception) -> Sequence[str]:
-    """Return what an error tells a person; nothing of one that nobody raised on purpose."""
+    """Return the messages of an error for a person; none of an unexpected error, which is a bug."""
     if isinstance(error, OSError | sqlite3.Error):
         error = StorageError.of(error) or error
     if isinstance(error, UserError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_list, print_table
+from brainiac.cli.session import JsonOption, agree, opened_brain, print_json, print_list, print_table
 from brainiac.errors import UserError
 from brainiac.imports.intake import SERVICES, Outcome, Report, import_path
 from brainiac.storage.sources import Source, find_sources, set_allowed
@@ -71,10 +70,7 @@ def allow(
             return
         say(f"Notes in {source.folder} will be searched and cited, and shown to the model that the settings name.")
         say("Nothing there is ever written. A note with `private: true` in its properties stays on this machine.")
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UserError(f"{name} is not allowed: nobody is there to ask; add --yes")
-            typer.confirm("Allow it?", abort=True)
+        agree("Allow it?", is_agreed=yes, refusal=f"{name} is not allowed")
         set_allowed(brain.places.state, source.folder, is_allowed=True)
         say(f"{_count(brain, replace(source, problem=''))} notes of {source.folder} are searched from now on.")
 

@@ -16,6 +16,7 @@ from brainiac.events import Event, StatementCorrected, StatementRecord, Statemen
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement
 from brainiac.history.digest import write_digest
+from brainiac.history.why import StatementMatch, folded
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids
 from brainiac.text.tokens import coverage
 
@@ -23,26 +24,7 @@ MIN_COVERAGE = 0.5  # the least share of a person's words that a statement must 
 MAX_TARGETS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class PossibleTarget:
-    """A statement that a person may mean.
-
-    Attributes:
-        memory: Its page, as it was read.
-        statement: The statement on it.
-    """
-
-    memory: Memory
-    statement: Statement
-
-    @property
-    def name(self) -> str:
-        """Path and block id of the statement; its words where it has no block id."""
-        block = self.statement.block_id
-        return f"{self.memory.path}#^{block}" if block else self.statement.text
-
-
-def possible_targets(brain: Brain, words: str) -> list[PossibleTarget]:
+def possible_targets(brain: Brain, words: str) -> list[StatementMatch]:
     """Return the current statements that a person may mean, likeliest first.
 
     Args:
@@ -54,18 +36,15 @@ def possible_targets(brain: Brain, words: str) -> list[PossibleTarget]:
         half of the words.
     """
     path, sign, block = words.strip().rpartition("#^")
-    folded = " ".join(words.split()).casefold()
-    named: list[PossibleTarget] = []
-    similar: list[tuple[float, PossibleTarget]] = []
+    named: list[StatementMatch] = []
+    similar: list[tuple[float, StatementMatch]] = []
     for page in brain.pages().memories.values():
         for statement in page.statements:
             if statement.is_history:
                 continue
-            target = PossibleTarget(page, statement)
-            is_named = (sign and page.path == path and statement.block_id == block) or (
-                " ".join(statement.text.split()).casefold() == folded
-            )
-            if is_named:
+            target = StatementMatch(page, statement)
+            has_id = sign and page.path == path and statement.block_id == block
+            if has_id or folded(statement.text) == folded(words):
                 named.append(target)
             elif (share := coverage(words, statement.text)) >= MIN_COVERAGE:
                 similar.append((share, target))
@@ -73,7 +52,7 @@ def possible_targets(brain: Brain, words: str) -> list[PossibleTarget]:
     return named or [target for _, target in similar[:MAX_TARGETS]]
 
 
-def correct(brain: Brain, target: PossibleTarget, text: str) -> Event:
+def correct(brain: Brain, target: StatementMatch, text: str) -> Event:
     """Replace a statement by a new wording; the former one goes to History.
 
     Args:
@@ -95,8 +74,8 @@ def correct(brain: Brain, target: PossibleTarget, text: str) -> Event:
     return event
 
 
-def _replace(brain: Brain, target: PossibleTarget, line: str) -> Event:
-    """Commit the new wording of a statement, on its page as it stands now; return the event."""
+def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
+    """Commit the new wording of a statement, on its page as it is now; return the event."""
     path = target.memory.path
     before = brain.read_page(path) or ""
     document = with_block_ids(MemoryDocument(before, path).with_missing_keys(new_id(), iso(brain.clock.now())))
@@ -228,8 +207,8 @@ def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
     return places[0]
 
 
-def _present_statement(memory: Memory, target: PossibleTarget) -> Statement:
-    """Return the target as it stands on its page now.
+def _present_statement(memory: Memory, target: StatementMatch) -> Statement:
+    """Return the target as it is on its page now.
 
     Raises:
         UserError: It was changed meanwhile.

@@ -502,12 +502,12 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     try:
         meta, _ = split(before, path)
     except FormatError:
-        return
+        return  # it names no exchanges
     on_page = {placed.event.id for placed in find_events(before)}  # these were deleted with the page
     sources = map(str, meta.get("sources") or ())
     target = Target(tuple(source for source in sources if source not in on_page))
     if not target or str(meta.get("uuid") or "") in undecided_deletions(brain):
-        return
+        return  # there is nothing to forget, or the person was asked already
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
     proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
     _add_proposal(brain, proposal, by="organization", is_private=is_private_note(before))

@@ -1,4 +1,4 @@
-"""Looks back: a page as it stood at a moment, and what two brains, or one at two moments, hold differently.
+"""Looks back: a page as it was at a moment, and what differs between two brains, or one brain at two moments.
 
 Compared are the pages of long-term memory and of the archive. A page of one side is the page of the other that has its
 uuid, else its path, else its title. Ids, dates and counts are not compared: two brains made of the same exchanges have
@@ -31,8 +31,8 @@ _BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A file as it stands or stood.
+class FileAt:
+    """A file as it is or was.
 
     Attributes:
         path: Where it lies or lay.
@@ -47,8 +47,8 @@ class Shown:
     device: str = ""
 
 
-def present(brain: Brain, named: str) -> Shown:
-    """Return a page by path, uuid, title or file name, or another file of the brain by its path, as it stands.
+def present(brain: Brain, named: str) -> FileAt:
+    """Return a page by path, uuid, title or file name, or another file of the brain by its path, as it is now.
 
     Raises:
         UserError: There is none, or several pages have the name.
@@ -58,11 +58,11 @@ def present(brain: Brain, named: str) -> Shown:
     text = page.text if page else brain.read_text(path) if path else None
     if text is None:
         raise UserError(f"no page and no file is called {named!r}; with --at a day it may be an earlier one")
-    return Shown(path, text)
+    return FileAt(path, text)
 
 
-def at_moment(brain: Brain, named: str, at: str) -> Shown:
-    """Return a page or file as it stood at a moment, however it was named, moved or removed since.
+def at_moment(brain: Brain, named: str, at: str) -> FileAt:
+    """Return a page or file as it was at a moment, however it was named, moved or removed since.
 
     Args:
         brain: The brain.
@@ -80,7 +80,7 @@ def at_moment(brain: Brain, named: str, at: str) -> Shown:
     if text is None:
         reason = "was purged" if past.is_purged(version.digest) else "is not in the journal's texts (`brainiac doctor`)"
         raise UserError(f"{version.path} stood there then, but its text {reason}")
-    return Shown(version.path, text, version, past.other_device)
+    return FileAt(version.path, text, version, past.other_device)
 
 
 def _version(brain: Brain, past: Past, named: str) -> Version | None:
@@ -110,18 +110,18 @@ def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None
     Raises:
         UserError: Several pages had it.
     """
-    wanted = {name.strip().casefold() for name in names} - {""}
+    folded_names = {name.strip().casefold() for name in names} - {""}
     pages = past.pages()
-    matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in wanted]
+    matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in folded_names]
     # the files' names first: for titles and uuids the texts of all pages may have to be read
-    matches = matches or [path for path, digest in pages.items() if wanted & _names_of(brain, path, digest)]
+    matches = matches or [path for path, digest in pages.items() if folded_names & _names_of(brain, path, digest)]
     if len(matches) > 1:
         raise UserError(f"{len(matches)} pages were called so: {', '.join(sorted(matches))}; name one by its path")
     return past.version(matches[0]) if matches else None
 
 
 def _names_of(brain: Brain, path: str, digest: str) -> set[str]:
-    """Return uuid and title of a page as it stood; none where its text is not kept, or was no page."""
+    """Return uuid and title of a former version of a page; none where its text is not kept, or was no page."""
     try:
         text = brain.kept_text(digest)
         page = None if text is None else parse_memory(path, text)
@@ -135,7 +135,7 @@ def _names_of(brain: Brain, path: str, digest: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that two sides hold differently.
+    """One thing that differs between two sides.
 
     Attributes:
         what: `added`, `removed`, `changed`, `ended` (it holds in the first, and stands under History in the second),
@@ -353,7 +353,7 @@ class _Pair:
         self._after = _without(self._after, common)
 
     def _ended(self) -> Iterator[Difference]:
-        """Yield the statements that hold in the one and stand under History in the other, with what replaced them."""
+        """Yield the statements that are current on one side and under History on the other, with what replaced them."""
         for old in [item for item in self._before if item.kind == "statement"]:
             new = next((item for item in self._after if (item.kind, item.text) == (old.kind, old.text)), None)
             if new is None:

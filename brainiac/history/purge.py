@@ -7,7 +7,7 @@ interrupted or a copy was synced back. Out of reach: git history, versions of a 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,7 +52,7 @@ class Purged:
 
 
 def purge(brain: Brain, target: Target) -> Purged:
-    """Forget a target and destroy its texts; if this is interrupted, the next start goes on from the tombstone.
+    """Forget a target and destroy its texts; if this is interrupted, the next start completes it.
 
     Args:
         brain: The brain.
@@ -61,6 +61,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     plan = plan_forget(brain, target)
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
+    # sentences that other files have too, for reasons of their own, are not looked for in the journal's texts
     elsewhere = find_remaining(brain, pieces, after)
     # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
@@ -118,7 +119,7 @@ def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     named = _tombstone_of(tombstone)
     hashes = set(named.hashes).union(further)
     brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not the present content of a file
-    lines = brain.journal.rewrite(_cleaner(named.exchanges, named.events))
+    lines = brain.journal.rewrite(_Cleaner(frozenset(named.exchanges), frozenset(named.events)))
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
@@ -135,7 +136,7 @@ def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     hashes: set[str | None] = set()
     for event in map(index.event, exchanges):
         for change in event.changes if event else ():
-            hashes |= set() if change.op == "append" else {change.before, change.after}
+            hashes |= set() if change.op == "append" else {change.before, change.after}  # log lines have no words
     return {digest for digest in hashes if digest}
 
 
@@ -188,33 +189,36 @@ def _has_words(value: Any, words: Collection[str]) -> bool:
     return isinstance(value, list) and any(_has_words(part, words) for part in value)
 
 
-def _cleaner(exchanges: Collection[str], events: Collection[str]) -> Callable[[Event], Event]:
-    """Return a function that removes words from an event's data; ids, hashes, paths and numbers stay.
+@dataclass(frozen=True, slots=True)
+class _Cleaner:
+    """Removes words from the data of events; ids, hashes, paths and numbers stay.
 
-    Args:
+    Attributes:
         exchanges: Entries that name one of these as a source lose their words.
         events: Ids of events that lose all their words.
     """
-    ids, whole = set(exchanges), set(events)
 
-    def clean(value: Any, is_purged: bool) -> Any:
+    exchanges: frozenset[str]
+    events: frozenset[str]
+
+    def __call__(self, event: Event) -> Event:
+        """Return an event without the words."""
+        data = {key: self._cleaned(value, event.id in self.events) for key, value in event.data.items()}
+        return event if data == event.data else replace(event, data=data)
+
+    def _cleaned(self, value: Any, is_purged: bool) -> Any:
+        """Return a part of an event's data; `is_purged` says that the part around it loses its words."""
         if isinstance(value, dict):
-            rests_on = {*value.get("sources", ()), *(value.get("events") or ())}
-            is_purged = is_purged or not ids.isdisjoint(name for name in rests_on if isinstance(name, str))
+            sources = {*value.get("sources", ()), *(value.get("events") or ())}
+            is_purged = is_purged or any(name in self.exchanges for name in sources if isinstance(name, str))
             return {
-                key: _blank(part) if is_purged and key in _FIELDS_WITH_WORDS else clean(part, is_purged)
+                key: _blank(part) if is_purged and key in _FIELDS_WITH_WORDS else self._cleaned(part, is_purged)
                 for key, part in value.items()
             }
         if isinstance(value, list):
-            return [clean(part, is_purged) for part in value]
+            return [self._cleaned(part, is_purged) for part in value]
         is_text = isinstance(value, str) and len(value.split()) >= MIN_WORDS
         return "" if is_purged and is_text else value
-
-    def cleaned(event: Event) -> Event:
-        data = {key: clean(value, event.id in whole) for key, value in event.data.items()}
-        return event if data == event.data else replace(event, data=data)
-
-    return cleaned
 
 
 def _blank(value: Any) -> Any:

@@ -310,7 +310,7 @@ _FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent
 
 
 class _ByModels:
-    """Which statements of a page a process wrote in the words that stand.
+    """Knows which statements of a page a process wrote in their present words.
 
     Args:
         changes: The operations on the page's statements, oldest first.

@@ -63,7 +63,7 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
 def restore(
     backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
 ) -> Restored:
-    """Put the brain of a backup into an empty folder; what was interrupted goes on when it is called again.
+    """Put the brain of a backup into an empty folder; an interrupted restore is continued.
 
     The folder is no brain before all of it is there and checked: the files that make it one come last.
 

@@ -47,6 +47,12 @@ class StatementMatch:
     statement: Statement
     is_exact: bool = True
 
+    @property
+    def name(self) -> str:
+        """Path and block id of the statement; its words where it has no block id."""
+        block = self.statement.block_id
+        return f"{self.memory.path}#^{block}" if block else self.statement.text
+
 
 def memory_pages(brain: Brain) -> Mapping[str, Memory]:
     """Return the readable pages of long-term memory and archive by path, index pages left out."""
@@ -87,7 +93,7 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         raise error
     matches = []
     for page in pages.values():
-        is_named = _folded(named) in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
+        is_named = folded(named) in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
         if is_named and (shown := _shown_page(page, gate)):
             matches.append(shown)
     if len(matches) > 1:
@@ -118,14 +124,14 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
         statements = page.statements if page else ()
         matches = [StatementMatch(page, each) for each in statements if page and each.block_id == block]
         return matches[0] if matches else None
-    words, block = _folded(named), named.strip().removeprefix("^")
+    words, block = folded(named), named.strip().removeprefix("^")
     matches = []
     for page in memory_pages(brain).values():
         # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
-        if block in page.text or words[:20] in _folded(page.text):
-            shown = _shown_page(page, gate)
-            for statement in shown.statements if shown else ():
-                if statement.block_id == block or _folded(statement.text) == words:
+        if block in page.text or words[:20] in folded(page.text):
+            visible_page = _shown_page(page, gate)
+            for statement in visible_page.statements if visible_page else ():
+                if statement.block_id == block or folded(statement.text) == words:
                     matches.append(StatementMatch(page, statement))
     if len(matches) > 1:
         places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
@@ -149,8 +155,8 @@ def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> Statement
     return best
 
 
-def _folded(text: str) -> str:
-    """Return a text in lower case with single spaces, to compare it."""
+def folded(text: str) -> str:
+    """Return a text with case and white space folded, to compare texts by their words."""
     return " ".join(text.split()).casefold()
 
 
@@ -398,12 +404,12 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
 
 def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
     """Return an item of short-term memory, or words of its summary, with the change that wrote it; None for neither."""
-    memory, words = brain.short_term().memory, _folded(named)
+    memory, words = brain.short_term().memory, folded(named)
     if gate:
         memory = gate.short_term(memory)
     items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
-    text = next((item for item in items if _folded(item) == words), "")
-    if not text and words and words in _folded(memory.summary):
+    text = next((item for item in items if folded(item) == words), "")
+    if not text and words and words in folded(memory.summary):
         text = named
     if not text:
         return None
@@ -490,13 +496,13 @@ class Why:
 
 def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
     """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
-    words, exchanges = _folded(named), Exchanges(brain)
+    words, exchanges = folded(named), Exchanges(brain)
     texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
     said = []
     for text in texts:
-        if words in _folded(text):
+        if words in folded(text):
             events = [placed.event for placed in find_events(text)]
-            said += [exchanges.shown(event.id, gate) for event in events if words in _folded(event.user)]
+            said += [exchanges.shown(event.id, gate) for event in events if words in folded(event.user)]
     return tuple(filter(None, said))[:MAX_EXCHANGES]
 
 

@@ -57,6 +57,7 @@ class Asked:
         required: Terms and marks that must stand in the passage, all of them.
         variants: What a page may have instead of a term of the query, by stem.
         narrowing: Which pages are looked at; None for all.
+        is_counted: Say how many passages are left out.
     """
 
     terms: Sequence[str]
@@ -64,6 +65,7 @@ class Asked:
     required: Sequence[str] = ()
     variants: Mapping[str, Variant] = field(default_factory=dict)
     narrowing: Narrowing | None = None
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,15 @@ class Candidates:
         pages: Worth ranking, most promising first.
         frequencies: In how many passages each asked term stands.
         n_passages: How many passages there are.
+        n_left_out: How many hold an asked term, or one like it, but were not looked at; -1 where nobody counted.
+        n_unread: How many files were not looked at, since they are not in the index yet.
     """
 
     pages: Sequence[EncodedPage]
     frequencies: Mapping[str, int] = field(default_factory=dict)
     n_passages: int = 0
+    n_left_out: int = -1
+    n_unread: int = 0
 
 
 @runtime_checkable
@@ -357,7 +363,20 @@ class EmbeddedIndex:
             addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), asked.limit)
         numbers = searcher.fast_field_values("page", addresses)
         ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
-        return Candidates(self._load(ids), frequencies, searcher.num_docs)
+        looked_at = {(address.segment_ord, address.doc) for address in addresses}
+        left_out = self._holding(searcher, asked, allowed) - len(looked_at) if asked.is_counted else -1
+        return Candidates(self._load(ids), frequencies, searcher.num_docs, left_out)
+
+    def _holding(self, searcher: tantivy.Searcher, asked: Asked, allowed: set[int] | None) -> int:
+        """Return how many passages hold a term that is asked for, however common, or a word like one."""
+        schema = self._text.schema
+        words = dict.fromkeys((*asked.terms, *asked.required, *asked.variants))
+        terms = [tantivy.Query.term_query(schema, "text", word, "basic") for word in words]
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+        if allowed is not None:
+            pages = tantivy.Query.term_set_query(schema, "page", sorted(allowed))
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, pages)])
+        return int(searcher.search(query, 1, count=True).count or 0)  # type: ignore[attr-defined]  # the stubs lack it
 
     @staticmethod
     def _best(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tantivy.DocAddress]:

@@ -43,6 +43,7 @@ from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
 _SCANNED_PAGES, _SCANNED_BYTES = 300, 1_000_000  # after an import thousands of long pages wait
+_SCAN_SECONDS = 2.0  # nobody waits longer for files that are not in the index yet
 _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
 _BATCH = 200
@@ -125,6 +126,7 @@ class Unindexed:
     Attributes:
         pages: Pages that were read and replace the index's, by path; None: the file is deleted.
         unread: Paths still to be read, in order.
+        n_passed_over: How many of them the last query left out.
         needs_rescan: A folder changed: its files are found by comparing all.
     """
 
@@ -137,6 +139,7 @@ class Unindexed:
         self.pages: dict[str, EncodedPage | None] = {}
         self.unread: dict[str, None] = {}
         self.needs_rescan = False
+        self.n_passed_over = 0
 
     def note(self, path: str) -> None:
         """Note that a file, or a folder of files, has changed; never waits for a lock."""
@@ -220,6 +223,7 @@ class Unindexed:
             words: The query's words as written, for scanning unread files.
         """
         pages = [page for page in self.pages.values() if page]
+        self.n_passed_over = 0
         if self.unread:
             pages += self._scan([*words, *asked.terms])
         wanted, required = {*asked.terms, *asked.variants}, set(asked.required)
@@ -234,12 +238,19 @@ class Unindexed:
         return [page for *_, page in sorted(matching, key=lambda entry: entry[:3])]
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
-        """Return the unread files that hold the most of the words, the newest of those that hold as many."""
+        """Return the unread files that hold the most of the words, the newest of those that hold as many.
+
+        Files for which there is no time, and those that hold fewer of the words, are counted in `n_passed_over`.
+        """
         # no analysis of thousands of files while somebody waits: a word without its last signs is as good as a stem
         stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
-        scored = []
-        for path in list(self.unread):
+        scored, until = [], time.monotonic() + _SCAN_SECONDS
+        paths = list(self.unread)
+        for number, path in enumerate(paths):
+            if time.monotonic() > until:
+                self.n_passed_over += len(paths) - number
+                break
             content = self._content(path) or b""
             met = sum(1 for pattern in patterns if pattern.search(content))
             stamp = stamp_of(self._tree, path)
@@ -251,6 +262,7 @@ class Unindexed:
                 break
             best.append(path)
             n_bytes += size
+        self.n_passed_over += len(scored) - len(best)
         return [page for path in best if (page := self.encoded(path))]
 
     def encoded(self, path: str) -> EncodedPage | None:
@@ -424,7 +436,13 @@ class Pages:
         frequencies = {
             term: indexed.frequencies.get(term, 0) + sum(f" {term} " in text for text in texts) for term in asked.terms
         }
-        return Candidates([*fresh, *pages], frequencies, indexed.n_passages + len(texts))
+        return replace(
+            indexed,
+            pages=[*fresh, *pages],
+            frequencies=frequencies,
+            n_passages=indexed.n_passages + len(texts),
+            n_unread=self._unindexed.n_passed_over,
+        )
 
     def catch_up(self) -> None:
         """Read the changed files, if they are few, and load the index's words, unless that was done."""

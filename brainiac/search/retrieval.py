@@ -16,7 +16,7 @@ from brainiac.search.features import ASKS, FEATURES, NO_DAY, ONLY_ASKS, USER, En
 from brainiac.search.index import Asked, Candidates, Variant
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
-from brainiac.search.rank import Ranked, rank
+from brainiac.search.rank import LeftOut, Ranked, rank
 from brainiac.search.signals import (
     COMMON_SHARE,
     Matches,
@@ -56,6 +56,7 @@ class Options:
     kinds: Collection[HitKind] | None = None
     is_private: bool = False
     include_repeats: bool = False
+    is_counted: bool = False
 
 
 class _Chosen(NamedTuple):
@@ -63,12 +64,12 @@ class _Chosen(NamedTuple):
 
     Attributes:
         units: They.
-        left_out: How many there was no time for.
+        left_out: What of the candidates is not ranked, and of them what was not looked at.
         occurrences: Where the words asked for, and those like them, stand in the candidate pages.
     """
 
     units: Units
-    left_out: int
+    left_out: LeftOut
     occurrences: Occurrences
 
 
@@ -118,7 +119,8 @@ class Retrieval:
     def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
         query = self._parsed(text, now)
-        return self._rank(query, Options(), self._candidates(query, Options()))
+        options = Options(is_counted=True)
+        return self._rank(query, options, self._candidates(query, options))
 
     def embedder_status(self) -> dict[str, Any]:
         """Return which embedder serves, or why none does."""
@@ -143,7 +145,7 @@ class Retrieval:
         """Return the pages that share words with a query or are near to it in meaning."""
         self._pages.catch_up()
         like = self._like(query)
-        asked = self._asked(query, like)
+        asked = replace(self._asked(query, like), is_counted=options.is_counted)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
         # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
@@ -238,8 +240,16 @@ class Retrieval:
         if query.terms:
             is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
             is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, occurrences, candidates))
-        is_chosen, left_out = _within_time(arrays, is_chosen, np.array(in_order))
-        return _Chosen(Units(arrays, is_chosen, is_wanted), left_out, occurrences)
+        is_ranked = _within_time(arrays, is_chosen, np.array(in_order))
+        matching = candidates.matching
+        left_out = LeftOut(
+            words=len(query.terms) - len(like.terms) if query.terms else 0,
+            passages=matching.n_left_out,
+            unread=matching.n_unread,
+            of_long_pages=int(is_wanted.sum() - is_chosen.sum()),
+            too_many=int(is_chosen.sum() - is_ranked.sum()),
+        )
+        return _Chosen(Units(arrays, is_ranked, is_wanted), left_out, occurrences)
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
@@ -394,10 +404,8 @@ def _best(
     return is_chosen
 
 
-def _within_time(
-    arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], int]:
-    """Return which units can be ranked in time, and how many are left out.
+def _within_time(arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which units can be ranked in time.
 
     Args:
         arrays: The units.
@@ -406,11 +414,11 @@ def _within_time(
     """
     chosen = np.flatnonzero(is_chosen)
     if len(chosen) <= _MAX_UNITS:
-        return is_chosen, 0
+        return is_chosen
     best = chosen[np.argsort(promise[arrays.page[chosen]], kind="stable")[:_MAX_UNITS]]
     is_ranked = np.zeros(len(is_chosen), bool)
     is_ranked[best] = True
-    return is_ranked, len(chosen) - _MAX_UNITS
+    return is_ranked
 
 
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:

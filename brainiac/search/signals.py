@@ -194,6 +194,12 @@ class Units:
         best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
         return best
 
+    def mean_of_scope(self, values: Vector) -> Vector:
+        """Return for each unit the mean over its conversation or page."""
+        sizes = np.diff(self._scope_start, append=self.n)
+        mean: Vector = (self.by_scope(values) / sizes)[self.scope]
+        return mean
+
     def place_in_scope(self, values: Vector) -> Vector:
         """Return the rank of each unit within its conversation or page by value, 0 for the highest."""
         place = np.empty(self.n)
@@ -423,6 +429,8 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
     signals |= page_signals(matches, lexical, inbound, analyzer) | meaning
     if meaning:
         signals["about_meaning"] = signals["about"] * signals["meaning"]
+        signals["meaning_trigram"] = signals["meaning"] * signals["trigram"]  # words and meaning often say it twice
+        signals["meaning_throughout"] = matches.units.mean_of_scope(signals["meaning"] ** 2)
     return signals
 
 

@@ -25,7 +25,7 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 MOST_WORDS = 1_000_000  # hostile text must not fill memory; what comes after is met as it stands
 GRAM_BITS = 20
-_LAST_BITS = 16
+_LAST_BITS = 18
 _FEW = 2_000  # so many new words are sorted by themselves
 _EDGE = "\n"  # stands before and after each word, where none of them has it
 _LEAST_SHARED = 3  # trigrams, of two words that are alike
@@ -59,7 +59,7 @@ class Table:
     def numbers(self, hashes: Hashes) -> Numbers:
         """Return the number of each word, given by its hash; 0 for an unknown one."""
         # a sorted array alone would cost a query several times as long: it is asked for 50,000 words at once
-        numbers: Numbers = self.slots[hashes & np.uint32(len(self.slots) - 1)]
+        numbers: Numbers = np.take(self.slots, (hashes & np.uint32(len(self.slots) - 1)).astype(np.intp))
         wrong = np.flatnonzero(self.hashes[numbers] != hashes)  # free slots, and the few that two words share
         if len(wrong):
             by_hash, order = self._sorted
@@ -169,7 +169,9 @@ class Vocabulary:
         elif new.end < len(table):
             new = _Postings(table, old.end)
         self._postings = old, new
-        return np.concatenate((old.having(grams), new.having(grams)))
+        numbers = np.concatenate((old.having(grams), new.having(grams)))
+        # another thread may have sorted words that came after this table
+        return numbers[numbers < len(table)] if new.end > len(table) else numbers
 
     def similar(
         self, word: str, most: int, *, min_of_longer: float = 0.0, min_of_asked: float = 0.0
@@ -319,17 +321,17 @@ class LikeWords:
         is_met[numbers] = True
         distinct = np.flatnonzero(is_met).astype(np.int32)
         gram, word = self._columns(distinct)
-        # a trigram counts once for a word that has it twice
-        pairs = np.unique(word.astype(np.int64) * max(len(self.grams), 1) + gram)
-        word, gram = np.divmod(pairs, max(len(self.grams), 1))
-        counts = np.bincount(word, minlength=len(distinct))
+        has = np.zeros((len(distinct), len(self.grams)), bool)  # a trigram counts once for a word that has it twice
+        has[word, gram] = True
+        row, column = np.nonzero(has)
+        counts = np.bincount(row, minlength=len(distinct))
         first = np.cumsum(counts) - counts
         at = np.zeros(len(self.table), np.int32)
         at[distinct] = np.arange(len(distinct), dtype=np.int32)
         at = at[numbers]
         of_word = counts[at]
         pair = np.repeat(first[at] - (np.cumsum(of_word) - of_word), of_word) + np.arange(of_word.sum())
-        summed = np.bincount(gram[pair] * n + np.repeat(owner, of_word), minlength=len(self.grams) * n)
+        summed = np.bincount(column[pair] * n + np.repeat(owner, of_word), minlength=len(self.grams) * n)
         return summed.reshape(len(self.grams), n).astype(np.float32)
 
 

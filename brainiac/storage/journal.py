@@ -1,4 +1,4 @@
-"""The journal: one JSON line for each event, append-only, a folder for each device; why and undo rest on it.
+"""The journal: one JSON line for each event, append-only, a folder for each device; `why` and `undo` read it.
 
 Several processes of one device append, always under the brain's commit lock. Events are ordered by `seq`, never by
 time.
@@ -59,15 +59,19 @@ def to_line(event: Event) -> bytes:
 
 
 def from_line(line: bytes) -> Event:
-    """Read a journal line.
+    """Read a journal line; what a newer version of the program added to it is passed over.
 
     Raises:
         ValueError: It is no event.
     """
     try:
         record = json.loads(line)
-        changes = tuple(RecordedChange(**change) for change in record.pop("changes"))
-        event = Event(**record, changes=changes)
+        changes = tuple(
+            RecordedChange(change["op"], change["path"], change["before"], change["after"], change.get("source"))
+            for change in record["changes"]
+        )
+        texts = record["id"], record["at"], record["kind"], record["by"]
+        event = Event(record["seq"], *texts, record.get("cause"), record.get("data", {}), changes)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(str(error)) from error
     if not (isinstance(event.kind, str) and isinstance(event.data, dict)):
@@ -519,4 +523,8 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
     except ValueError:
         return line
     after = cleaned(event)
-    return line if after == event else to_line(after)
+    if after == event:
+        return line
+    record = json.loads(line)  # with what a newer version of the program added to it
+    clean = json.loads(to_line(after)) | {"changes": record["changes"]}
+    return json.dumps(record | clean, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -15,7 +15,16 @@ from contextlib import suppress
 from itertools import groupby
 
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import CopyMerged, CopySetAside, Event, MarkersMerged, NoteMerged, RecordedChange, content_hash
+from brainiac.events import (
+    KINDS,
+    CopyMerged,
+    CopySetAside,
+    Event,
+    MarkersMerged,
+    NoteMerged,
+    RecordedChange,
+    content_hash,
+)
 from brainiac.formats.frontmatter import split
 from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import FOUND
@@ -102,7 +111,7 @@ class _Lineage:
             is_origin_known, before = places.follow(change)
             if change.after is None:
                 continue
-            if event.kind in FOUND or change.op == "observe":
+            if _is_from_outside(event) or change.op == "observe":
                 if change.before or not self._is_moved:
                     self._seen[change.after].append(change.before)
                 elif is_origin_known:
@@ -153,6 +162,11 @@ class _Lineage:
         if len(passed) >= MAX_DEPTH:
             return set()
         return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(seen)))
+
+
+def _is_from_outside(event: Event) -> bool:
+    """Return whether an event says that a file was seen changed; of a newer version's kinds those of a person do."""
+    return event.kind in FOUND or (event.by == "person" and event.kind not in KINDS)
 
 
 def _copied_versions(event: Event) -> Iterator[str]:

@@ -108,9 +108,9 @@ def remember(
     folder, stem = brain.tree.inbox / "notes", ""
     if key:
         stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
-        known = f"{brain.tree.relative(folder)}/{stem}.md"
-        if brain.read(known) is not None or brain.answered.of(known):
-            return _remembered(brain, known, is_new=False)
+        path = f"{brain.tree.relative(folder)}/{stem}.md"
+        if brain.read(path) is not None or brain.answered.of(path):
+            return _remembered(brain, path, is_new=False)
     file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
     return _remembered(brain, brain.tree.relative(file), is_new=True)
 
@@ -128,7 +128,7 @@ def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
 
 
 def _is_taken_in(brain: Brain, path: str) -> bool:
-    """Return whether a note stands in short-term memory."""
+    """Return whether a note is in short-term memory."""
     brain.answered.refresh()
     note = brain.answered.of(path)
     return note is not None and brain.answered.has_outcome(note.exchange)
@@ -191,7 +191,7 @@ class Asked:
 
     @property
     def fresh(self) -> bool:
-        """Whether the answer was made from memory as it stood."""
+        """Whether there is an answer: it is made from the memory of its moment."""
         return self.response is not None
 
     def to_json(self) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _revise(
 
 
 def _turn_name(caller: Caller, conversation: str, key: str) -> str:
-    """Return the name of a file that a client names by a key of its own, which may hold anything."""
+    """Return a file name for the key of a client, which may have any characters."""
     digest = hashlib.sha256(f"{caller.by}\n{conversation}\n{key}".encode("utf-8", "replace")).hexdigest()
     return f"turn-{digest[:16]}"
 
@@ -342,7 +342,7 @@ def answer(
     stream: Callable[[str], None] | None = None,
     on_wait: Callable[[str, str], None] | None = None,
 ) -> Asked:
-    """Have a prompt that stands in the inbox answered, here or by the daemon.
+    """Have a prompt in the inbox answered, here or by the daemon.
 
     Args:
         brain: The brain.
@@ -383,7 +383,7 @@ def _answer(
 
 
 def _place_of_prompt(path: str, error: ModelError) -> str:
-    """Return the sentence that says where a prompt stands that no model answered, and how to ask again."""
+    """Return the sentence that says where the unanswered prompt is, and how to ask again."""
     by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
     return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
 
@@ -484,38 +484,35 @@ def _is_private(target: StatementMatch) -> bool:
 
 
 def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
-    """Return the proposal to change one statement as it stands."""
+    """Return the proposal to change one statement.
+
+    Raises:
+        UserError: It is under History, or has no block id by which the change could find it.
+    """
     memory, statement = target.memory, target.statement
     if statement.is_history:
         raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")
-    words, by, page = _sentence(statement.text), _sentence(caller.by), memory.uuid or memory.path
-    path, block, digest = memory.path, statement.block_id, text_hash(statement.text)
-    proposal, ending = new_id(), f"({path}), as {by} suggests"
+    words, ending = _sentence(statement.text), f"({memory.path}), as {_sentence(caller.by)} suggests"
     if change == "forget":
-        what = f"Forget “{words}” {ending}"
         whole = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
-        return ForgetProposal(id=proposal, what=what, operation="forget", exchanges=(), blocks=((page, whole),))
-    if not block or not memory.uuid:
-        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {path}` gives it one")
-    on = brain.day_of(iso(brain.now()))
+        blocks = ((memory.uuid or memory.path, whole),)
+        what = f"Forget “{words}” {ending}"
+        return ForgetProposal(id=new_id(), what=what, operation="forget", exchanges=(), blocks=blocks)
+    if not statement.block_id or not memory.uuid:
+        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {memory.path}` gives it one")
+    common: dict[str, Any] = {
+        "id": new_id(),
+        "page": memory.uuid,
+        "path": memory.path,
+        "block": statement.block_id,
+        "hash": text_hash(statement.text),
+        "on": brain.day_of(iso(brain.now())),
+    }
     if change == "replace":
-        new = _sentence(text)
-        what = f"Replace “{words}” by “{new}” {ending}"
-        return ReplaceProposal(
-            id=proposal, what=what, operation="replace", page=page, path=path, block=block, hash=digest, text=new, on=on
-        )
-    return RetireProposal(
-        id=proposal,
-        what=f"Retire “{words}” {ending}",
-        operation="retire",
-        page=page,
-        path=path,
-        block=block,
-        hash=digest,
-        replaced_by="",
-        on=on,
-        sources=(),
-    )
+        new_words = _sentence(text)
+        what = f"Replace “{words}” by “{new_words}” {ending}"
+        return ReplaceProposal(what=what, operation="replace", text=new_words, **common)
+    return RetireProposal(what=f"Retire “{words}” {ending}", operation="retire", replaced_by="", sources=(), **common)
 
 
 def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:

@@ -140,7 +140,7 @@ class ProposalCheck:
         return True
 
     def _folder(self, target: str) -> str:
-        """Return the path of a proposed folder of long-term memory; "" where it lies outside."""
+        """Return the path of a proposed folder; "" where it is outside of long-term memory, or none is named."""
         folder = posixpath.dirname(target) if target.endswith(".md") else target.rstrip("/")
         try:
             absolute = self._brain.tree.confine(folder, inside=self._brain.tree.long_term)

@@ -15,7 +15,7 @@ from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
-from brainiac.formats.page import Memory, MemoryDocument, parse_memory
+from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, find_moved
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
@@ -400,16 +400,25 @@ def _proposed_changes(
     return [], ()
 
 
-def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
-    """Return the change that moves a person's own statement to History; none where it was changed meanwhile."""
+def _target_of(
+    pages: PageSet, proposal: events.RetireProposal | events.ReplaceProposal
+) -> tuple[MemoryDocument, Statement] | None:
+    """Return the page and the statement that a proposal is about; None where the statement was changed meanwhile."""
     path = pages.path_by_uuid.get(proposal.page, "")
     statement = pages.statement(proposal.page, proposal.block)
     if path not in pages.memories or statement is None or statement.is_history:
-        return []
+        return None
     if text_hash(statement.text) != proposal.hash:
+        return None
+    return MemoryDocument(pages.memories[path].text, path), statement
+
+
+def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
+    """Return the change that moves a person's own statement to History; none where it was changed meanwhile."""
+    if (target := _target_of(pages, proposal)) is None:
         return []
-    document = MemoryDocument(pages.memories[path].text, path)
-    return [pages.change(path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
+    document, _ = target
+    return [pages.change(document.memory.path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
 
 
 def _rewording(
@@ -420,21 +429,17 @@ def _rewording(
     Of a statement that a process wrote there is a record too, so that processes may go on changing it.
     """
     pages = brain.pages()
-    path = pages.path_by_uuid.get(proposal.page, "")
-    statement = pages.statement(proposal.page, proposal.block)
-    if path not in pages.memories or statement is None or statement.is_history:
+    if (target := _target_of(pages, proposal)) is None:
         return [], ()
-    if text_hash(statement.text) != proposal.hash:
-        return [], ()
-    document = MemoryDocument(pages.memories[path].text, path)
+    document, statement = target
     block = document.block_id_for(proposal.text)
     document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
-    changes = [pages.change(path, str(document))]
+    changes = [pages.change(document.memory.path, str(document))]
     if not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(
         operation="UPDATE",
-        path=path,
+        path=document.memory.path,
         page=proposal.page,
         block=block,
         hash=text_hash(proposal.text),
@@ -449,11 +454,11 @@ def tidy_review(brain: Brain) -> Event | None:
     """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute."""
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)
-    shown = {tick.id for tick in find_ticks(before)} if before else set()
-    if not before or not shown:
+    ids = {tick.id for tick in find_ticks(before)} if before else set()
+    if not before or not ids:
         return None
     history = read_history(brain)
-    after = without_proposals(before, shown & history.decided.keys())
+    after = without_proposals(before, ids & history.decided.keys())
     if after == before or not history.is_resting(path, brain.clock.now()):
         return None
     return brain.commit(events.ReviewTidied(), by=NAME, changes=[update(path, before, after)])

@@ -74,7 +74,7 @@ class UsageHistory:
     decided: dict[str, str] = field(default_factory=dict)
 
     def path_now(self, path: str) -> str:
-        """Return the path, after all moves, of the page that once stood at a path."""
+        """Return the path, after all moves, of the page that was once at a path."""
         seen = {path}
         while (path := self.moved.get(path, path)) not in seen:
             seen.add(path)
@@ -227,7 +227,7 @@ def log_removal(brain: Brain, usage: Usage) -> list[Change]:
 
 
 def find_patterns(brain: Brain, pages: PageSet, history: UsageHistory, usage: Usage) -> Patterns:
-    """Return the pages and folders that stand out, by kind of pattern, in the counts of the log and of earlier runs."""
+    """Return the pages and folders that are used much, together or not at all, or are too full, by kind of pattern."""
     settings = brain.settings.organization
     patterns = {
         "frequent": list(_frequent(pages, history.cited + usage.cited))[:SHOWN_AT_MOST],

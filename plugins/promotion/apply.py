@@ -18,12 +18,13 @@ from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
+from brainiac.history.why import folded
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.tokens import numbers, words
 
-from .draft import CurrentStatement, Draft, PageDraft, folded, free_day_page
+from .draft import CurrentStatement, Draft, PageDraft, free_day_page
 
 HIGH, LOW = 0.75, 0.4  # importance from 0 to 1
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
@@ -195,29 +196,32 @@ def _collect_meta(page_draft: PageDraft, step: Step) -> None:
 def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
     """Return the record of a step without what it does to the page; the caller adds that."""
     operation, candidate, memory = step.operation, step.candidate, page_draft.document.memory
-    parts = operation.relevance.model_dump()
-    evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
-    return StatementRecord(
+    record = StatementRecord(
         candidate=candidate.id,
         operation=_VERBS[operation.action],
         path=memory.path,
         page=memory.uuid or memory.path,
         since=draft.brain.day_of(candidate.at),
         sources=tuple(event.id for event in candidate.events),
-        evidence=() if operation.marked_by else tuple(evidence),
         origin=candidate.origin,
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
-        category="" if operation.marked_by else operation.category or "",
-        subject_type="" if operation.marked_by else operation.subject_type,
         relevance=operation.relevance.score,
-        band="" if operation.marked_by else operation.relevance.band,
-        relevance_parts={} if operation.marked_by else parts,
         reasoning=operation.reasoning,
         model=candidate.model,
         found_by=candidate.model,
         marked_by=operation.marked_by,
+    )
+    if operation.marked_by:
+        return record  # no model judged marked words
+    return replace(
+        record,
+        evidence=tuple(EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence),
+        category=operation.category or "",
+        subject_type=operation.subject_type,
+        band=operation.relevance.band,
+        relevance_parts=operation.relevance.model_dump(),
     )
 
 
@@ -311,7 +315,7 @@ def _retire(
 
 
 def _take_out(draft: Draft, step: Step) -> StatementRecord:
-    """Remove a stand-in from its page; what the person said is word for word on the page of its day."""
+    """Remove a stand-in from its page; the person's words are on the page of their day."""
     page_draft, target = draft.opened(step.path), step.targets[0]
     statement = _target_now(page_draft, target)
     if statement.text != target.statement.text:
@@ -410,15 +414,15 @@ def renew_summary(draft: Draft, path: str) -> None:
     written it.
     """
     page_draft = draft.page_drafts.get(path)
-    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.named:
+    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.answer:
         return
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
     former = [statement.text for statement in before.statements if not statement.is_history]
-    shown = next((text for text in current if not PRIVATE.search(text)), "")
+    first = next((text for text in current if not PRIVATE.search(text)), "")
     summary, retired = str(memory.meta.get("summary") or ""), [text for text in former if text not in current]
-    if shown and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
-        page_draft.summary = one_line(shown)
+    if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
+        page_draft.summary = one_line(first)
 
 
 def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
@@ -447,7 +451,7 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str])
     page_draft = draft.page_drafts.get(path)
     if page_draft is None:
         return
-    page_draft.named = answer
+    page_draft.answer = answer
     page_draft.tags.update(dict.fromkeys(answer.tags))
     _rename(draft, page_draft, answer.title)
     _reorder(draft, page_draft, blocks)

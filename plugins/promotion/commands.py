@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, note_edits, opened_brain, print_json
+from brainiac.cli.session import JsonOption, agree, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
@@ -106,26 +105,13 @@ def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json
             say(line)
     if not plan.exchanges:
         return plan, "", Outcome(None)
-    agree(is_agreed)
+    agree("Go on?", is_agreed=is_agreed)
     with bar("Reading what was said") as progress:
         started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
     if not as_json:
         for line in _read_lines(outcome):
             say(line)
     return plan, started.id, outcome
-
-
-def agree(is_agreed: bool) -> None:
-    """Ask whether to go on.
-
-    Raises:
-        BadParameter: There is nobody to ask.
-    """
-    if is_agreed:
-        return
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here; add --yes")
-    typer.confirm("Go on?", abort=True)
 
 
 def _day(since: str) -> str:

@@ -19,6 +19,7 @@ from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.history.forget import is_bare
+from brainiac.history.why import folded
 from brainiac.llm.schemas import Page
 from brainiac.storage.links import MENTIONS, Mentions, with_rooted_links
 from brainiac.storage.pages import PageSet
@@ -90,7 +91,7 @@ class PageDraft:
         aliases: Aliases to add, likewise.
         reinforced: How many of its statements were said again.
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
-        named: The answer of synthesis about it; None where it was not asked.
+        answer: A model's answer about its name and order; None where none was asked.
         summary: The summary that an operation gave it; "" for none.
         is_emptied: Whether a stand-in was taken out of it.
     """
@@ -103,7 +104,7 @@ class PageDraft:
     aliases: dict[str, None] = field(default_factory=dict)
     reinforced: int = 0
     importance: str = ""
-    named: Page | None = None
+    answer: Page | None = None
     summary: str = ""
     is_emptied: bool = False
 
@@ -127,7 +128,7 @@ class PageDraft:
         if str(document) == self.before and not self.reinforced and not self.sources:
             return document
         keys: dict[str, object] = {"updated_at": now}
-        keys |= _longer(memory, "sources", list(self.sources)) | _longer(
+        keys |= _with_further_items(memory, "sources", list(self.sources)) | _with_further_items(
             memory, "aliases", list(self.aliases)[:MAX_ALIASES]
         )
         if tags := [tag for tag in self.tags if tag not in memory.tags]:
@@ -137,16 +138,16 @@ class PageDraft:
         if self.importance == "high" and not memory.meta.get("importance"):  # Organization asks before it archives it
             keys["importance"] = self.importance
         # a person's word for it is not replaced
-        if self.named and self.named.emotion and memory.emotion in ("", "neutral"):
-            keys["emotion"] = self.named.emotion
-        if summary := (self.named and one_line(self.named.summary)) or self.summary:
+        if self.answer and self.answer.emotion and memory.emotion in ("", "neutral"):
+            keys["emotion"] = self.answer.emotion
+        if summary := (self.answer and one_line(self.answer.summary)) or self.summary:
             keys["summary"] = summary
         if (links := mentions.renewed(memory)) is not None:
             keys[MENTIONS] = links
         return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
 
 
-def _longer(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
+def _with_further_items(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
     """Return a front matter key with further items; {} where there are none, or the key has no list."""
     present = memory.meta.get(key) or []
     if not isinstance(present, list):
@@ -174,12 +175,12 @@ class Draft:
         self.page_drafts: dict[str, PageDraft] = {}
 
     def restarted(self) -> Draft:
-        """Return a draft without changes, on the pages as they stand now; the pages to begin stay known."""
+        """Return a draft without changes, on the pages as they are now; the pages to begin are kept."""
         return Draft(self.brain, self.log, self.new_pages)
 
     @cached_property
     def pages(self) -> PageSet:
-        """All pages, as they stood when this was first asked for."""
+        """All pages, as they were when this was first asked for."""
         return self.brain.pages()
 
     # --- finding ----------------------------------------------------------------------------------------
@@ -403,13 +404,11 @@ def _statement_id(page: str, statement: Statement) -> str:
     return f"{page}#{statement.block_id or '~' + text_hash(statement.text)[:8]}"
 
 
-def folded(text: str) -> str:
-    """Return a text with case and white space folded, to compare statements by their words."""
-    return " ".join(text.split()).casefold()
-
-
 def can_hold(brain: Brain, folder: str) -> bool:
-    """Return whether a page can be made in a folder, which need not exist: none of its parents is a file."""
+    """Return whether a page can be made in a folder, which need not exist.
+
+    It cannot where the folder leads outside, or one above it is a file.
+    """
     path = brain.tree.absolute(folder)
     try:
         brain.tree.confine(folder)

@@ -36,7 +36,7 @@ from brainiac.storage.statements import StatementLog, event_hash, line_id, text_
 from .apply import Candidate, Step, carry_out, name_and_order
 from .draft import Draft
 from .filing import NAME, add_exchanges
-from .placing import Named
+from .placing import Naming
 
 ATTEMPTS = 10
 MAX_QUOTED = 300  # characters of a person's text in the event; the whole text stands in the tree
@@ -53,7 +53,7 @@ class Work:
         origins: Resolves the links in an event's text.
         steps: The steps that were carried out, in order.
         records: The statement records of each step.
-        named: The answers of synthesis, by path of the page.
+        namings: The answers about names and orders, by path of the page.
         left: The reason for each event that stays for the next run, by event id.
         refused: The operations that were not carried out, with the reason.
         summary: The new summary; None keeps the old one.
@@ -74,7 +74,7 @@ class Work:
     origins: LinkOrigins
     steps: list[Step] = field(default_factory=list)
     records: list[list[StatementRecord]] = field(default_factory=list)
-    named: dict[str, Named] = field(default_factory=dict)
+    namings: dict[str, Naming] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
     summary: str | None = None
@@ -113,8 +113,8 @@ class Work:
                 self.carry_out(brain, draft, step)
             except FormatError as error:
                 self.leave(step.candidate, str(error))
-        for path, named in self.named.items():
-            name_and_order(draft, path, named.page, named.order(chain.from_iterable(self.records)))
+        for path, naming in self.namings.items():
+            name_and_order(draft, path, naming.answer, naming.order(chain.from_iterable(self.records)))
 
     def leave(self, candidate: Candidate, reason: str) -> None:
         """Keep a candidate and the events it rests on for the next run."""
@@ -262,7 +262,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
 
 
 def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
-    """Return the change of short-term memory: the run's results applied to the file as it stands now.
+    """Return the change of short-term memory: the run's results applied to the present file.
 
     It sets `work.kept` and `work.paragraphs` to what this change keeps and writes.
     """
@@ -294,11 +294,11 @@ def _removed_items(brain: Brain, work: Work) -> list[Item]:
     """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
     kept_lines = {text for line, text in work.lines.items() if line in work.left}
     removed = [item for item in work.memory.facts if item.text not in kept_lines]
-    return removed + [item for item in _done(brain, work.memory) if line_id(item.words) not in work.left]
+    return removed + [item for item in _leaving_items(brain, work.memory) if line_id(item.words) not in work.left]
 
 
-def _done(brain: Brain, memory: ShortTermMemory) -> list[Item]:
-    """Return the goals and tasks that leave: the done ones, and the open ones unless the settings carry them over.
+def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
+    """Return the goals and tasks that leave short-term memory: done ones, and open ones if the settings say so.
 
     A done item stays while an open one with the same text stays.
     """
@@ -315,7 +315,7 @@ def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent
     """
     now = iso(brain.clock.now())
     filed = []
-    for item in _done(brain, work.memory):
+    for item in _leaving_items(brain, work.memory):
         speaker = "ai" if log.sources_of_item(item.text) else "user"
         filed.append(
             StmEvent(line_id(item.words), now, **{"user": "", speaker: item.words}, is_private=item.is_private)

@@ -1,4 +1,4 @@
-"""Answers that were paid for and are not carried out yet, so that a run that is begun again pays none of them twice.
+"""Keeps answers that were paid for until they are carried out: a run that is begun again pays none of them twice.
 
 They lie in the cache, which a purge empties, and are removed with the commit of the run.
 """
@@ -49,7 +49,7 @@ class PaidAnswers:
         return result
 
     def settle(self) -> None:
-        """Remove the answers: what came of them is committed."""
+        """Remove the answers, which are carried out and committed."""
         self._path.unlink(missing_ok=True)
 
     def _known(self, request: Request, key: str) -> Result | None:
@@ -66,5 +66,5 @@ class PaidAnswers:
 def _key(request: Request, model: str) -> str:
     """Return a hash of all that a request shows a model, except the hour, which alone asks nothing else."""
     day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
-    shown = replace(request, now=day, cause=None, abandon=None)
-    return hashlib.sha256(f"{model}\n{shown!r}".encode("utf-8", "surrogatepass")).hexdigest()
+    content = replace(request, now=day, cause=None, abandon=None)
+    return hashlib.sha256(f"{model}\n{content!r}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -15,13 +15,14 @@ from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.formats.prompt import ORIGINS
+from brainiac.history.why import folded
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, folded, free_day_page
+from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
 from .paid import PaidAnswers
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
@@ -39,7 +40,8 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     """Return the step that carries a candidate out on the current statements.
 
     Its text becomes a new statement where its target is gone, is the person's own, or is private and the candidate is
-    not (or the reverse). The path of the step is "" where its page is still to be found.
+    not (or the reverse). A new statement in the words of a present one only confirms that. The path of the step is ""
+    where its page is still to be found.
 
     Raises:
         UserError: It has neither a target nor a text.
@@ -209,16 +211,16 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """The answer of synthesis about a page, with what its short names stand for.
+class Naming:
+    """A model's answer about the name of a page and the order of its statements, with the meaning of its short names.
 
     Attributes:
-        page: The answer.
+        answer: The answer.
         candidates: Ids of candidates by their short names (`n1`, …).
         blocks: Block ids of the page's statements by their short names (`s1`, …).
     """
 
-    page: Page
+    answer: Page
     candidates: Mapping[str, str]
     blocks: Mapping[str, str]
 
@@ -230,11 +232,11 @@ class Named:
         """
         block_of = {record.candidate: record.block for record in reversed(list(records))}
         blocks = {**self.blocks, **{name: block_of.get(candidate, "") for name, candidate in self.candidates.items()}}
-        return [blocks[name] for name in self.page.order if blocks.get(name)]
+        return [blocks[name] for name in self.answer.order if blocks.get(name)]
 
     def in_order(self, steps: Sequence[str]) -> list[str]:
         """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
-        ordered = [folded(step) for step in self.page.steps]
+        ordered = [folded(step) for step in self.answer.steps]
         # a model that adds, drops or rewords a step is not followed: the person's steps stand as they were given
         if sorted(ordered) != sorted(map(folded, steps)):
             return list(steps)
@@ -263,7 +265,7 @@ class Synthesizer:
         self._brain, self._cause, self._abandon, self._refuse = brain, cause, abandon, refuse
         self._answers = answers
 
-    def placed(self, draft: Draft, place: NewPlace) -> tuple[str, Named | None]:
+    def path_and_naming(self, draft: Draft, place: NewPlace) -> tuple[str, Naming | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and the answer of synthesis.
 
         Synthesis is asked only where a model proposed no title; marked words, which no model judged, never go to it.
@@ -272,18 +274,18 @@ class Synthesizer:
         Raises:
             ModelError: The model cannot serve now.
         """
-        named, model, folder, title = None, OFFLINE, place.folder, place.title
+        naming, model, folder, title = None, OFFLINE, place.folder, place.title
         if not place.candidates[0].operation.marked_by and not title:
-            named, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
-            folder, title = named.page.folder, " ".join((named.page.title or title).split())[:120] or "Notes"
+            naming, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
+            folder, title = naming.answer.folder, " ".join((naming.answer.title or title).split())[:120] or "Notes"
             path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
             if path:
-                return path, named
+                return path, naming
         path = draft.free_path(self._folder(draft, place, folder, model), title)
         draft.new_pages[path] = place.new_page(title)
-        return path, named
+        return path, naming
 
-    def renamed(self, draft: Draft, path: str, steps: Sequence[Step]) -> Named | None:
+    def naming_of(self, draft: Draft, path: str, steps: Sequence[Step]) -> Naming | None:
         """Return the answer of synthesis about a page that is new or that steps changed much; None for other pages.
 
         Marked words do not count, nor does a page of a day.
@@ -316,8 +318,8 @@ class Synthesizer:
         *,
         remaining: Sequence[CurrentStatement] = (),
         folders: dict[str, str] | None = None,
-    ) -> tuple[Named, str]:
-        """Call synthesis about a page and return its answer and the model.
+    ) -> tuple[Naming, str]:
+        """Ask a model for the name of a page and the order of its statements; return the answer and the model.
 
         Args:
             kind: `concrete` or `skill`.
@@ -347,22 +349,22 @@ class Synthesizer:
             page = page.model_copy(update={"summary": ""})  # it has a number that no statement has
         ids = {f"n{n}": candidate.id for n, candidate in enumerate(candidates, 1)}
         blocks = {f"s{n}": current.statement.block_id for n, current in enumerate(remaining, 1)}
-        return Named(page, ids, blocks), self._brain.models.engine_for(request).name
+        return Naming(page, ids, blocks), self._brain.models.engine_for(request).name
 
-    def _folder(self, draft: Draft, place: NewPlace, named: str, model: str) -> str:
+    def _folder(self, draft: Draft, place: NewPlace, name: str, model: str) -> str:
         """Return the path of the folder that a model named, below the page's kind.
 
         An existing folder is found in any case of letters; another gets a name that every system allows. Where it
-        leads outside or cannot be made, the folder is `general`, and the refusal is noted.
+        leads outside or cannot be made, the folder is `general`; one that is too deep is cut. Both are noted.
         """
         kind = _KINDS[place.kind]
         root = f"{draft.pages.root}/{kind}"
-        parts = [part for part in named.replace("\\", "/").split("/") if part.strip()]
+        parts = [part for part in name.replace("\\", "/").split("/") if part.strip()]
         if parts[:1] == [kind]:
             parts = parts[1:]
-        is_outside = named.startswith(("/", "~")) or ".." in parts or bool(re.match(r"[A-Za-z]:", named))
+        is_outside = name.startswith(("/", "~")) or ".." in parts or bool(re.match(r"[A-Za-z]:", name))
         if is_outside or len(parts) > MAX_FOLDERS:
-            reason = f"folder {named[:100]!r} " + ("leads outside" if is_outside else "is too deep")
+            reason = f"folder {name[:100]!r} " + ("leads outside" if is_outside else "is too deep")
             self._refuse(place.candidates[0].words, reason, model)
             parts = [GENERAL] if is_outside else parts[:MAX_FOLDERS]
         existing = {folder.casefold(): folder for folder in draft.pages.children}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -50,7 +50,7 @@ from .finish import Work, finish
 from .known import StandIns, stand_ins_of
 from .paid import PaidAnswers
 from .placing import (
-    Named,
+    Naming,
     NewPlace,
     Synthesizer,
     check_corrections,
@@ -288,22 +288,22 @@ class Run:
         endings = work.endings_by_now()
         if event is None:
             self._record_endings()
-            problem = self._problem
-            return Outcome(
-                None, left=work.left, refused=work.refused, candidates=endings, words=work.words, problem=problem
-            )
-        operations = Counter(record["operation"] for record in event.data["statements"])
-        return Outcome(
+        outcome = Outcome(
             event,
-            exchanges=len(work.archived),
-            statements=dict(operations),
             left=work.left,
             refused=work.refused,
             candidates=endings,
             words=work.words,
+            problem=self._problem,
+        )
+        if event is None:
+            return outcome
+        return replace(
+            outcome,
+            exchanges=len(work.archived),
+            statements=dict(Counter(record["operation"] for record in event.data["statements"])),
             kept=work.kept,
             filed=[event.user or event.ai for event in work.filed if event.id not in work.left],
-            problem=self._problem,
         )
 
     def _record_endings(self) -> None:
@@ -433,21 +433,29 @@ class Run:
         if self._abandon and self._abandon():
             raise ModelError("somebody came back", retryable=True)
 
+    @contextmanager
+    def _ended_on_error(self, *candidates: Candidate) -> Iterator[None]:
+        """Leave or refuse candidates where the block raises; the others of the run go on."""
+        try:
+            yield
+        except (FormatError, OSError) as error:  # the next run may find the files in order
+            for candidate in candidates:
+                self._work.leave(candidate, str(error))
+        except (UserError, ValueError) as error:  # no later run can do it either
+            for candidate in candidates:
+                self._work.refuse(candidate, str(error))
+
     def _step_for(self, candidate: Candidate) -> Step | None:
         """Return the step that carries a candidate out, without a path where its page is new.
 
-        None where the candidate is left or refused; the other candidates go on.
+        None where the candidate is left or refused.
         """
-        try:
+        with self._ended_on_error(candidate):
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
             step = step_for(self._draft, self._with_origin(candidate))
             check_corrections(self._log, step)
             return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
-        except (FormatError, OSError) as error:  # the next run may find the files in order
-            self._work.leave(candidate, str(error))
-        except (UserError, ValueError) as error:  # no later run can do it either
-            self._work.refuse(candidate, str(error))
         return None
 
     def _is_listed(self, candidate: Candidate) -> bool:
@@ -489,59 +497,50 @@ class Run:
 
     def _begin(self, place: NewPlace) -> None:
         """Have a new page named, and carry out the candidates that go there."""
-        try:
-            path, named = self._synthesizer.placed(self._draft, place)
-        except OSError as error:
-            for candidate in place.candidates:
-                self._work.leave(candidate, str(error))
-            return
-        except (UserError, ValueError) as error:
-            for candidate in place.candidates:
-                self._work.refuse(candidate, str(error))
+        path, naming = "", None
+        with self._ended_on_error(*place.candidates):
+            path, naming = self._synthesizer.path_and_naming(self._draft, place)
+        if not path:
             return
         for candidate in place.candidates:
-            if named and candidate.operation.steps:
-                steps = named.in_order(candidate.operation.steps)
+            if naming and candidate.operation.steps:
+                steps = naming.in_order(candidate.operation.steps)
                 candidate = replace(candidate, operation=candidate.operation.model_copy(update={"steps": steps}))
             self._carry_out(Step(candidate, path))
-        if named:
-            self._name(path, named)
+        if naming:
+            self._name(path, naming)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
         """Have the pages named and ordered that are new or that these steps changed much.
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
         """
-        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.named)
+        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.namings)
         calls = 0
         for path, _ in stating.most_common():
             if calls == MAX_NAMED:
                 break
             with suppress(ModelError, UserError, ValueError, OSError):
                 steps_here = [step for step in steps if step.path == path]
-                if named := self._synthesizer.renamed(self._draft, path, steps_here):
+                if naming := self._synthesizer.naming_of(self._draft, path, steps_here):
                     calls += 1
-                    self._name(path, named)
+                    self._name(path, naming)
         for path in stating:
             renew_summary(self._draft, path)
 
-    def _name(self, path: str, named: Named) -> None:
+    def _name(self, path: str, naming: Naming) -> None:
         """Give a page the name and order that synthesis found."""
-        self._work.named[path] = named
+        self._work.namings[path] = naming
         records = chain.from_iterable(self._work.records)
-        name_and_order(self._draft, path, named.page, named.order(records))
+        name_and_order(self._draft, path, naming.answer, naming.order(records))
 
     def _carry_out(self, step: Step) -> None:
         """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""
-        try:
+        with self._ended_on_error(step.candidate):
             if edited := next((path for path in step.paths if self._is_being_edited(path)), ""):
                 self._work.leave(step.candidate, f"{edited} was edited a moment ago")
                 return
             self._work.carry_out(self._brain, self._draft, step)
-        except (FormatError, OSError) as error:  # the next run may find the files in order
-            self._work.leave(step.candidate, str(error))
-        except (UserError, ValueError) as error:  # no later run can do it either
-            self._work.refuse(step.candidate, str(error))
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""

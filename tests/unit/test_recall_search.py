@@ -591,15 +591,22 @@ def test_long_pages_neither_drown_others_nor_vanish_uncounted(folder: Folder, mo
     folder.write(f"{CONCRETE}/diary.md", f"# Diary\n\n{filler}\n\nThe kiln fires at 1220 degrees.\n\n{filler}\n")
     folder.memory("studio", "The kiln stands in the studio.")
     recall = folder.recall()
+    recall.flush()
     ranked = recall.rank("How hot does the kiln fire?", now=NOW)
     assert ranked is not None
     assert ranked.units.n < 100
-    assert 0 == ranked.left_out
+    # all 801 paragraphs of the diary, and the statement
+    assert 802 == ranked.units.n + ranked.left_out.of_long_pages
+    assert 0 == ranked.left_out.too_many
     assert "The kiln fires at 1220 degrees." == texts(recall, "How hot does the kiln fire?")[0]
     monkeypatch.setattr("brainiac.search.retrieval._MAX_UNITS", 3)
     again = recall.rank("How hot does the kiln fire?", now=NOW)
     assert again is not None
-    assert (3, ranked.units.n - 3) == (again.units.n, again.left_out)
+    assert (3, ranked.units.n - 3) == (again.units.n, again.left_out.too_many)
+    monkeypatch.setattr("brainiac.search.retrieval._PASSAGES", 1)
+    last = recall.rank("How hot does the kiln fire?", now=NOW)
+    assert last is not None
+    assert (0, 1) == (ranked.left_out.passages, last.left_out.passages)
 
 
 def test_a_page_is_found_by_its_title_and_its_section(folder: Folder) -> None:

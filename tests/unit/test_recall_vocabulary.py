@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from brainiac.search.search import Recall
-from brainiac.search.vocabulary import Vocabulary, similarity
+from brainiac.search.vocabulary import Vocabulary, grams_of, similarity
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
@@ -67,6 +67,16 @@ def test_every_word_is_found_by_its_hash_however_many_there_are() -> None:
         assert list(range(1, len(given) + 1)) == table.numbers(hashes(*given)).tolist()
         assert [0] == table.numbers(hashes("nobody")).tolist()
         assert hashes(*(word[:3] for word in given)).tolist() == table.stems[1:].tolist()
+
+
+def test_words_met_meanwhile_are_none_of_an_earlier_table() -> None:
+    """A query looks at the words that there were when it began, whatever others asked for since."""
+    words = vocabulary("boat")
+    table = words.table
+    words.add("boats", "boat")
+    grams = grams_of("boat")
+    assert {1, 2} == set(words.sharing(words.table, grams).tolist())
+    assert {1} == set(words.sharing(table, grams).tolist())
 
 
 def test_words_outlive_the_process(tmp_path: Path) -> None:
