@@ -142,9 +142,10 @@ def number_of(text: str) -> float | None:
 
 
 def _counted(text: str) -> tuple[float, str]:
-    """Return the number and the unit, in the singular, of an expression such as "three weeks ago"."""
+    """Return the number and the unit, in the singular, of an expression such as "three weeks ago": (3, "week")."""
     count = 0.5 if "half a" in text else number_of(re.sub(UNIT, "", text)) or 1
-    unit = next((u for u in re.findall(r"[a-z]+", text)[::-1] if re.fullmatch(UNIT, u)), "day")
+    last_words = reversed(re.findall(r"[a-z]+", text))
+    unit = next((word for word in last_words if re.fullmatch(UNIT, word)), "day")
     return count, unit.rstrip("s")
 
 
