@@ -464,7 +464,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         text, problem = "", error.problem
     if problem:
         raise ModelError(
-            f"The template {relative} does not work: {problem}.",
+            f"The template {relative} does not work: {problem.rstrip('.')}.",
             advice="Mend it, or remove it to go back to the built-in one.",
         )
     return text
