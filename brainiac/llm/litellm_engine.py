@@ -77,7 +77,7 @@ class LiteLLMEngine:
         return endpoint_of(self.name, self._library.machine)
 
     def run(self, request: Request) -> Result:
-        """Serve one request.
+        """Serve one request; a consolidation that is too long for the model's window is served in two halves.
 
         Raises:
             ModelError: See `Gateway.run`.
