@@ -185,17 +185,13 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
 def check_versions(brain: Brain) -> Iterator[Problem]:
     """Check for copies of sync services, for markers that git left in a file, and for moved pages that came back."""
     todo = "--fix merges both versions" if brain.is_active else brain.waits_for
-    fix = _merge_versions if brain.is_active else None
+    fix: Fix | None = settle_versions if brain.is_active else None
     for copy, original in find_copies(brain):
         yield Problem(copy, f"is another device's version of {original}", todo, fix)
     for path in find_marked(brain):
         yield Problem(path, "holds conflict markers of git", todo, fix)
     for path, new_path in find_moved(brain):
         yield Problem(path, f"is a version of {new_path}, where the page was moved", todo, fix)
-
-
-def _merge_versions(brain: Brain) -> None:
-    settle_versions(brain)
 
 
 # --- pages -------------------------------------------------------------------------------------------------

@@ -114,14 +114,14 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     is_shown = may_show or (lambda path: True)
     # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
     inbox = {path: tree.kind_of(path) for entry in tree.walk(tree.inbox) if is_shown(path := tree.relative(entry.path))}
-    # prompts without a response file
-    bare = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT and response_path(path) not in inbox)
+    prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
+    without_response = [path for path in prompts if response_path(path) not in inbox]
     memory = (path for entry in tree.walk(tree.memory) if is_shown(path := tree.relative(entry.path)))
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, memory))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
-    pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, bare, inbox, daemon)
-    faults = _faults(brain)
+    pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
+    faults, past = _faults(brain), () if may_show else _kept_without_model(brain)
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
     return Overview(
@@ -135,7 +135,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
         unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
-        notices=[*map(str, notices(brain)), *_taken_back(brain, bare), *(() if may_show else _unread(brain))],
+        notices=[*map(str, notices(brain)), *_taken_back(brain, without_response), *past],
         faults=faults,
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -157,18 +157,18 @@ def _daemon(brain: Brain) -> dict[str, Any]:
 
 
 def _unanswered(
-    brain: Brain, bare: Iterable[str], inbox: Collection[str], daemon: dict[str, Any]
+    brain: Brain, without_response: Iterable[str], inbox: Collection[str], daemon: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield the waiting prompts with the reason, while no daemon runs that could report them.
 
     Args:
         brain: The brain.
-        bare: Paths of the prompts without a response file.
+        without_response: Paths of the prompts without a response file.
         inbox: Paths of all files of the inbox.
         daemon: The `daemon` field of an overview.
     """
-    waits = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
-    for path in bare:
+    reason = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
+    for path in without_response:
         try:
             prompt = read_prompt(brain, path)
         except FormatError as error:
@@ -176,19 +176,19 @@ def _unanswered(
             continue
         if prompt is not None and not brain.answered.is_answered(prompt):
             error_file = error_path(path)
-            yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else waits}
+            yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else reason}
 
 
-def _taken_back(brain: Brain, bare: Collection[str]) -> Iterator[str]:
+def _taken_back(brain: Brain, without_response: Collection[str]) -> Iterator[str]:
     """Yield a sentence on each prompt whose answer was undone: by itself nothing asks it again."""
-    undone = undone_events(brain) if bare else {}
-    for path in bare:
+    undone = undone_events(brain) if without_response else {}
+    for path in without_response:
         answer = brain.answered.of(path)
         if answer and answer.exchange in undone:
             yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
 
 
-def _unread(brain: Brain) -> Iterator[str]:
+def _kept_without_model(brain: Brain) -> Iterator[str]:
     """Yield a sentence on how many exchanges were kept without a model, where a model is set by now."""
     llm = brain.settings.llm
     if llm.models.get("consolidate", llm.model) == "offline":
@@ -336,6 +336,7 @@ def nobody_answers(brain: Brain) -> str:
     if not brain.is_active:
         return waiting_message(brain)
     states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
+    # without that plugin another one may answer
     if states.keys() & {"ready", "loaded"} or not states:
         return ""
     state, detail = next(iter(states.items()))

@@ -54,7 +54,7 @@ def is_mailbox(head: bytes) -> bool:
 
 
 def mails(opened: BinaryIO) -> Iterator[Note]:
-    """Yield a note for each mail of a mailbox; no word of them is taken for the person's."""
+    """Yield a note for each mail of a mailbox; for a mail that cannot be read one with the problem."""
     for number, raw in enumerate(_messages(opened), 1):
         if len(raw) > MAX_BYTES * 10:
             yield Note(str(number), f"mail {number}", problem="is larger than 50 MB")
@@ -67,7 +67,7 @@ def mails(opened: BinaryIO) -> Iterator[Note]:
 
 
 def _messages(opened: BinaryIO) -> Iterator[bytes]:
-    """Yield the mails of a mailbox one after the other, without the line that begins each."""
+    """Yield the bytes of each mail of a mailbox, without the line `From …` that begins it."""
     message: list[bytes] | None = None
     is_after_blank = True
     for line in opened:

@@ -284,10 +284,10 @@ def _usage(usage: Any) -> Usage:
 @lru_cache(maxsize=1)
 def litellm() -> Any:
     """Import litellm, kept from calling home, reading `.env` files and printing banners."""
-    # else it fetches a price list; else it loads `.env` of the current folder, which may be a stranger's brain
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # without it litellm fetches a price list
+    # without it litellm loads `.env` of the current folder, which may be a stranger's brain
     os.environ["LITELLM_MODE"] = "PRODUCTION"
-    os.environ["LOGGING_EXECUTOR_MAX_THREADS"] = "2"  # else up to a hundred that log to nobody
+    os.environ["LOGGING_EXECUTOR_MAX_THREADS"] = "2"  # instead of a hundred; nobody reads these logs
     import litellm as library  # takes seconds
 
     library.suppress_debug_info = True

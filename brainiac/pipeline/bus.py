@@ -172,7 +172,7 @@ class Bus:
     def is_idle(self) -> bool:
         """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
         with self._changed:
-            is_seen = not self._hints and not self._is_looking and not self.settler.waiting
+            is_seen = not self._hints and not self._is_looking and not self.settler.waiting_paths
         return is_seen and not any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
@@ -335,10 +335,7 @@ class Bus:
         # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
-            self.far.submit("access log", lambda: self._call_access_log_grew(entries))
-
-    def _call_access_log_grew(self, entries: Sequence[AccessEntry]) -> None:
-        self.dispatcher.call("access_log_grew", entries=entries)
+            self.far.submit("access log", partial(self.dispatcher.call, "access_log_grew", entries=entries))
 
     def _versions_came(self) -> None:
         """Schedule one look for conflict copies and conflict markers, for when a sync tool has finished writing."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from brainiac.brain import Brain
@@ -38,7 +39,7 @@ from brainiac.storage.external_edits import FOUND
 
 # --- tiers of work ----------------------------------------------------------------------------------------------------
 
-Job = Callable[[], None]
+Job = Callable[[], object]
 
 STEP_SECONDS, MAX_STEPS = 0.02, 500  # a job waits for the tier before it for ten seconds at most
 
@@ -238,10 +239,13 @@ class HookDispatcher:
         self._has_failed |= failed_hook == "response_arrived"
         memories = [change for change in event.changes if self._is_memory(change)]
         if memories and event.kind not in FOUND:  # the bus reports what a person changed
-            self._near.submit(_LANE, lambda: self._call_memory_hooks(memories))
+            for change in memories:
+                self._near.submit(
+                    _LANE, partial(self._call_memory_hook, _ACTIONS[change.op], change.path, change.source)
+                )
         # a plugin that fails at each event would be called with its own failure, and so on for ever
         if failed_hook != "event_recorded" and self._brain.plugins.has("event_recorded"):
-            self._near.submit(_LANE, lambda: self._call_event_recorded(event))
+            self._near.submit(_LANE, partial(self.call, "event_recorded", event=event))
 
     def _is_memory(self, change: RecordedChange) -> bool:
         """Return whether a change is one of a memory for which there is a hook."""
@@ -255,13 +259,6 @@ class HookDispatcher:
         if change.kind is PathKind.MEMORY and not change.is_ours:
             self._call_memory_hook(change.action, change.path, change.old_path)
         self.call("file_changed", change=change)
-
-    def _call_event_recorded(self, event: Event) -> None:
-        self.call("event_recorded", event=event)
-
-    def _call_memory_hooks(self, changes: Sequence[RecordedChange]) -> None:
-        for change in changes:
-            self._call_memory_hook(_ACTIONS[change.op], change.path, change.source)
 
     def _call_memory_hook(self, action: str, path: str, old_path: str | None) -> None:
         """Call `memory_created`, `memory_modified`, `memory_moved` or `memory_deleted` for a page."""

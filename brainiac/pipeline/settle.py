@@ -171,11 +171,6 @@ class Settler:
         """The files that changed and are not finished yet; any thread may ask."""
         return list(self._waiting)
 
-    @property
-    def waiting(self) -> int:
-        """How many files changed and are not finished yet."""
-        return len(self._waiting)
-
     def next_due(self) -> float | None:
         """Return when to call `take_due` again, in monotonic seconds; None when no file is waited for."""
         return self._heap[0][0] if self._waiting and self._heap else None

@@ -237,11 +237,11 @@ class Watcher(FileSystemEventHandler):
         for folder, is_deep in self._folders():
             inode = _inode(folder)
             # a folder that was deleted and made anew has the same name, and the watch is on the former inode
-            former = self._watches.get(folder)
-            if former and former[1] == inode:
+            watch, watched_inode = self._watches.get(folder, (None, None))
+            if watch and watched_inode == inode:
                 continue
-            if former:
-                observer.unschedule(former[0])
+            if watch:
+                observer.unschedule(watch)
                 del self._watches[folder]
             if inode is not None:
                 watch = observer.schedule(self, folder, recursive=is_deep, event_filter=_EVENTS)

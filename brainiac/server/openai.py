@@ -167,6 +167,7 @@ class Turns:
             answer = headers.get("x-openwebui-message-id", "")
             former = self._keys.get(message)
             self._keep(message, answer)
+            # the answer has another id than before: the person wants another answer
             return message, not is_retry and former != answer
         digest = hashlib.sha256(json.dumps([_client(headers), body], sort_keys=True).encode()).hexdigest()
         if not is_retry or digest not in self._keys:

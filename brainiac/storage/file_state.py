@@ -21,7 +21,7 @@ from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 T = TypeVar("T")
-PERSONS = "-"  # stands in a trail before the hash of a version that a person made
+PERSONS = "-"  # begins the hash, in a trail, of a version that a person made
 _TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(
@@ -223,7 +223,8 @@ class FileStates:
     def _apply_changes(self, event: Event) -> None:
         """Apply the changes of an event to the table; the first adoption of a tree begins it anew."""
         if event.kind == TreeAdopted.kind:
-            self._database.execute("DELETE FROM seen")
+            paths = json.dumps([change.path for change in event.changes])  # the versions of these that came before stay
+            self._database.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
         for change in event.changes:
             if change.op != "append":
                 self._apply_change(change, event)

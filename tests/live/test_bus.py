@@ -524,7 +524,8 @@ def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
             run.drop(f"inbox/long/{number:03d}.md", f"long {number}")
         for number in range(150):
             run.drop(f"inbox/q{number:03d}.md", f"waits {number}")
-        eventually(lambda: run.daemon.bus.foreground.pending == 200 and not run.daemon.bus.settler.waiting, "taken in")
+        bus = run.daemon.bus
+        eventually(lambda: bus.foreground.pending == 200 and not bus.settler.waiting_paths, "taken in")
         begun = run.plugin.texts()
         run.drop(name, "fresh")
         eventually(lambda: run.daemon.bus.foreground.pending == 201, "taken in")

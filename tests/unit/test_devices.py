@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from brainiac_plugins.promotion.run import promote
 
+from brainiac.brain import Brain
 from brainiac.errors import UserError
+from brainiac.events import TreeAdopted
 from brainiac.formats.page import is_private_note
+from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
 from brainiac.history.purge import purge
 from brainiac.history.targets import find_target
+from brainiac.history.undo import undo
 from brainiac.settings import Settings, load
+from brainiac.skeleton import create_brain
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 from tests.support.devices import Device
@@ -285,3 +291,24 @@ def test_what_another_device_did_is_undone_there(devices: tuple[Device, Device])
 
     with laptop.opened() as brain, pytest.raises(UserError, match="undo it there"):
         find_event(brain, event.id)
+
+
+def test_a_commit_before_the_first_start_makes_no_edit_of_the_whole_tree(tmp_path: Path) -> None:
+    """A folder full of notes, and a command before any daemon ran: the notes are adopted, which `undo` refuses to take
+    back, and what the command wrote is known as its own."""
+    create_brain(root := tmp_path / "brain")
+    (root / "memory/long_term/concrete/bob.md").write_text("# Bob\n\n- Likes tea.\n")
+    with closing(Brain(root)) as brain:
+        takeover(brain)
+        brain.observed.adopt()
+        kinds = [event.kind for event in brain.journal.events()]
+        assert ["tree-adopted"] == [kind for kind in kinds if kind != "note-edited"][1:]
+        adoption = next(brain.journal.events(kinds={TreeAdopted}))
+        with pytest.raises(UserError):
+            undo(brain, adoption)
+        paths = [change.path for change in adoption.changes]
+        assert len(paths) == len(set(paths))
+        assert {"memory/long_term/concrete/bob.md", "system/config.yaml"} <= set(paths)
+        assert [] == [str(problem) for problem in examine(brain) if "watched" in str(problem)]
+        brain.observed.adopt()
+        assert kinds == [event.kind for event in brain.journal.events()]

@@ -93,7 +93,7 @@ def test_a_change_that_is_taken_back_is_nothing() -> None:
     settling.observe("q.md", None, 1.0, is_typed=True)
     settling.observe("q.md", SHORT, 1.01, is_typed=True)
     assert [] == finished(settling, 30.0, {"q.md": SHORT})
-    assert 0 == settling.waiting
+    assert [] == settling.waiting_paths
 
 
 def test_a_deletion_is_told_once_and_forgets_the_file() -> None:
