@@ -103,7 +103,7 @@ class StorageError(BrainiacError):
 
 @contextmanager
 def storage_trouble() -> Iterator[None]:
-    """Within this context, raise `StorageError` in place of errors by disk and system; other errors are not changed."""
+    """Within this context, raise an error of the disk or the system as a `StorageError`, any other error unchanged."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

@@ -132,7 +132,7 @@ class Event:
         kind: Past tense with hyphens, `prompt-answered`.
         by: Who did it: a plugin's name, `person`, `kernel`, `cli`.
         cause: The id of the event that led here, or None.
-        data: Plain JSON values, as they stand in the journal.
+        data: Plain JSON values, as in the journal.
         changes: What it did to the tree.
     """
 
@@ -586,7 +586,7 @@ class ForgetProposal(ProposalRecord):
         operation: `forget`.
         prompt: Path of the prompt that asks for it.
         deleted: Uuid of the page that was deleted, or its path.
-        path: Where that stood.
+        path: Its path.
         exchanges: Ids of the exchanges to be forgotten.
         blocks: Statements: page uuid or path, and hash of the text.
         items: Hashes of items of short-term memory.
@@ -1127,7 +1127,7 @@ class EventUndone(EventData):
 
 @record
 class ExchangeForgotten(EventData):
-    """Exchanges were forgotten: they and what rests on them alone were removed from the tree.
+    """Exchanges were forgotten: they, and all that was made from them alone, were removed from the tree.
 
     Attributes:
         exchanges: Their ids.
@@ -1205,7 +1205,7 @@ class PurgeHonoured(EventData):
 
 @record
 class ExchangeMadePrivate(EventData):
-    """A prompt became private, or off the record, after it was answered: what rests on it was made private.
+    """A prompt became private, or off the record, after it was answered: what was made from it became private too.
 
     Attributes:
         prompt: The prompt's path.
@@ -1385,7 +1385,7 @@ class CopySetAside(EventData):
 
     Attributes:
         copy: Its path.
-        of: The file beside which it stood.
+        of: The file beside which it was.
     """
 
     kind = "copy-set-aside"

@@ -9,7 +9,7 @@ from functools import cached_property
 from brainiac.clock import iso
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.search.search import Recall
-from brainiac.storage.answered import Answered, earlier_exchanges
+from brainiac.storage.answered import Answered
 from brainiac.storage.heartbeat import devices_in_folder
 from brainiac.storage.store import Store
 
@@ -34,7 +34,7 @@ class Library(Store, ABC):
 
     def conversation(self, prompt: Prompt) -> list[Exchange]:
         """Return the earlier exchanges of a prompt's conversation, oldest first."""
-        return earlier_exchanges(self, self.answered, prompt)
+        return self.answered.earlier_exchanges(prompt)
 
     def _elder_device(self) -> str:
         """Return the device that is to run the processes where several do and no setting names one; "" for this one."""

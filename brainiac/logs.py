@@ -23,12 +23,12 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
     import structlog  # only where something is logged
 
     level = logging.DEBUG if is_verbose else logging.INFO
-    is_read = is_terminal(sys.stderr) and not as_json
-    renderers = _for_people(has_colors=True) if is_read else [structlog.processors.JSONRenderer()]
+    is_for_person = is_terminal(sys.stderr) and not as_json
+    renderers = _for_people(has_colors=True) if is_for_person else [structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[_drop_shown, _as_sentence] if is_quiet else [*_processors(), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_read else sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_for_person else sys.stderr),
         cache_logger_on_first_use=True,
     )
 

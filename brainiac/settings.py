@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from brainiac.errors import SettingsError
+from brainiac.formats.frontmatter import UniqueKeys
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Layout
 
@@ -355,18 +356,8 @@ class SettingsFile(Generic[T]):
         return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-class _Loader(yaml.SafeLoader):  # the C loader dies of deep nesting, this one raises
-    """Refuses a key that stands twice, as front matter does."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping; a setting that stands twice is an error, since one of its values would be lost."""
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else key_node
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"`{key}` stands twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
+class _Loader(UniqueKeys, yaml.SafeLoader):
+    """Reads settings; the C loader would crash at deep nesting, this one raises an error."""
 
 
 def load(path: Path, model: type[T]) -> T:
@@ -382,7 +373,7 @@ def load(path: Path, model: type[T]) -> T:
 
 
 def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str, Any]:
-    """Remove the settings that no longer exist from a file's entries, and return the entries."""
+    """Return a settings file's entries after removing, in place, the settings that no longer exist."""
     for name in model.retired:
         section, key = _section_of(entries, name)
         section.pop(key, None)
@@ -390,7 +381,7 @@ def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str,
 
 
 def retired(path: Path, model: type[_Section]) -> dict[str, str]:
-    """Return the settings in a file that no longer exist, with what replaced each; {} for a broken file."""
+    """Return the settings in a file that no longer exist, each with its replacement; {} for a broken file."""
     try:
         entries = _entries_of(path)
     except SettingsError:
@@ -400,7 +391,12 @@ def retired(path: Path, model: type[_Section]) -> dict[str, str]:
 
 
 def _section_of(entries: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
-    """Return the section of a setting's full name ("paths.system"), {} where the file has none, and the last key."""
+    """Return the section that a setting is in, {} where the file has none, and the setting's key in it.
+
+    Args:
+        entries: Of the whole file.
+        name: The setting's full name, such as "paths.system".
+    """
     *sections, key = name.split(".")
     for section in sections:
         section_entries = entries.get(section)
@@ -419,7 +415,7 @@ def _entries_of(path: Path) -> dict[str, Any]:
         raw: Any = None if content is None else yaml.load(content, Loader=_Loader)
     except FileNotFoundError:
         raw = None
-    except (OSError, yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+    except (OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {_reason(error)}; mend it") from error
     if raw is None:
         raw = {}

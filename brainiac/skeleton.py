@@ -64,8 +64,8 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
 
     Args:
         root: The folder; made when missing.
-        is_shared: Also in a folder that holds other files and is no brain yet.
-        clock: When it is made.
+        is_shared: Whether a brain may be made in a folder that has other files.
+        clock: For the dates of its files.
 
     Returns:
         The files that were made, relative, in order.
@@ -75,14 +75,14 @@ def create_brain(root: Path, *, is_shared: bool = False, clock: Clock = SYSTEM) 
     """
     if root.exists() and not root.is_dir():
         raise UserError(f"{root} is a file; name a folder")
-    is_whole = is_brain(root)
-    if not is_whole and not is_shared and root.is_dir() and any(root.iterdir()):
+    is_made = is_brain(root)
+    if not is_made and not is_shared and root.is_dir() and any(root.iterdir()):
         raise UserError(
             f"{root} holds other files and is not a brain; name an empty folder, "
             "or add --here to put a brain beside them (nothing that exists is changed)"
         )
     root.mkdir(parents=True, exist_ok=True)
-    around = None if is_whole else look_around(root)
+    around = None if is_made else look_around(root)
     made = _write_missing(root, _system_files(around))
     tree = Tree(root, load(root / "system" / "config.yaml", Settings).layout())
     made += _write_missing(root, _memory_files(tree, iso(clock.now())))

@@ -91,7 +91,23 @@ def _bounds(text: str) -> tuple[int, int, int] | None:
     return None
 
 
-class _StrictLoader(yaml.CSafeLoader):
+class UniqueKeys(yaml.constructor.SafeConstructor):
+    """Makes a loader of PyYAML, as its first base class, refuse a mapping that has a key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; a key that is there twice is an error, since one of its values would be lost."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == MERGE:
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"`{key}` stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+class _StrictLoader(UniqueKeys, yaml.CSafeLoader):
     """Refuses duplicate keys; dates stay texts."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's stubs declare it of the instance
@@ -105,18 +121,6 @@ class _StrictLoader(yaml.CSafeLoader):
             return super().construct_object(node, deep=deep)
         except _MISFIT as error:
             raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping; a key that is there twice is an error, since one of its values would be lost."""
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == MERGE:
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"`{key}` stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
 
 
 _StrictLoader.add_constructor(TIMESTAMP, lambda loader, node: node.value)

@@ -79,7 +79,7 @@ class IndexDocument:
     """An index page as a text that operations change section by section; immutable, `str(document)` is the file.
 
     Args:
-        text: The file as it stands now.
+        text: The present file.
         path: Relative, posix.
 
     Raises:
@@ -113,12 +113,12 @@ class IndexDocument:
         )
 
     def _section_span(self, name: str) -> tuple[int, int] | None:
-        """Return the offsets between which a `##` section's content lies; None where there is no such section."""
+        """Return start and end of a `##` section's content; None where there is no such section."""
         match = re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
         return (match.end(), self._end(match.end())) if match else None
 
     def _summary_span(self) -> tuple[int, int]:
-        """Return the offsets between which the summary lies: from the title to the first section."""
+        """Return start and end of the summary: from the title to the first section."""
         title = _TITLE.search(self._text, self._offset)
         start = title.end() if title else self._offset
         return start, self._end(start)
@@ -136,8 +136,8 @@ class IndexDocument:
             return self._with_text(self._with_new_section(MANIFEST, "".join(lines)))
         start, end = section
         # lines that are no entries are a person's remarks: they stay, below the entries
-        others = _ENTRY.sub("", self._text[start:end]).replace("\r\n", "\n").strip("\n")
-        content = "".join(lines) + (f"\n{others}\n" if others.strip() else "")
+        remarks = _ENTRY.sub("", self._text[start:end]).replace("\r\n", "\n").strip("\n")
+        content = "".join(lines) + (f"\n{remarks}\n" if remarks.strip() else "")
         gap = "\n" if end < len(self._text) else ""
         return self._with_text(splice(self._text, start, content + gap, end))
 

@@ -216,7 +216,7 @@ def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
 
     Args:
         text: Shown; folded to one line.
-        path: Relative to the file that the link stands in.
+        path: Relative to the file with the link.
         uuid: Of the note it leads to; "" where it has none.
         block_id: Of the statement it leads to; "" for the whole note.
     """
@@ -336,8 +336,8 @@ def wiki_links_in(text: str) -> list[str]:
 
 # --- exchanges word for word: the form that the Event Log and episodic pages share -----------------------------------
 
-# A text of one line stands in quotes after its label; a longer one stands as a block quote below it, so that none of
-# its lines is read as a heading, a label or a comment of the page (F-TXT).
+# A text of one line is in quotes after its label. A longer one is a block quote below the label, so that none of its
+# lines is read as a heading, a label or a comment of the page (F-TXT).
 
 EVENT_HEADING = re.compile(r"^### (\d{4}-\d\d-\d\d[T ][^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:T| \d\d:)\S+")  # of a heading; a person may have added words after it
@@ -396,17 +396,23 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
         texts.append(_labelled("AI", event.ai, '"'))
     if event.thoughts:
         texts.append(_labelled("Thoughts", event.thoughts, ""))
-    # a line right below a block quote would be read as part of it: the quote ends with a blank line of its own
     mark = f"{PRIVATE_MARK}\n" if event.is_private else ""
     return f"### {event.at}\n<!-- {word}: {event.id} -->\n{mark}" + "".join(texts).rstrip("\n") + "\n"
 
 
 def _labelled(label: str, text: str, quote: str) -> str:
-    """Return a text after its bold label: on one line in quotes, or below it as a block quote."""
+    """Return a text after its bold label: on the same line, or below it as a block quote where it has several lines.
+
+    Args:
+        label: `User`, `AI` or `Thoughts`.
+        text: As it was written.
+        quote: The quotation mark around a text of one line; "" for none.
+    """
     text = escape(text)
     if "\n" not in text and (quote or text == text.strip()):
         return f"**{label}:** {quote}{text}{quote}\n"
     quoted = text.replace("\n", "\n> ")
+    # Markdown would read a line right below a block quote as part of it: a blank line ends it
     return f"**{label}:**\n> {quoted}\n\n"
 
 
@@ -489,7 +495,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
 
 
 def _time_and_words(heading: str) -> tuple[str, str]:
-    """Return a heading's time and the words after it; a heading without a time is both its time and its words."""
+    """Return a heading's time and the words after it; of a heading that begins with no time, twice the heading."""
     match = _TIME.match(heading)
     if match and is_timestamp(match[0]):
         return match[0], heading[match.end() :].strip()
@@ -501,7 +507,7 @@ def id_by_hand(text: str) -> str:
     return "hand-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-# the log is parsed after each append: events that stood there before come from the cache
+# the log is parsed after each append: its former events come from the cache
 _cached_event = lru_cache(maxsize=4096)(_event_from)
 
 

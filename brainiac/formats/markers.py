@@ -60,6 +60,7 @@ def split_markers(text: str) -> Sides | None:
 
 def _labelled_lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield a label and a line for each line: `ours`, `theirs`, `base`, "" for all, or the character of a marker."""
+    # `splitlines` is faster, but would also split at a single carriage return
     lines = text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
     fence, position = "", 0
     while position < len(lines):

@@ -48,7 +48,7 @@ __all__ = [
     "title_of",
 ]
 
-# --- statements: list items with a block id, where each lies, and how one is written ---------------------------------
+# --- statements: list items with a block id, their places in the text, and how they are written ----------------------
 
 # A retired statement stands under `## History` as `- ~~text~~ (since – until; replaced by ^id) ^id` (F-MEM).
 
@@ -484,7 +484,7 @@ class MemoryDocument:
     """A memory page as a text that operations change line by line; immutable, `str(document)` is the file.
 
     Args:
-        text: The file as it stands now.
+        text: The present file.
         path: Relative, posix.
 
     Raises:
@@ -623,7 +623,7 @@ def _append(text: str, start: int, end: int, lines: str) -> str:
 
 
 def _first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
-    """Return the front-matter keys that every memory has, for a new one."""
+    """Return the front-matter keys that every memory has, for a new memory."""
     return {
         "uuid": uuid,
         "created_at": now,

@@ -280,17 +280,17 @@ def _may_command(meta: Mapping[str, Any]) -> bool:
 def _client(meta: Mapping[str, Any]) -> str:
     """Return the client that wrote a file through a door; "" where none did.
 
-    A door writes both keys. `by` alone may stand in a note of the person's own, such as a quotation.
+    A door writes both `origin` and `by`. A person may write `by` alone into a note, such as a quotation.
     """
     return str(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
 def origin_in(meta: Mapping[str, Any]) -> str:
     """Return the `origin` in front matter: `person` where it is missing, `tool` where its value is unknown."""
-    named = meta.get("origin")
-    if named is None:
+    origin = meta.get("origin")
+    if origin is None:
         return ORIGINS[0]
-    return named if named in ORIGINS else ORIGINS[-1]
+    return origin if origin in ORIGINS else ORIGINS[-1]
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class ShortTermDocument:
     """Short-term memory as a text that operations change line by line; immutable, `str(document)` is the file.
 
     Args:
-        text: The file as it stands now.
+        text: The present file.
 
     Raises:
         FormatError: It has conflict markers, or a heading is missing; all that are missing are named.
@@ -195,7 +195,7 @@ class ShortTermDocument:
         return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
 
     def _section(self, heading: str) -> tuple[int, int]:
-        """Return the offsets between which a section's content lies."""
+        """Return start and end of a section's content."""
         start = self._content[heading]
         end = _SECTION_END.search(self._text, start)
         return start, end.start() if end else len(self._text)
@@ -310,7 +310,7 @@ class ShortTermDocument:
         return ShortTermDocument(text)
 
     def summary_span(self) -> tuple[int, int]:
-        """Return the offsets between which the summary lies in the text."""
+        """Return start and end of the summary in the text."""
         return self._section(SUMMARY)
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
@@ -354,22 +354,22 @@ class ShortTermDocument:
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
-        written, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
-        before = f"{written}\n\n" if written else "" if by_person else "\n"
-        changed = splice(self._text, start, before, end)
-        at = len(changed) - (len(self._text) - end)
-        return ShortTermDocument(changed[:at] + by_person + changed[at:])
+        prose, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
+        paragraphs = f"{prose}\n\n" if prose else "" if by_person else "\n"
+        text = splice(self._text, start, paragraphs, end)
+        new_end = len(text) - (len(self._text) - end)
+        return ShortTermDocument(text[:new_end] + by_person + text[new_end:])
 
     def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
         """Return the paragraphs of the summary that a person wrote, byte for byte, with the blank lines below each."""
         start, end = self._section(SUMMARY)
         paragraphs = list(_PARAGRAPH.finditer(self._text, start, end))
         ends = [*(paragraph.start() for paragraph in paragraphs), end][1:]
-        kept = ""
+        by_person = ""
         for paragraph, paragraph_end in zip(paragraphs, ends, strict=True):
             if not is_ours(parse_prose(paragraph[0])):
-                kept += self._text[paragraph.start() : paragraph_end]
-        return kept
+                by_person += self._text[paragraph.start() : paragraph_end]
+        return by_person
 
     def reset(
         self,
@@ -395,17 +395,17 @@ class ShortTermDocument:
 
 def _placed_item(match: re.Match[str]) -> _PlacedItem:
     """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
-    text = " ".join(PRIVATE.sub(" ", match[2]).split())
-    if match[1] is None and text.startswith("\\") and _BOX.match(text):
-        text = text[1:]
+    box, text = match[1], " ".join(PRIVATE.sub(" ", match[2]).split())
+    if box is None and text.startswith("\\") and _BOX.match(text):
+        text = text[1:]  # the backslash of `_escape_of`
     wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
     below = wrapped[0] if wrapped else ""
     is_private = PRIVATE.search(match[0] + below) is not None
     words = _MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n")
     remarks = newline_of(match[0]) + (with_private_marks(below) if is_private else below) if below else ""
-    item = Item(unescape(text), match[1] in ("x", "X"), is_private, words, remarks)
-    box = match.start(2) if match[1] is None else match.start(1) - 1
-    return _PlacedItem(item, match.start(), match.end() + len(below), box)
+    item = Item(unescape(text), box in ("x", "X"), is_private, words, remarks)
+    box_start = match.start(2) if box is None else match.start(1) - 1  # the group is the character in the brackets
+    return _PlacedItem(item, match.start(), match.end() + len(below), box_start)
 
 
 def _with_unique_ids(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:

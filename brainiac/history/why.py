@@ -129,8 +129,8 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     for page in memory_pages(brain).values():
         # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
         if block in page.text or words[:20] in folded(page.text):
-            shown = _shown_page(page, gate)
-            for statement in shown.statements if shown else ():
+            visible_page = _shown_page(page, gate)
+            for statement in visible_page.statements if visible_page else ():
                 if statement.block_id == block or folded(statement.text) == words:
                     matches.append(StatementMatch(page, statement))
     if len(matches) > 1:

@@ -31,6 +31,7 @@ from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 
+MAX_TURNS = 20
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
 
@@ -114,6 +115,7 @@ class Answered:
 
     def __init__(self, store: Store) -> None:
         self._store, self._projection = store, store.projection
+        self._inbox = store.tree.relative(store.tree.inbox)
         # other devices whose daemons served this very folder and ended: their open exchanges are finished here
         self._devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
@@ -287,7 +289,7 @@ class Answered:
     def fingerprint(self, path: str, raw: bytes) -> str | None:
         """Return the hash of a prompt's normalized text, given its file's bytes; None where it cannot be parsed."""
         try:
-            return parse_prompt(path, raw, at="", inbox=self._store.tree.layout.inbox).sha256
+            return parse_prompt(path, raw, at="", inbox=self._inbox).sha256
         except FormatError:
             return None
 
@@ -380,99 +382,89 @@ class Answered:
         """Return whether a moment is less than `MOVE_SECONDS` ago; False for ""."""
         return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS
 
+    # --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------
+
+    def earlier_exchanges(self, prompt: Prompt) -> list[Exchange]:
+        """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
+
+        A prompt in a subfolder of the inbox is in one conversation with the others there; `reply_to` adds further ones.
+        Exchanges off the record are returned only for a prompt that is off the record too.
+        """
+        folder = conversation_of(prompt.path, inbox=self._inbox)
+        exchanges: dict[str, Exchange] = {}  # by the prompt's path
+        for exchange in self._exchanges_in(folder) if folder != prompt.path else ():
+            exchanges.setdefault(exchange.prompt.path, exchange)
+            if len(exchanges) > MAX_TURNS:  # one of them may be the prompt itself
+                break
+        for exchange in self._replied_to(prompt):
+            exchanges[exchange.prompt.path] = exchange
+        exchanges.pop(prompt.path, None)
+        # an answer that is kept might repeat what must be kept nowhere
+        allowed = [exchange for exchange in exchanges.values() if exchange.prompt.remember or not prompt.remember]
+        allowed.sort(key=lambda exchange: (exchange.at, exchange.prompt.path))
+        return allowed[-MAX_TURNS:]
+
+    def _exchanges_in(self, folder: str) -> Iterator[Exchange]:
+        """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
+        responses: list[tuple[str, bool, str, str]] = []
+        for file in self._store.tree.absolute(folder).glob("*.response*.md"):
+            path = f"{folder}/{file.name}"
+            for prompt_path in prompt_path_of(path):
+                if answer := self.of(prompt_path):  # its time is known without reading the files
+                    # of two responses to one prompt the recorded one sorts last, and so comes first below
+                    responses.append((answer.at, answer.response == path, prompt_path, path))
+                    break
+                if exchange := self._exchange(prompt_path, path):
+                    responses.append((exchange.at, True, prompt_path, path))
+                    break
+        for *_, prompt_path, path in sorted(responses, reverse=True):
+            if exchange := self._exchange(prompt_path, path):
+                yield exchange
+
+    def _replied_to(self, prompt: Prompt) -> Iterator[Exchange]:
+        """Yield the exchange that a prompt's `reply_to` names, then the one that this one replies to, and so on."""
+        seen: set[str] = set()
+        name, base = prompt.reply_to, prompt.path
+        while name and len(seen) < MAX_TURNS:
+            exchange = self._named_exchange(name, base)
+            # two prompts may name each other
+            if exchange is None or exchange.prompt.path in seen:
+                return
+            seen.add(exchange.prompt.path)
+            yield exchange
+            name, base = exchange.prompt.reply_to, exchange.prompt.path
+
+    def _named_exchange(self, name: str, base: str) -> Exchange | None:
+        """Return the exchange of a prompt or response that a `reply_to` names; None where there is none.
+
+        Args:
+            name: Path relative to the folder of `base`, or to the root.
+            base: Path of the prompt that has the `reply_to`.
+        """
+        for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), name)), name):
+            try:
+                path = self._store.tree.relative(self._store.tree.confine(candidate, inside=self._store.tree.inbox))
+            except ConfinementError:
+                continue
+            for prompt_path in (*prompt_path_of(path), path):
+                if exchange := self._exchange(prompt_path, response_path(prompt_path)):
+                    return exchange
+        return None
+
+    def _exchange(self, prompt_path: str, answer_path: str) -> Exchange | None:
+        """Return the exchange of two files; None where one is missing or cannot be parsed."""
+        raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
+        if raw_prompt is None or raw_response is None:
+            return None
+        try:
+            response = parse_response(answer_path, raw_response)
+            at = response.created_at or iso(self._store.clock.now())
+            prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=self._inbox)
+        except FormatError:
+            return None  # an error file tells the person when the file itself is handled
+        return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)
+
 
 def _is_response_elsewhere(answer: Answer | None, path: str) -> bool:
     """Return whether the response to the prompt at a path is not beside it: the prompt was moved without it."""
     return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
-
-
-# --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------------
-
-MAX_TURNS = 20
-
-
-def earlier_exchanges(store: Store, answered: Answered, prompt: Prompt) -> list[Exchange]:
-    """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
-
-    A prompt in a subfolder of the inbox is in one conversation with the others there; `reply_to` adds further ones.
-    Exchanges off the record are returned only for a prompt that is off the record too: another answer would be kept,
-    and might repeat them.
-    """
-    folder = conversation_of(prompt.path, inbox=store.tree.relative(store.tree.inbox))
-    exchanges: dict[str, Exchange] = {}  # by the prompt's path
-    for exchange in _exchanges_in(store, answered, folder) if folder != prompt.path else ():
-        exchanges.setdefault(exchange.prompt.path, exchange)
-        if len(exchanges) > MAX_TURNS:  # one of them may be the prompt itself
-            break
-    for exchange in _replied_to(store, prompt):
-        exchanges[exchange.prompt.path] = exchange
-    exchanges.pop(prompt.path, None)
-    # an answer that is kept might repeat what must be kept nowhere
-    allowed = [exchange for exchange in exchanges.values() if exchange.prompt.remember or not prompt.remember]
-    allowed.sort(key=lambda exchange: (exchange.at, exchange.prompt.path))
-    return allowed[-MAX_TURNS:]
-
-
-def _exchanges_in(store: Store, answered: Answered, folder: str) -> Iterator[Exchange]:
-    """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
-    responses: list[tuple[str, bool, str, str]] = []
-    for file in store.tree.absolute(folder).glob("*.response*.md"):
-        path = f"{folder}/{file.name}"
-        for prompt_path in prompt_path_of(path):
-            if answer := answered.of(prompt_path):  # its time is known without reading the files
-                # of two responses to one prompt the recorded one sorts last, and so comes first below
-                responses.append((answer.at, answer.response == path, prompt_path, path))
-                break
-            if exchange := _exchange(store, prompt_path, path):
-                responses.append((exchange.at, True, prompt_path, path))
-                break
-    for *_, prompt_path, path in sorted(responses, reverse=True):
-        if exchange := _exchange(store, prompt_path, path):
-            yield exchange
-
-
-def _replied_to(store: Store, prompt: Prompt) -> Iterator[Exchange]:
-    """Yield the exchange that a prompt's `reply_to` names, then the one that this exchange replies to, and so on."""
-    seen: set[str] = set()
-    name, base = prompt.reply_to, prompt.path
-    while name and len(seen) < MAX_TURNS:
-        exchange = _named_exchange(store, name, base)
-        # two prompts may name each other
-        if exchange is None or exchange.prompt.path in seen:
-            return
-        seen.add(exchange.prompt.path)
-        yield exchange
-        name, base = exchange.prompt.reply_to, exchange.prompt.path
-
-
-def _named_exchange(store: Store, name: str, base: str) -> Exchange | None:
-    """Return the exchange of a prompt or response that a `reply_to` names; None where there is none.
-
-    Args:
-        store: Of the brain.
-        name: Path relative to the folder of `base`, or to the root.
-        base: Path of the prompt that has the `reply_to`.
-    """
-    for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), name)), name):
-        try:
-            path = store.tree.relative(store.tree.confine(candidate, inside=store.tree.inbox))
-        except ConfinementError:
-            continue
-        for prompt_path in (*prompt_path_of(path), path):
-            if exchange := _exchange(store, prompt_path, response_path(prompt_path)):
-                return exchange
-    return None
-
-
-def _exchange(store: Store, prompt_path: str, answer_path: str) -> Exchange | None:
-    """Return the exchange of two files; None where one is missing or cannot be parsed."""
-    raw_prompt, raw_response = store.read(prompt_path), store.read(answer_path)
-    if raw_prompt is None or raw_response is None:
-        return None
-    try:
-        response = parse_response(answer_path, raw_response)
-        at = response.created_at or iso(store.clock.now())
-        prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=store.tree.relative(store.tree.inbox))
-    except FormatError:
-        return None  # the person is told when the file itself is processed
-    return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)

@@ -148,8 +148,8 @@ class ConcurrentSaves:
             if content is None:
                 continue
             # one second more, since an event's time has no fractions
-            due = parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
-            is_due = self._transactions.clock.now() >= due
+            due_at = parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
+            is_due = self._transactions.clock.now() >= due_at
             if content_hash(content) != self._write_ahead.base_of(step):
                 content = self._read_when_whole(file, step, content)
                 if not is_due and self.looks_torn(step.path, content):
@@ -237,7 +237,7 @@ class ConcurrentSaves:
         return update(review, content, content + gap + line)
 
     def text_of(self, digest: str | None) -> bytes | None:
-        """Return a text; None where it is not kept (any more): off the record, or purged."""
+        """Return a text by its hash; None for no hash, and for a text that is off the record or purged."""
         if digest is not None:
             with contextlib.suppress(BlobError):
                 return self._transactions.text_of(digest)

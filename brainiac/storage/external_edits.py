@@ -48,6 +48,7 @@ FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
 # A file that was written just before it was hashed may be written again with the same time stamp.
 _STAMP_AGE_NS = 2_000_000_000
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
+_ACTIONS: dict[str, Action] = {"create": "created", "update": "modified", "move": "moved", "remove": "deleted"}
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
@@ -208,7 +209,7 @@ class ExternalEdits:
         """Record or merge a file's content; return the change, None where the content is the last seen one."""
         digest, state = content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
-            if state.is_held:
+            if state.is_held:  # the file is there again
                 self._states.set_held([path], False)
             return None
         self._wait_for_rest(path, content, digest)
@@ -299,7 +300,8 @@ class ExternalEdits:
             is_first = is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
-            changes, reported = self._differences(states, scan)
+            changes = self._differences(states, scan)
+            reported = [self._change(_ACTIONS[change.op], change.path, change.source) for change in changes]
             reported += [self._change("modified", path) for path in merged]
             if is_first:
                 changes = self._whole_tree(scan)
@@ -355,7 +357,7 @@ class ExternalEdits:
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states."""
         self.conflicted = []
-        scan, newest = _Scan(), time.time_ns() - _STAMP_AGE_NS  # compared with file times: the system's own clock
+        scan, stamped_until = _Scan(), time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
         for path, info in self._files():
             scan.existing.add(path)
             state, stamp = states.get(path), stamp_of(info)
@@ -374,8 +376,8 @@ class ExternalEdits:
                 continue
             if state is None or state.hash != content_hash(content):
                 scan.texts[path] = content
-            # a file with conflict markers gets no stamp, so that whoever looks for them need not read every file
-            if max(info.st_mtime_ns, info.st_ctime_ns) < newest and CONFLICT not in content:
+            # a file with conflict markers gets no stamp, so that `unread` finds these files without reading all
+            if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
                 scan.stamps[path] = stamp
         return scan
 
@@ -423,28 +425,21 @@ class ExternalEdits:
         former = self.saves.text_of(state.hash)
         return former is None or nonblank_lines(former) <= nonblank_lines(content)
 
-    def _differences(
-        self, states: Mapping[str, FileState], scan: _Scan
-    ) -> tuple[list[RecordedChange], list[FileChange]]:
-        """Return, for the files of a scan and missing files, the changes to record and those to report to the bus."""
+    def _differences(self, states: Mapping[str, FileState], scan: _Scan) -> list[RecordedChange]:
+        """Return the changes from the last seen states to the files of a scan; an equal text elsewhere was moved."""
         missing = self._removed_states(states, scan)
         by_hash = {state.hash: state for state in missing}
-        changes, reported = [], []
+        changes: list[RecordedChange] = []
         for path, content in scan.texts.items():
             digest, state = content_hash(content), states.get(path)
-            if state is None and (source := by_hash.pop(digest, None)) is not None:
-                changes.append(RecordedChange("move", path, digest, digest, source.path))
-                reported.append(self._change("moved", path, source.path))
-                missing.remove(source)
-            elif state is None:
-                changes.append(RecordedChange("create", path, None, digest))
-                reported.append(self._change("created", path))
-            else:
+            if state is not None:
                 changes.append(RecordedChange("update", path, state.hash, digest))
-                reported.append(self._change("modified", path))
-        changes += [self._removal(state) for state in missing]
-        reported += [self._change("deleted", state.path) for state in missing]
-        return changes, reported
+            elif (source := by_hash.pop(digest, None)) is not None:
+                changes.append(RecordedChange("move", path, digest, digest, source.path))
+                missing.remove(source)
+            else:
+                changes.append(RecordedChange("create", path, None, digest))
+        return changes + [self._removal(state) for state in missing]
 
     # deletions
 
@@ -475,7 +470,8 @@ class ExternalEdits:
     def _removed_states(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
         """Return the states of the files that were deleted or moved away since they were last seen.
 
-        Where too many memories are missing at once, their deletions are held, and they are left out.
+        Where too many memories are missing at once, their deletions are held, and they are left out. A held file that
+        is there again is not held any more.
         """
         self._states.set_held(
             [path for path, state in states.items() if state.is_held and path in scan.existing], False

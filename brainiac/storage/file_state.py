@@ -21,7 +21,7 @@ from brainiac.storage.journal import Journal
 from brainiac.tree import Tree
 
 T = TypeVar("T")
-PERSONS = "-"  # stands in a trail before the hash of a version that a person made
+PERSONS = "-"  # begins the hash, in a trail, of a version that a person made
 _TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS seen(

@@ -177,7 +177,7 @@ def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
     return {
         page: tuple(proposal["exchanges"])
         for page, proposal in proposals.items()
-        if not store.tree.absolute(proposal["path"]).exists()  # it may be put back
+        if not store.tree.absolute(proposal["path"]).exists()  # a page that was put back is not deleted any more
     }
 
 

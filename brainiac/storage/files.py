@@ -161,7 +161,7 @@ def make_folders(disk: Disk, folder: Path) -> list[Path]:
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
-    # from the top, since each stands in the one before
+    # from the top, since each is in the one before
     for path in reversed(missing):
         disk.mkdir(path)
     return [path.parent for path in reversed(missing)]

@@ -86,8 +86,8 @@ class Folders:
         if path in self._pages.pages:
             self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
         elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may have that name
-            about = _default_summary(folder, posixpath.basename(folder))
-            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=about)
+            summary = _default_summary(folder)
+            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=summary)
             self._indexes[folder] = IndexDocument(text, path)
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
@@ -168,15 +168,16 @@ def title_of_folder(folder: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _default_summary(folder: str, name: str) -> str:
+def _default_summary(folder: str) -> str:
     """Return the summary of a new folder, until a person or a model writes another."""
-    if re.search(r"/\d{4}(/\d\d){0,2}$", folder):
-        return f"What was said and what happened {'on' if folder.count('/') >= 5 else 'in'} {title_of_folder(folder)}."
-    return _ABOUT.get(name, f"What is known about {title_of_folder(folder)}.")
+    title = title_of_folder(folder)
+    if date_parts := re.search(r"/\d{4}(/\d\d)?(/\d\d)?$", folder):
+        return f"What was said and what happened {'on' if date_parts[2] else 'in'} {title}."
+    return _ABOUT.get(posixpath.basename(folder), f"What is known about {title}.")
 
 
 def _summary_of(memory: Memory) -> str:
-    """Return the line about a page in a manifest; "" for a page that is private as a whole.
+    """Return the line about a page in a manifest, without private statements; "" for a page that is private as a whole.
 
     It is the number of exchanges or steps, else the `summary` of the front matter, else the first current statement.
     """

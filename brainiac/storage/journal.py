@@ -1,4 +1,4 @@
-"""The journal: one JSON line for each event, append-only, a folder for each device; why and undo rest on it.
+"""The journal: one JSON line for each event, append-only, a folder for each device; `why` and `undo` read it.
 
 Several processes of one device append, always under the brain's commit lock. Events are ordered by `seq`, never by
 time.

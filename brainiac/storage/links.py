@@ -32,6 +32,7 @@ def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: M
     """
 
     def target_of(link: Link) -> str:
+        """Return the path from the root that a link leads to; "" to leave it as it is."""
         path = (places or {}).get(link.uuid, "")
         if not path and not link.target.startswith("/"):
             candidates = (posixpath.normpath(posixpath.join(folder, link.target)) for folder in folders)
@@ -51,6 +52,7 @@ def with_links_from(store: Store, text: str, path: str) -> str:
     """
 
     def target_of(link: Link) -> str:
+        """Return a link's target relative to the page; "" to leave it as it is."""
         target = link.target.removeprefix("/")
         if target == link.target or not store.tree.holds(target):
             return ""
@@ -80,6 +82,7 @@ def with_repaired_links(
     """
 
     def target_of(link: Link) -> str:
+        """Return the new target of a link; "" to leave it as it is."""
         old_target = linked_path(link, was)
         target = places.get(link.uuid) or moved.get(old_target, old_target)
         is_known = link.uuid in places or old_target in moved or is_standing(old_target)
@@ -110,7 +113,7 @@ class LinkOrigins:
         if "](" not in event.user and "](" not in event.ai:
             return event
         prompt = self._prompt_of(event.id)
-        # a person may have written links into the event itself, which stands in short-term memory
+        # a person may have written links into the event itself, which is in short-term memory
         folders = [posixpath.dirname(prompt), self._memory] if prompt else [self._memory, self._inbox]
         user, ai = (with_rooted_links(self._store, text, folders, self._places) for text in (event.user, event.ai))
         return replace(event, user=user, ai=ai)
@@ -125,7 +128,7 @@ class LinkOrigins:
 
 # --- the `mentions` in a page's front matter ------------------------------------------------------------------------
 
-# Links to the pages whose titles stand in a page's text, for Obsidian's graph. They are derived: made anew from the
+# Links to the pages whose titles appear in a page's text, for Obsidian's graph. They are derived: made anew from the
 # text and from the titles of all pages whenever a page is written.
 
 MENTIONS = "mentions"
@@ -136,7 +139,7 @@ _FOLDERS = ("concrete", "skills")  # the titles of event pages are days, which m
 
 
 class Mentions:
-    """Finds the pages whose titles stand in another page's text.
+    """Finds the pages whose titles appear in another page's text.
 
     Args:
         pages: All pages that may be mentioned; a private one is mentioned by private pages only.
@@ -159,7 +162,7 @@ class Mentions:
                 self._lengths[words[0]].add(len(words))
 
     def of(self, page: Memory) -> list[str]:
-        """Return wiki links to the pages whose titles stand in a page's text, in the order of the text, at most 12."""
+        """Return wiki links to the pages whose titles appear in a page's text, in the order of the text, at most 12."""
         words = _WORD.findall(without_link_targets(page.body))
         links: dict[str, None] = {}
         for position, word in enumerate(words):

@@ -19,11 +19,14 @@ Lines = list[bytes]
 
 
 def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Merge two changed versions of a base; None where both changed the same or adjacent lines, or texts are too large.
+    """Merge two changed versions of a base.
 
     Where both only added lines at one place, both additions are kept, ours first, equal lines once.
+
+    Returns:
+        The text; None where both changed the same or adjacent lines, or the texts are too large to compare.
     """
-    merged = _merged(base, ours, theirs, lambda *texts: None)
+    merged = _merged(base, ours, theirs, lambda *texts: None)  # give up where both changed the same lines
     return None if merged is None else merged[0]
 
 
@@ -53,7 +56,7 @@ def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
         theirs: The other version.
     """
     base = common_lines(ours, theirs) if base is None else base
-    merged = _merged(base, ours, theirs, lambda base, ours, theirs: (_joined(ours, theirs), True))
+    merged = _merged(base, ours, theirs, lambda _, our_lines, their_lines: (_joined(our_lines, their_lines), True))
     return ours + theirs if merged is None else merged[0]
 
 
@@ -239,12 +242,12 @@ def _trimmed(*texts: Lines) -> tuple[Lines, list[Lines], Lines]:
 
 
 def _lines(text: bytes) -> Lines:
-    """Split after each newline, and nowhere else; the last line is ended too, so that more can follow it."""
+    """Return the lines of a text with their ends; a last line without one gets it, so that lines can follow it."""
     if not text:
         return []
-    *lines, tail = text.split(b"\n")
+    *lines, last = text.split(b"\n")
     end = b"\r\n" if lines and lines[-1].endswith(b"\r") else b"\n"
-    return [line + b"\n" for line in lines] + ([tail + end] if tail else [])
+    return [line + b"\n" for line in lines] + ([last + end] if last else [])
 
 
 def _is_ended(base: bytes, ours: bytes, theirs: bytes) -> bool:

@@ -91,7 +91,10 @@ class PageSet:
             self.broken[path] = page
 
     def _read(self, path: str) -> Memory | FormatError | None:
-        """Return the page at a path, the error where it cannot be parsed, None where there is no file."""
+        """Return the page at a path; None where there is no file.
+
+        An error is returned where it cannot be parsed, or is another device's copy of a page that sync put there.
+        """
         try:
             if any(possible_originals(posixpath.basename(path))) and (original := twin_of(self._tree, path)):
                 raise FormatError(path, f"is another device's copy of {original}; `brainiac run` merges it")

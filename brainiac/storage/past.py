@@ -115,6 +115,7 @@ class Past:
         """Return the file that was at a path; None where there was none, or the journal did not keep its text."""
         if self._store.tree.kind_of(path) in (*_PAGES, PathKind.INDEX_PAGE, PathKind.REVIEW):
             return self._versions.get(path)
+        # the projection has no changes of other files
         for event in self._store.journal.events_naming(path, self.other_device):
             if event.at <= self._at:
                 for change in event.changes:

@@ -8,6 +8,7 @@ may be deleted or damaged at any moment.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 from collections import defaultdict
@@ -43,6 +44,7 @@ from brainiac.events import (
     PromptMoved,
     ProposalEvent,
     PurgeHonoured,
+    RecordedChange,
     StatementRecord,
     StatementRef,
     StatingEvent,
@@ -61,8 +63,8 @@ _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, Pat
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
 CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
--- What was said; `response_hash` is that of the response as it stood then, `is_ours` where a process wrote it, and
--- off the record `is_kept` is 0.
+-- Exchanges; `response_hash` is that of the response as it was then, `is_ours` where a process wrote it, `is_kept` 0
+-- where the exchange is off the record.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
     response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER) WITHOUT ROWID;
@@ -130,6 +132,7 @@ CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT 
 -- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
 CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
+TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _SCHEMA)
 
 Row = tuple[Any, ...]
 
@@ -336,13 +339,6 @@ class Projection:
             return open_derived(":memory:", _SCHEMA)
 
 
-TABLES = (
-    "positions", "exchanges", "lines", "outcomes", "withdrawals", "filings", "undoings", "proposals", "decisions",
-    "changes", "calls", "uses", "runs", "statements", "candidates", "writings", "led", "analyses", "promotions",
-    "catch_ups",
-)  # fmt: skip
-
-
 def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
     """Yield the rows of an event, each with the name of its table."""
     match event.what:
@@ -436,26 +432,33 @@ def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[R
 
 
 def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
-    """Yield a row for each change of an event that moves, removes or brings back a file, or changes a page."""
-    moved = event.what if isinstance(event.what, PromptMoved) else None
+    """Yield the rows of an event's changes for the table `changes`.
+
+    Changes that no query needs get no row: writes to short-term memory and logs, which are most of the journal. A moved
+    prompt gets a further row, since the person moved its file before the event.
+    """
     undone = event.what.undone if isinstance(event.what, EventUndone) else None
     for position, change in enumerate(event.changes):
-        is_new = change.before is None
-        is_save = event.kind == NoteMerged.kind and change.op == "observe"
-        is_put_back = undone is not None and change.source is not None  # at a person's word, to where it was
-        is_by_hand = (event.by == "person" and event.kind != TreeAdopted.kind) or is_save or is_put_back
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
-        is_back = undone is not None and change.op == "create"
-        # what is written into short-term memory and logs is most of the journal, and nobody asks for it
-        if change.source or change.after is None or is_back or is_page:
-            files = change.path, change.source, change.after
+        is_restored = undone is not None and change.op == "create"
+        if change.source or change.after is None or is_restored or is_page:
             place = event.id, position, event.at, event.kind, change.op
-            yield *place, *files, is_new, is_by_hand, undone, None, change.before, event.by, device
-    if moved is not None:  # the file itself was moved by a person before
-        after = next((change.after for change in event.changes if change.path == moved.response), None)
-        files = moved.prompt, moved.moved_from, after
+            flags = change.before is None, _is_by_hand(event, change)
+            files = change.path, change.source, change.after
+            yield *place, *files, *flags, undone, None, change.before, event.by, device
+    if isinstance(event.what, PromptMoved):
+        moved = event.what
+        response_hash = next((change.after for change in event.changes if change.path == moved.response), None)
         place = event.id, len(event.changes), event.at, event.kind, "move"
+        files = moved.prompt, moved.moved_from, response_hash
         yield *place, *files, False, False, moved.prompt_id, moved.response, None, event.by, device
+
+
+def _is_by_hand(event: Event, change: RecordedChange) -> bool:
+    """Return whether a person made a change: in an editor, by a command, or by an undo that moves a file back."""
+    is_merged_save = event.kind == NoteMerged.kind and change.op == "observe"
+    is_moved_back = event.kind == EventUndone.kind and change.source is not None
+    return (event.by == "person" and event.kind != TreeAdopted.kind) or is_merged_save or is_moved_back
 
 
 def _line_row(event: Event, device: str) -> Row:

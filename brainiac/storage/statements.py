@@ -341,7 +341,7 @@ class StatementLog:
 
 
 def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
-    """Return the exchanges that operations rest on."""
+    """Return the ids of the exchanges that operations rest on."""
     return frozenset(source for change in changes for source in change.record.sources)
 
 

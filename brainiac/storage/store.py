@@ -159,7 +159,7 @@ class Store:
         return logger()
 
     def short_term(self) -> ShortTermDocument:
-        """Return short-term memory as it stands; an absent file reads as an empty one.
+        """Return the present short-term memory; an empty one where there is no file.
 
         Raises:
             FormatError: It lacks a heading.
@@ -240,7 +240,7 @@ class Store:
         """Return a file's bytes; None where there is no regular file.
 
         Raises:
-            ConfinementError: The path leaves the brain and lies in no source.
+            ConfinementError: The path is outside the brain and in no source.
         """
         return read_bytes(self.tree.readable(path))
 

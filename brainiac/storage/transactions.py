@@ -284,13 +284,13 @@ class Transactions:
         """Write a commit to the write-ahead file, which makes it binding, and carry it out."""
         since_seq, last_id = self.journal.last()
         event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
-        kept = _kept_digests(event)
-        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept}
+        kept_digests = _kept_digests(event)
+        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept_digests}
         if large:
             self._keep_texts(event, large)
             self.journal.blobs.sync(set(large))
         # the commit waits for the line's fsync: texts that are blobs already, or that no step writes, stay out of it
-        needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
+        needed = {step.after for step in steps} | {name for name in kept_digests if name not in self.journal.blobs}
         inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
         intent = Intent(event, since_seq, tuple(steps), inline)
         self.write_ahead.add(intent)

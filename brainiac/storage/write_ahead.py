@@ -126,13 +126,14 @@ class WriteAhead:
         self._intents, self._merged = [], {}
         # one unreadable line must not destroy the others, which may have the only copy of a text
         readable = [line for line in lines if self._could_apply(line)]
-        if len(readable) < len(lines) or not torn.startswith(b"{"[: len(torn)]):
+        is_unfinished_line = torn == b"" or torn.startswith(b"{")
+        if len(readable) < len(lines) or not is_unfinished_line:
             damaged = free_name(self.path)
             self._disk.write(damaged, content)
             self._disk.fsync(damaged)
             self._replace(b"".join(line + b"\n" for line in readable))
         elif torn:
-            self._disk.truncate(self.path, len(content) - len(torn))  # never became a commit
+            self._disk.truncate(self.path, len(content) - len(torn))  # the crash came before the commit point
         self._stamp = self._stamp_now()
         return self._intents
 
@@ -273,7 +274,7 @@ class Placement:
             return
         if text.startswith(tail):  # nothing, or a part, was written before the crash
             text = text[len(tail) :]
-        elif not tail.endswith(b"\n"):
+        elif not tail.endswith(b"\n"):  # somebody else's unfinished line
             text = b"\n" + text
         self._make_folder(path)
         self._disk.append(path, text, mode=0o644)

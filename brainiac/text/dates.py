@@ -142,9 +142,10 @@ def number_of(text: str) -> float | None:
 
 
 def _counted(text: str) -> tuple[float, str]:
-    """Return the number and the unit, in the singular, of an expression such as "three weeks ago"."""
+    """Return the number and the unit, in the singular, of an expression such as "three weeks ago": (3, "week")."""
     count = 0.5 if "half a" in text else number_of(re.sub(UNIT, "", text)) or 1
-    unit = next((u for u in re.findall(r"[a-z]+", text)[::-1] if re.fullmatch(UNIT, u)), "day")
+    last_words = reversed(re.findall(r"[a-z]+", text))
+    unit = next((word for word in last_words if re.fullmatch(UNIT, word)), "day")
     return count, unit.rstrip("s")
 
 
@@ -482,14 +483,16 @@ _CODES = {  # Snowball's names for the languages that dateparser knows by their 
     "tamil": "ta", "turkish": "tr",
 }  # fmt: skip
 _LONGEST_SEARCHED = 300  # signs: dateparser takes half a second for a page
-_TELLING_LETTERS = 4  # shorter ones are names of weekdays cut short, and most often another word: "so", "do"
+# A short word alone is the name of a weekday cut short, and most often another word ("so", "do"); a number alone is an
+# hour, an age or a count.
+_TELLING = re.compile(r"[^\W\d]{4}|\d\D+\d")
 
 
 def foreign_times(text: str, now: datetime, language: str) -> list[tuple[date, date]]:
     """Find the days, weeks, months and years that a text in another language than English names.
 
     Args:
-        text: A question: what it names lies before `now` where it may.
+        text: A question: what it names lies before `now` where it may; what must lie ahead is passed over.
         now: When it was asked; its own calendar day counts.
         language: As Snowball calls it.
 
@@ -502,12 +505,14 @@ def foreign_times(text: str, now: datetime, language: str) -> list[tuple[date, d
     from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
     from dateparser.search import search_dates
 
-    settings = {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past"}
+    settings = {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past", "RETURN_TIME_AS_PERIOD": True}
     parser = DateDataParser(languages=[code], settings=settings)
     spans = []
     for part, moment in search_dates(text, languages=[code], settings=settings) or ():
         period = parser.get_date_data(part.rstrip("?!.")).period
-        if period == "month" or re.search(rf"\d|[^\W\d]{{{_TELLING_LETTERS}}}", part):
+        is_telling = period == "month" or _TELLING.search(part)
+        # "now" tells nothing, and the word for tomorrow is that for morning in several languages
+        if is_telling and period != "time" and moment.date() <= now.date():
             spans.append(_period_around(moment.date(), period))
     return spans
 

@@ -22,19 +22,19 @@ def words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def holds_words(text: str, wanted: str) -> bool:
-    """Return whether a text contains every word of `wanted`.
+def holds_words(text: str, query: str) -> bool:
+    """Return whether a text contains every word of `query`.
 
-    A word must be whole; in scripts without spaces it may be a part of a run of characters. Where `wanted` has symbols
-    and no word (an emoji), the text must contain it as written. An empty `wanted` is in no text.
+    A word must be whole; in scripts without spaces it may be a part of a run of characters. Where `query` has symbols
+    and no word (an emoji), the text must contain it as written. An empty `query` is in no text.
     """
-    wanted_words, folded_text = words(wanted), unicodedata.normalize("NFKC", text).casefold()
-    if not wanted_words:
-        symbols = wanted.strip()
+    query_words, folded_text = words(query), unicodedata.normalize("NFKC", text).casefold()
+    if not query_words:
+        symbols = query.strip()
         return any(unicodedata.category(sign).startswith("S") for sign in symbols) and symbols in text
     text_words = set(words(text))
     return all(
-        word in text_words or (_UNSPACED.match(word) is not None and word in folded_text) for word in wanted_words
+        word in text_words or (_UNSPACED.match(word) is not None and word in folded_text) for word in query_words
     )
 
 
@@ -52,9 +52,9 @@ def likeness(first: str, second: str) -> float:
     return len(first_trigrams & second_trigrams) / len(first_trigrams | second_trigrams)
 
 
-def coverage(wanted: str, text: str) -> float:
-    """Return the share of the trigrams of `wanted` that `text` has too, 0 to 1; 0 where `wanted` has no words."""
-    needed = trigrams(wanted)
+def coverage(query: str, text: str) -> float:
+    """Return the share of the trigrams of `query` that `text` has too, 0 to 1; 0 where `query` has no words."""
+    needed = trigrams(query)
     return len(needed & trigrams(text)) / len(needed) if needed else 0.0
 
 

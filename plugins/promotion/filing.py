@@ -236,8 +236,8 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
         return None
-    noted = _noted_items(brain, ids) if document.memory.facts else set()
-    facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted]
+    noted_hashes = _noted_items(brain, ids) if document.memory.facts else set()
+    facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted_hashes]
     remaining = document.without_event(*ids).without_items(facts=facts)
     changes: list[Change] = draft.changes(iso(brain.clock.now()))
     # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.
