@@ -28,9 +28,9 @@ def pytest_configure() -> None:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_DISK)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes `-n auto` starts: two a core, since half of a live test's time is waiting."""
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return how many processes `-n auto` starts: two a core where live tests run too, which wait half the time."""
+    return (os.cpu_count() or 1) * (1 if config.option.markexpr else 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
