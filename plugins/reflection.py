@@ -160,10 +160,10 @@ def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exc
     if not superseded or superseded == exchange.id:
         return document
     reflections = [event for event in _reflections_since(brain, superseded) if event.exchange == superseded]
-    noted = {item_hash for event in reflections for item_hash in event.items}
+    noted_hashes = {item_hash for event in reflections for item_hash in event.items}
 
     def to_remove(items: Sequence[Item]) -> list[str]:
-        return [item.text for item in items if not item.is_done and text_hash(item.text) in noted]
+        return [item.text for item in items if not item.is_done and text_hash(item.text) in noted_hashes]
 
     memory = document.memory
     lists = (to_remove(items) for items in (memory.goals, memory.facts, memory.tasks))

@@ -106,11 +106,12 @@ def backup(
     with opened_brain(is_reading=True) as brain:
         with bar("Copying") as progress:
             made = back_up(brain, folder, progress=progress)
-        root, shown = brain.root, local_time(made.backup.made_at)
+        root, made_at = brain.root, local_time(made.backup.made_at)
     if as_json:
         print_json(asdict(made))
     else:
-        say(f"Backed up {root} as of {shown}: {_size(made.backup)}, {made.shared} of these files shared with the last.")
+        shared = f"{made.shared} of these files shared with the last"
+        say(f"Backed up {root} as of {made_at}: {_size(made.backup)}, {shared}.")
         _say_contents(made)
     if made.unreadable:
         raise typer.Exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -152,10 +153,7 @@ def moment(at: datetime, now: datetime) -> str:
 
 def _changes(statements: tuple[StatementRecord, ...]) -> str:
     """Return how many statements were learned, changed, ended and heard again."""
-    counts: dict[str, int] = {}
-    for statement in statements:
-        name = _VERBS.get(statement.operation, statement.operation.lower())
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(_VERBS.get(statement.operation, statement.operation.lower()) for statement in statements)
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
@@ -200,12 +198,12 @@ def log(
             with_news = _oldest_first((event for event in newest if news(brain, event)), number)
             print_table(("when", "id", "what"), (_news_row(brain, event) for event in with_news))
             return
-        shown = _oldest_first(newest, number)
+        selected = _oldest_first(newest, number)
         if not follow:
-            print_json([asdict(event) for event in shown]) if as_json else print_table(COLUMNS, map(_row, shown))
+            print_json([asdict(event) for event in selected]) if as_json else print_table(COLUMNS, map(_row, selected))
             return
         seq = brain.journal.last()[0]
-        _print_each(brain, shown, as_json=as_json, in_words=in_words)
+        _print_each(brain, selected, as_json=as_json, in_words=in_words)
         while True:
             time.sleep(LOOK_EVERY_SECONDS)
             later = list(brain.journal.events(since_seq=seq))

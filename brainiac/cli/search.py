@@ -64,14 +64,14 @@ def search(
         hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
-        shown = _Shown(text, Analyzer(brain.settings.recall.language, brain.zone))
+        printer = _HitPrinter(text, Analyzer(brain.settings.recall.language, brain.zone))
         ranked = brain.recall.rank(text) if explain else None
     if as_json:
-        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown.excerpt(hit)} for hit in hits]
+        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": printer.excerpt(hit)} for hit in hits]
         print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
         return
     for place, hit in enumerate(hits, 1):
-        shown.print(place, hit)
+        printer.print(place, hit)
     if explain:
         print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
     for line in _counted(ranked) if ranked else ():
@@ -97,7 +97,7 @@ def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
     return {key: status[key] for key in keys if key in status}
 
 
-class _Shown:
+class _HitPrinter:
     """Prints hits for a person: the words around the match, the page, and how the hit was found.
 
     Args:
@@ -196,13 +196,13 @@ def context(
     the prompt to have it remembered.
     """
     with opened_brain(is_reading=True) as brain:
-        shown = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
+        result = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
     if copy:
-        _copy(shown.memory.text)
+        _copy(result.memory.text)
     elif as_json:
-        print_json(shown.to_json())
+        print_json(result.to_json())
     else:
-        _print(shown.memory)
+        _print(result.memory)
 
 
 def _print(memory: WorkingMemory) -> None:

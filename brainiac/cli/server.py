@@ -81,11 +81,11 @@ def install(
     """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there."""
     from brainiac.server.hosts import hosts, plan  # `mcp install` only
 
-    known = hosts()
-    if host not in known:
-        raise UserError(f"{host!r} is no program known here; there are {', '.join(known)}")
+    programs = hosts()
+    if host not in programs:
+        raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
     with opened_brain(is_reading=True) as brain:
-        edit = plan(known[host], brain.root)
+        edit = plan(programs[host], brain.root)
     if not edit.lines:
         say(f"{edit.file} has it already.")
         return
@@ -94,4 +94,4 @@ def install(
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
     edit.make()
-    say(f"Done. Now {known[host].then}.")
+    say(f"Done. Now {programs[host].then}.")

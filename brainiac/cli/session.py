@@ -205,7 +205,7 @@ def _few(paths: Sequence[str]) -> str:
 
 
 def problems_of(error: Exception) -> Sequence[str]:
-    """Return what an error tells a person; nothing of one that nobody raised on purpose."""
+    """Return the messages of an error for a person; none of an unexpected error, which is a bug."""
     if isinstance(error, OSError | sqlite3.Error):
         error = StorageError.of(error) or error
     if isinstance(error, UserError):

@@ -22,25 +22,25 @@ def register(app: typer.Typer) -> None:
 def status(as_json: JsonOption = False) -> None:
     """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
     with opened_brain(is_reading=True) as brain:
-        shown = overview(brain)
+        state = overview(brain)
     if as_json:
-        print_json(asdict(shown))
+        print_json(asdict(state))
         return
-    say(f"Brain     {shown.brain} (device {shown.device})")
-    if shown.active_device not in (None, shown.device):
-        say(f"Waits     {shown.active_device} runs the processes; `brainiac takeover` makes it this device")
-    say(f"Daemon    {_daemon(shown.daemon)}")
-    say(f"Model     {shown.model}; spent today ${shown.spent_today_usd:.4f} of ${shown.budget_usd:.2f}")
-    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in shown.counts.items()))
-    states = {plugin.name: plugin.state for plugin in shown.plugins if plugin.state != "shadowed"}
+    say(f"Brain     {state.brain} (device {state.device})")
+    if state.active_device not in (None, state.device):
+        say(f"Waits     {state.active_device} runs the processes; `brainiac takeover` makes it this device")
+    say(f"Daemon    {_daemon(state.daemon)}")
+    say(f"Model     {state.model}; spent today ${state.spent_today_usd:.4f} of ${state.budget_usd:.2f}")
+    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in state.counts.items()))
+    states = {plugin.name: plugin.state for plugin in state.plugins if plugin.state != "shadowed"}
     say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
-    print_list("Problems", shown.problems)
-    print_list("Notices", shown.notices)
-    print_list("Waiting", by_reason({prompt["prompt"]: prompt["reason"] for prompt in shown.pending}))
-    print_list("Not read", shown.unread)
-    untrusted = [plugin for plugin in shown.plugins if plugin.state == "untrusted"]
+    print_list("Problems", state.problems)
+    print_list("Notices", state.notices)
+    print_list("Waiting", by_reason({prompt["prompt"]: prompt["reason"] for prompt in state.pending}))
+    print_list("Not read", state.unread)
+    untrusted = [plugin for plugin in state.plugins if plugin.state == "untrusted"]
     print_list("Untrusted", [f"{plugin.name}: {plugin.detail}" for plugin in untrusted])
-    print_list("Faults in the last day", [_fault(fault) for fault in shown.faults])
+    print_list("Faults in the last day", [_fault(fault) for fault in state.faults])
 
 
 def _unless_ready(state: str) -> str:
@@ -84,17 +84,17 @@ def doctor(
             mended = mend(brain, problems)
             problems = list(examine(brain))
         stale = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
-        shown = [str(notice) for notice in notices(brain)]
+        notice_lines = [str(notice) for notice in notices(brain)]
     if as_json:
         plain = {"problems": [_plain(p) for p in problems], "mended": [_plain(p) for p in mended]}
-        print_json(plain | {"notices": shown, "rot": [asdict(item) for item in stale]})
+        print_json(plain | {"notices": notice_lines, "rot": [asdict(item) for item in stale]})
     else:
         for problem in mended:
             say(f"mended  {problem.path}: {problem.what}")
         for problem in problems:
             say(f"{problem.path}: {problem.what}; {problem.todo}")
         say(f"{len(problems)} problems." if problems else "Nothing is wrong.")
-        print_list("Notices", shown)
+        print_list("Notices", notice_lines)
         for kind in dict.fromkeys(item.kind for item in stale):
             lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]
             print_list(f"Grows old ({kind}, {len(lines)})", lines)

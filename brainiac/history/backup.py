@@ -229,9 +229,9 @@ class _Copying:
         self._is_resumed = part.exists()
 
     def run(self) -> Made:
-        """Copy the brain; return the backup, which has its name to come."""
+        """Copy the brain; return the backup, whose folder has still to get its name."""
         self._copy_all()
-        while True:
+        while True:  # once more where a purge meanwhile destroyed texts that are copied already
             since = self._store.journal.last()[0]
             self._copy_all()  # what changed while the first pass took its time
             seq = self._copy_at_rest(since)
@@ -399,13 +399,12 @@ class _Copying:
     # what did not change since the backup before
 
     def _is_as_before(self, path: str, info: os.stat_result) -> bool:
-        """Return whether a file is the one that the backup before has."""
-        if (
-            self._former is None
-            or path not in self._former_digests
-            or info.st_ctime_ns >= self._former.begun_ns - _COARSE_NS
-        ):
-            return False  # the change time cannot be set back: even a file that was given its old time is noticed
+        """Return whether a file is as it is in the backup before, so that both can share it."""
+        if self._former is None or path not in self._former_digests:
+            return False
+        # the change time cannot be set back: even a file that was given its old time is noticed
+        if info.st_ctime_ns >= self._former.begun_ns - _COARSE_NS:
+            return False
         with suppress(OSError):
             copied = os.lstat(f"{self._former.folder}/{FILES}/{path}")
             return (copied.st_size, copied.st_mtime_ns) == (info.st_size, info.st_mtime_ns)

@@ -66,16 +66,17 @@ def faults(brain: Brain) -> Iterator[Fault]:
             for digest in _named_hashes(event):
                 if digest not in kept:
                     what = f"the text {digest[:12]}… that it names is not kept"
-                    missing.append((event.at, _BadLine(file, number, "are not", what, _RESTORE_TEXTS)))
+                    missing.append((event.at, _BadLine(file, number, plural="are not", what=what, todo=_RESTORE_TEXTS)))
         lines += journal.lines
     # a purge destroys more texts on each device than its tombstone names: older missing texts are no damage
     lines += [line for at, line in missing if at > purged_at]
     kinds: dict[tuple[Path, str], list[_BadLine]] = {}
     for line in lines:
         kinds.setdefault((line.file, line.plural), []).append(line)
-    for (file, plural), alike in sorted(kinds.items(), key=lambda item: item[0][0]):
-        rest = f"; {len(alike) - 1} more {plural}" if len(alike) > 1 else ""
-        yield Fault(file, f"line {alike[0].number}: {alike[0].what}{rest}", alike[0].todo)
+    for (file, plural), lines_alike in sorted(kinds.items(), key=lambda item: item[0][0]):
+        rest = f"; {len(lines_alike) - 1} more {plural}" if len(lines_alike) > 1 else ""
+        first = lines_alike[0]
+        yield Fault(file, f"line {first.number}: {first.what}{rest}", first.todo)
 
 
 @dataclass(slots=True)

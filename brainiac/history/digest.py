@@ -145,7 +145,7 @@ class _Reader:
         self._texts = _texts_of(self._pages)
 
     def read(self, since: str) -> Digest:
-        """Return the digest of the events since an ISO 8601 moment."""
+        """Return the digest of the events since an ISO 8601 moment: the newest lines, about `MAX_LINES` at most."""
         undone = undone_events(self._store)
         for event in self._store.journal.events(kinds=set(KINDS), reverse=True):
             if event.at < since or len(self._digest.lines) >= MAX_LINES:
@@ -269,8 +269,8 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
     for page in pages.pages.values():
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
-            known = texts.get(text_hash(statement.text))
-            if known is None or is_private or (known.statement and known.statement.is_history):
+            present = texts.get(text_hash(statement.text))
+            if present is None or is_private or (present.statement and present.statement.is_history):
                 texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private, statement)
     return texts
 

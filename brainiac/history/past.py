@@ -31,7 +31,7 @@ _BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class FileAt:
     """A file as it is or was.
 
     Attributes:
@@ -47,7 +47,7 @@ class Shown:
     device: str = ""
 
 
-def present(brain: Brain, named: str) -> Shown:
+def present(brain: Brain, named: str) -> FileAt:
     """Return a page by path, uuid, title or file name, or another file of the brain by its path, as it is now.
 
     Raises:
@@ -58,10 +58,10 @@ def present(brain: Brain, named: str) -> Shown:
     text = page.text if page else brain.read_text(path) if path else None
     if text is None:
         raise UserError(f"no page and no file is called {named!r}; with --at a day it may be an earlier one")
-    return Shown(path, text)
+    return FileAt(path, text)
 
 
-def at_moment(brain: Brain, named: str, at: str) -> Shown:
+def at_moment(brain: Brain, named: str, at: str) -> FileAt:
     """Return a page or file as it was at a moment, however it was named, moved or removed since.
 
     Args:
@@ -80,7 +80,7 @@ def at_moment(brain: Brain, named: str, at: str) -> Shown:
     if text is None:
         reason = "was purged" if past.is_purged(version.digest) else "is not in the journal's texts (`brainiac doctor`)"
         raise UserError(f"{version.path} stood there then, but its text {reason}")
-    return Shown(version.path, text, version, past.other_device)
+    return FileAt(version.path, text, version, past.other_device)
 
 
 def _version(brain: Brain, past: Past, named: str) -> Version | None:
@@ -110,11 +110,11 @@ def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None
     Raises:
         UserError: Several pages had it.
     """
-    wanted = {name.strip().casefold() for name in names} - {""}
+    folded_names = {name.strip().casefold() for name in names} - {""}
     pages = past.pages()
-    matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in wanted]
+    matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in folded_names]
     # the files' names first: for titles and uuids the texts of all pages may have to be read
-    matches = matches or [path for path, digest in pages.items() if wanted & _names_of(brain, path, digest)]
+    matches = matches or [path for path, digest in pages.items() if folded_names & _names_of(brain, path, digest)]
     if len(matches) > 1:
         raise UserError(f"{len(matches)} pages were called so: {', '.join(sorted(matches))}; name one by its path")
     return past.version(matches[0]) if matches else None

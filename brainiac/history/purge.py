@@ -61,6 +61,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     plan = plan_forget(brain, target)
     after = {change.path: change.after or b"" for change in plan.changes()}
     pieces = pieces_of(plan.texts)
+    # sentences that other files have too, for reasons of their own, are not looked for in the journal's texts
     elsewhere = find_remaining(brain, pieces, after)
     # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
@@ -135,7 +136,7 @@ def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
     hashes: set[str | None] = set()
     for event in map(index.event, exchanges):
         for change in event.changes if event else ():
-            hashes |= set() if change.op == "append" else {change.before, change.after}
+            hashes |= set() if change.op == "append" else {change.before, change.after}  # log lines have no words
     return {digest for digest in hashes if digest}
 
 

@@ -339,14 +339,14 @@ def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
 
 def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:
     """Return a sentence for each event that the change added and that was edited or removed since."""
-    standing = {event.id: event for event in now.events}
+    present = {event.id: event for event in now.events}
     problems = []
     for event in new.events:
         if event in old.events:
             continue
-        if event.id not in standing:
+        if event.id not in present:
             problems.append(f"its exchange of {event.at} is not there any more")
-        elif standing[event.id] != event:
+        elif present[event.id] != event:
             problems.append(f"its exchange of {event.at} was edited since")
     return problems
 

@@ -16,11 +16,7 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import (
-    EventsAnalyzed,
-    OutcomeEvent,
-    PathKind,
-)
+from brainiac.events import EventsAnalyzed, OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
@@ -129,8 +125,8 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     for page in memory_pages(brain).values():
         # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
         if block in page.text or words[:20] in folded(page.text):
-            shown = _shown_page(page, gate)
-            for statement in shown.statements if shown else ():
+            visible_page = _shown_page(page, gate)
+            for statement in visible_page.statements if visible_page else ():
                 if statement.block_id == block or folded(statement.text) == words:
                     matches.append(StatementMatch(page, statement))
     if len(matches) > 1:

@@ -20,7 +20,7 @@ from typing import Literal
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, UserError
+from brainiac.errors import ConflictError, FormatError, UserError
 from brainiac.events import Change, ExchangesImported, ImportStarted, content_hash, create, new_id, update
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import new_index
@@ -224,8 +224,23 @@ class Intake:
         if self._is_dry:
             self._dry_pages |= {exchange: path for path, exchanges in episodes.items() for exchange in exchanges}
         elif changes := batch.changes():
-            self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
+            with self._brain.commit_lock():
+                self._require_news(batch)
+                self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
         return outcomes
+
+    def _require_news(self, batch: _Batch) -> None:
+        """Refuse a batch with exchanges that were imported after it was begun.
+
+        Another import runs at the same time, or one that was killed left a commit that is finished only now.
+
+        Raises:
+            ConflictError: Some are imported by now; a batch begun anew knows them.
+        """
+        self._brain.committer.finish_pending()
+        self._brain.projection.follow()
+        if pages := self._pages_of(_Batch(self._brain, self.top), list(batch.page_of)):
+            raise ConflictError(sorted(set(pages.values())))
 
     # --- conversations ----------------------------------------------------------------------------------
 

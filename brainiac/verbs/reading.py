@@ -15,10 +15,7 @@ from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import (
-    ORIGINS,
-    parse_prompt,
-)
+from brainiac.formats.prompt import ORIGINS, parse_prompt
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
@@ -212,9 +209,7 @@ def search(
     Raises:
         UserError: A field of the query has no such value, or the cursor is another query's.
     """
-    from brainiac.search.query import (
-        query_problems,  # with it comes numpy, and most commands of these verbs do not search
-    )
+    from brainiac.search.query import query_problems  # with it comes numpy, and most verbs do not search
 
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
@@ -233,10 +228,10 @@ def _shown_hits(brain: Brain, gate: Gate, query: str, n_hits: int) -> list[Hit]:
     limit, n_before = n_hits, -1
     while True:
         hits = brain.recall.search(query, limit=limit, now=brain.now())
-        shown = gate.hits(hits)
+        visible = gate.hits(hits)
         # as many hits as with the lower limit: there are no more
-        if len(shown) >= n_hits or len(hits) in (0, n_before):
-            return shown
+        if len(visible) >= n_hits or len(hits) in (0, n_before):
+            return visible
         limit, n_before = 2 * limit, len(hits)
 
 
@@ -294,8 +289,10 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     gate = caller.gate(brain)
     path, block = _path_and_block(unquote(name.removeprefix(SCHEME)) if name.startswith(SCHEME) else name)
     page = named_page(brain, gate, path, caller)
-    text, place = page.text, page.text.find(block) if block else -1
-    start = _offset(cursor, text) if cursor else max(0, text.rfind("\n\n", 0, place) + 2 if place > 0 else 0)
+    text, start = page.text, _offset(cursor, page.text)
+    if block and not cursor and (place := text.find(block)) > 0:
+        paragraph = text.rfind("\n\n", 0, place)
+        start = paragraph + 2 if paragraph >= 0 else 0
     end = _end_of_part(text, start, _token_limit(max_tokens, caller))
     title = page.title if caller.is_person else safe_line(page.title)
     return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))
@@ -481,15 +478,15 @@ def list_folder(
         folder = tree.confine(path.strip().rstrip("/") or tree.long_term, inside=tree.memory)
     except ConfinementError:
         folder = tree.root / "…"  # no such folder either, with the same message
-    shown = tree.relative(folder)
-    if not folder.is_dir() or not gate.knows(shown):
+    relative = tree.relative(folder)
+    if not folder.is_dir() or not gate.knows(relative):
         raise UserError(f"{path!r} is no folder of {tree.relative(tree.memory)}/ here")
     names = [name for name in names_in(brain, gate, folder) if name.endswith(("/", ".md")) and name != "_index.md"]
-    start = _offset(cursor, shown)
-    entries = [Entry(f"{shown}/{name}", _about(gate, f"{shown}/{name}", caller)) for name in names]
+    start = _offset(cursor, relative)
+    entries = [Entry(f"{relative}/{name}", _about(gate, f"{relative}/{name}", caller)) for name in names]
     end = _end_within([entry.id + entry.about for entry in entries], start, _token_limit(max_tokens, caller))
-    about = _about(gate, f"{shown}/", caller)
-    return Listing(shown, about, tuple(entries[start:end]), cursor=_cursor_after(end, len(entries), shown))
+    about = _about(gate, f"{relative}/", caller)
+    return Listing(relative, about, tuple(entries[start:end]), cursor=_cursor_after(end, len(entries), relative))
 
 
 def _about(gate: Gate, path: str, caller: Caller) -> str:
@@ -555,8 +552,8 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
     said = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    shown = replace(reason, title=safe_line(reason.title), chains=chains, said=said)
-    return Reason(shown, cursor=_cursor_after(end, len(parts), name))
+    part_shown = replace(reason, title=safe_line(reason.title), chains=chains, said=said)
+    return Reason(part_shown, cursor=_cursor_after(end, len(parts), name))
 
 
 def _fenced_chain(chain: Chain) -> Chain:

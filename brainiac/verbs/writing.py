@@ -108,9 +108,9 @@ def remember(
     folder, stem = brain.tree.inbox / "notes", ""
     if key:
         stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
-        known = f"{brain.tree.relative(folder)}/{stem}.md"
-        if brain.read(known) is not None or brain.answered.of(known):
-            return _remembered(brain, known, is_new=False)
+        path = f"{brain.tree.relative(folder)}/{stem}.md"
+        if brain.read(path) is not None or brain.answered.of(path):
+            return _remembered(brain, path, is_new=False)
     file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
     return _remembered(brain, brain.tree.relative(file), is_new=True)
 
@@ -484,38 +484,35 @@ def _is_private(target: StatementMatch) -> bool:
 
 
 def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
-    """Return the proposal to change one statement."""
+    """Return the proposal to change one statement.
+
+    Raises:
+        UserError: It is under History, or has no block id by which the change could find it.
+    """
     memory, statement = target.memory, target.statement
     if statement.is_history:
         raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")
-    words, by, page = _sentence(statement.text), _sentence(caller.by), memory.uuid or memory.path
-    path, block, digest = memory.path, statement.block_id, text_hash(statement.text)
-    proposal, ending = new_id(), f"({path}), as {by} suggests"
+    words, ending = _sentence(statement.text), f"({memory.path}), as {_sentence(caller.by)} suggests"
     if change == "forget":
-        what = f"Forget “{words}” {ending}"
         whole = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
-        return ForgetProposal(id=proposal, what=what, operation="forget", exchanges=(), blocks=((page, whole),))
-    if not block or not memory.uuid:
-        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {path}` gives it one")
-    on = brain.day_of(iso(brain.now()))
+        blocks = ((memory.uuid or memory.path, whole),)
+        what = f"Forget “{words}” {ending}"
+        return ForgetProposal(id=new_id(), what=what, operation="forget", exchanges=(), blocks=blocks)
+    if not statement.block_id or not memory.uuid:
+        raise UserError(f"“{words}” has no block id yet; `brainiac adopt {memory.path}` gives it one")
+    common: dict[str, Any] = {
+        "id": new_id(),
+        "page": memory.uuid,
+        "path": memory.path,
+        "block": statement.block_id,
+        "hash": text_hash(statement.text),
+        "on": brain.day_of(iso(brain.now())),
+    }
     if change == "replace":
-        new = _sentence(text)
-        what = f"Replace “{words}” by “{new}” {ending}"
-        return ReplaceProposal(
-            id=proposal, what=what, operation="replace", page=page, path=path, block=block, hash=digest, text=new, on=on
-        )
-    return RetireProposal(
-        id=proposal,
-        what=f"Retire “{words}” {ending}",
-        operation="retire",
-        page=page,
-        path=path,
-        block=block,
-        hash=digest,
-        replaced_by="",
-        on=on,
-        sources=(),
-    )
+        new_words = _sentence(text)
+        what = f"Replace “{words}” by “{new_words}” {ending}"
+        return ReplaceProposal(what=what, operation="replace", text=new_words, **common)
+    return RetireProposal(what=f"Retire “{words}” {ending}", operation="retire", replaced_by="", sources=(), **common)
 
 
 def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:

@@ -246,28 +246,13 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])
-    at = iso(brain.clock.now())
-    target, stale_error = brain.answered.response_target(prompt), brain.answered.error_removal(prompt)
-    response = Response(
-        path=target.path,
-        text=_body(target.path, outcome),
-        in_reply_to=posixpath.basename(prompt.path),
-        prompt_id=prompt.id or new_id(),
-        prompt_sha256=prompt.sha256,
-        created_at=at,
-        model=outcome.answer.model,
-        memories=tuple(_link(target.path, source) for source in outcome.sources),
-        tokens=outcome.answer.tokens,
-        cost_usd=outcome.answer.cost_usd,
-        took_ms=outcome.took_ms,
-        remember=prompt.remember,
-        private=outcome.is_private,
-    )
+    at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
+    response = _response_at(target.path, prompt, outcome, at)
     text = render_response(response)
     changes: list[Change] = [observe(prompt.path, raw)] if prompt.remember else []
     changes += _log_lines(brain, outcome, at)
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
-    changes += stale_error
+    changes += brain.answered.error_removal(prompt)
     answered = PromptAnswered(
         prompt=prompt.path,
         prompt_id=response.prompt_id,
@@ -280,6 +265,25 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
+
+
+def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Response:
+    """Return the response to a prompt, for a file at a path."""
+    return Response(
+        path=path,
+        text=_body(path, outcome),
+        in_reply_to=posixpath.basename(prompt.path),
+        prompt_id=prompt.id or new_id(),
+        prompt_sha256=prompt.sha256,
+        created_at=at,
+        model=outcome.answer.model,
+        memories=tuple(_link(path, source) for source in outcome.sources),
+        tokens=outcome.answer.tokens,
+        cost_usd=outcome.answer.cost_usd,
+        took_ms=outcome.took_ms,
+        remember=prompt.remember,
+        private=outcome.is_private,
+    )
 
 
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:

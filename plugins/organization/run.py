@@ -115,17 +115,17 @@ class _Run:
     def _decide(self, patterns: Patterns) -> Decisions:
         """Have the model propose actions for the patterns it may see, and a rule for the others; check all of them."""
         hidden = _filtered(patterns, self._is_hidden)
-        shown = _filtered(patterns, lambda row: not self._is_hidden(row))
+        visible = _filtered(patterns, lambda row: not self._is_hidden(row))
         proposals = by_rule(self._request(hidden)).proposals if hidden else []
-        if shown:
-            asked = hashlib.sha256(json.dumps(shown, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
+        if visible:
+            question = hashlib.sha256(json.dumps(visible, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
             # a remote model costs money: the question of the last run is not sent again
-            if asked != self._history.asked or not self._is_remote:
+            if question != self._history.asked or not self._is_remote:
                 self._progress("asking what to change")
-                answer = self._brain.models.run(self._request(shown))
+                answer = self._brain.models.run(self._request(visible))
                 assert isinstance(answer, Proposals)
                 proposals = [*proposals, *answer.proposals]
-            self._asked = asked
+            self._asked = question
         return ProposalCheck(self._brain, self._pages, self._history, patterns).decide(proposals)
 
     def _is_hidden(self, row: Row) -> bool:

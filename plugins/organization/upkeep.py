@@ -454,11 +454,11 @@ def tidy_review(brain: Brain) -> Event | None:
     """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute."""
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)
-    shown = {tick.id for tick in find_ticks(before)} if before else set()
-    if not before or not shown:
+    ids = {tick.id for tick in find_ticks(before)} if before else set()
+    if not before or not ids:
         return None
     history = read_history(brain)
-    after = without_proposals(before, shown & history.decided.keys())
+    after = without_proposals(before, ids & history.decided.keys())
     if after == before or not history.is_resting(path, brain.clock.now()):
         return None
     return brain.commit(events.ReviewTidied(), by=NAME, changes=[update(path, before, after)])

@@ -196,29 +196,32 @@ def _collect_meta(page_draft: PageDraft, step: Step) -> None:
 def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
     """Return the record of a step without what it does to the page; the caller adds that."""
     operation, candidate, memory = step.operation, step.candidate, page_draft.document.memory
-    parts = operation.relevance.model_dump()
-    evidence = [EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence]
-    return StatementRecord(
+    record = StatementRecord(
         candidate=candidate.id,
         operation=_VERBS[operation.action],
         path=memory.path,
         page=memory.uuid or memory.path,
         since=draft.brain.day_of(candidate.at),
         sources=tuple(event.id for event in candidate.events),
-        evidence=() if operation.marked_by else tuple(evidence),
         origin=candidate.origin,
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
-        category="" if operation.marked_by else operation.category or "",
-        subject_type="" if operation.marked_by else operation.subject_type,
         relevance=operation.relevance.score,
-        band="" if operation.marked_by else operation.relevance.band,
-        relevance_parts={} if operation.marked_by else parts,
         reasoning=operation.reasoning,
         model=candidate.model,
         found_by=candidate.model,
         marked_by=operation.marked_by,
+    )
+    if operation.marked_by:
+        return record  # no model judged marked words
+    return replace(
+        record,
+        evidence=tuple(EvidenceRecord(exchange=quoted.exchange, quote=quoted.quote) for quoted in operation.evidence),
+        category=operation.category or "",
+        subject_type=operation.subject_type,
+        band=operation.relevance.band,
+        relevance_parts=operation.relevance.model_dump(),
     )
 
 
@@ -416,10 +419,10 @@ def renew_summary(draft: Draft, path: str) -> None:
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
     former = [statement.text for statement in before.statements if not statement.is_history]
-    shown = next((text for text in current if not PRIVATE.search(text)), "")
+    first = next((text for text in current if not PRIVATE.search(text)), "")
     summary, retired = str(memory.meta.get("summary") or ""), [text for text in former if text not in current]
-    if shown and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
-        page_draft.summary = one_line(shown)
+    if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
+        page_draft.summary = one_line(first)
 
 
 def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:

@@ -173,24 +173,26 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
     quotes += [evidence.quote for evidence in operation.evidence]
     # "her 60th": what the page says already may be named again
     on_pages = [*sources.names, *sources.on_page(operation.page.path)]
-    known = numbers([*quotes, *days, *on_pages, *(f"{target.content} {target.since}" for target in targets)])
+    known_numbers = numbers([*quotes, *days, *on_pages, *(f"{target.content} {target.since}" for target in targets)])
     short_years = [int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote)]  # "’98"
-    known |= {century + year for year in short_years for century in (1900, 2000)}
-    known |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
+    known_numbers |= {century + year for year in short_years for century in (1900, 2000)}
+    known_numbers |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
     text = "\n".join([operation.text, *operation.steps])
-    if numbers([text]) <= known:
+    if numbers([text]) <= known_numbers:
         return
     text = _without_names(text, sources)
-    for stated in _worked_out(text, days, known, quotes):
+    for stated in _worked_out(text, days, known_numbers, quotes):
         text = text.replace(stated, " ")
-    if unsaid := sorted(numbers([text]) - known):
+    if unsaid := sorted(numbers([text]) - known_numbers):
         named = ", ".join(map(str, unsaid[:8]))
         said = "stands in no quote, in no day and not in the former statement"
         remedy = "quote where it was said, and leave in words what was said in words"
         yield Problem(f"the number {named} {said}; {remedy}", is_about_numbers=True)
 
 
-def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes: Sequence[str]) -> Iterable[str]:
+def _worked_out(
+    text: str, days: Collection[str], known_numbers: Collection[int], quotes: Sequence[str]
+) -> Iterable[str]:
     """Yield the dates and times of a text that a model may have worked out from quotes and their days.
 
     A date is near one of the days, or has a quote's day of the month. A time has an hour that a quote has. Those whose
@@ -203,7 +205,7 @@ def _worked_out(text: str, days: Collection[str], known: Collection[int], quotes
     for piece, hours in clock_hours(text).items():
         if not hours.isdisjoint(numbers(quotes)):
             stated.add(piece)
-    return sorted(piece for piece in stated if not numbers([piece]) <= set(known))
+    return sorted(piece for piece in stated if not numbers([piece]) <= set(known_numbers))
 
 
 def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
@@ -217,8 +219,8 @@ def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> 
 
 def _without_names(text: str, sources: Sources) -> str:
     """Return a text without the words of letters and digits ("Q2", "B17") that stand in what the model was shown."""
-    shown = {name for shown_text in sources.texts() for name in _NAME_WITH_DIGITS.findall(shown_text)}
-    return _NAME_WITH_DIGITS.sub(lambda match: " " if match.group() in shown else match.group(), text)
+    names_shown = {name for shown_text in sources.texts() for name in _NAME_WITH_DIGITS.findall(shown_text)}
+    return _NAME_WITH_DIGITS.sub(lambda match: " " if match.group() in names_shown else match.group(), text)
 
 
 def _is_near(stated: date, day: str) -> bool:

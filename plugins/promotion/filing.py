@@ -17,16 +17,7 @@ from itertools import groupby
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import (
-    Change,
-    Event,
-    ExchangeReflected,
-    ExchangesFiled,
-    InboxTidied,
-    content_hash,
-    remove,
-    update,
-)
+from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, InboxTidied, content_hash, remove, update
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument
@@ -236,8 +227,8 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
         return None
-    noted = _noted_items(brain, ids) if document.memory.facts else set()
-    facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted]
+    noted_hashes = _noted_items(brain, ids) if document.memory.facts else set()
+    facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted_hashes]
     remaining = document.without_event(*ids).without_items(facts=facts)
     changes: list[Change] = draft.changes(iso(brain.clock.now()))
     # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.

@@ -74,29 +74,28 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
         memories: The pages that a decision may change.
         said: The exchanges.
     """
-    named = _named_in(memories, [text for event in said for text in (event.user, event.ai)])
-    entries = _ranked(_candidates(brain, draft, memories, said, named), said)[:MAX_SHOWN]
-    starts: dict[str, set[int]] = {}
-    for entry in entries:
-        starts.setdefault(entry.path, set()).add(entry.start)
+    named_paths = _named_in(memories, [text for event in said for text in (event.user, event.ai)])
+    entries = _ranked(_candidates(brain, draft, memories, said, named_paths), said)[:MAX_SHOWN]
     by_path = {memory.path: memory for memory in memories}
+    near_paths = list(dict.fromkeys(entry.path for entry in entries))
+    places = {(entry.path, entry.start) for entry in entries}
     statements = [
-        row
-        for path, shown in starts.items()
-        for row in draft.statements_of(by_path[path])
-        if row.statement.start in shown and row.statement.section != STEPS
+        current
+        for path in near_paths
+        for current in draft.statements_of(by_path[path])
+        if (path, current.statement.start) in places and current.statement.section != STEPS
     ]
     pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]  # no operation names a day
-    return Known(statements, _page_names(pages, [*starts, *sorted(named - starts.keys())]))
+    return Known(statements, _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))]))
 
 
 def _candidates(
-    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named: set[str]
+    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: set[str]
 ) -> list[Memory]:
     """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
     if sum(len(_current(memory)) for memory in memories) <= MAX_RANKED:
         return list(memories)
-    paths = named | draft.page_drafts.keys()
+    paths = named_paths | draft.page_drafts.keys()
     paths |= {hit.path for event in said for text in (event.user, event.ai) for hit in _hits(brain, text)}
     return [memory for memory in memories if memory.path in paths]
 

@@ -66,5 +66,5 @@ class PaidAnswers:
 def _key(request: Request, model: str) -> str:
     """Return a hash of all that a request shows a model, except the hour, which alone asks nothing else."""
     day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
-    shown = replace(request, now=day, cause=None, abandon=None)
-    return hashlib.sha256(f"{model}\n{shown!r}".encode("utf-8", "surrogatepass")).hexdigest()
+    content = replace(request, now=day, cause=None, abandon=None)
+    return hashlib.sha256(f"{model}\n{content!r}".encode("utf-8", "surrogatepass")).hexdigest()

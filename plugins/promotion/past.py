@@ -97,8 +97,8 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
         past.first_day = min(past.first_day or days[0], *days)
         past.last_day = max(past.last_day, *days)
         said = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
-        known = min(n_statements + past.exchanges, MAX_SHOWN)
-        past.input_tokens += FIXED_TOKENS + said + known * TOKENS_OF_STATEMENT
+        n_known = min(n_statements + past.exchanges, MAX_SHOWN)
+        past.input_tokens += FIXED_TOKENS + said + n_known * TOKENS_OF_STATEMENT
         past.output_tokens += OUTPUT_TOKENS * len(window)
         past.exchanges += len(window)
     past.cost_usd = price.worst(past.input_tokens, past.output_tokens)
@@ -155,10 +155,10 @@ def _read(
     brain: Brain, reader: _Reader, window: Sequence[StmEvent], cause: str, abandon: Callable[[], bool] | None
 ) -> Outcome:
     """Do the run over one window; exchanges that the reader found on no page any more are ended by it."""
-    gone, reader.past.gone = reader.past.gone, []
-    if not window and not gone:
+    removed, reader.past.gone = reader.past.gone, []
+    if not window and not removed:
         return Outcome(None)
-    snapshot = Snapshot(brain.short_term().memory, window, gone, is_partial=True)
+    snapshot = Snapshot(brain.short_term().memory, window, removed, is_partial=True)
     outcome = Run(brain, snapshot, abandon, None, cause, reader.waiting).run()
     reader.waiting -= {event.id for event in window}
     return outcome

@@ -71,7 +71,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Shown:
+class Question:
     """A request with the meaning of its short names (`e1`, `s1`, page paths).
 
     Attributes:
@@ -151,21 +151,21 @@ class Consolidator:
         Raises:
             ModelError: The model cannot serve now; nothing was recorded.
         """
-        shown = self.request_for(events, draft)
-        model = self._brain.models.engine_for(shown.request).name
-        accepted, sent_back = self._checked(shown, self._operations(shown.request), is_last=False)
+        question = self.request_for(events, draft)
+        model = self._brain.models.engine_for(question.request).name
+        accepted, sent_back = self._checked(question, self._operations(question.request), is_last=False)
         refused: list[Refused] = []
         # once: an operation that then still has a soft problem is accepted, one with a hard problem is refused
         if sent_back:
-            second_answer = self._operations(_only_about(shown.request, sent_back))
-            corrected, refused = self._checked(shown, second_answer, is_last=True)
+            second_answer = self._operations(_only_about(question.request, sent_back))
+            corrected, refused = self._checked(question, second_answer, is_last=True)
             answered = [*corrected, *(row.operation for row in refused)]
             refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
             accepted += corrected
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
-            candidates=tuple(self._stored(operation, shown) for operation in accepted),
+            candidates=tuple(self._stored(operation, question) for operation in accepted),
             refused=_refusals(refused),
             asked=_refusals(sent_back),
         )
@@ -198,7 +198,7 @@ class Consolidator:
 
     # --- what is shown -----------------------------------------------------------------------------------
 
-    def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Shown:
+    def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Question:
         """Return the request for events, with the meaning of its short names."""
         is_private = events[0].is_private
         shown_events = [self._origins.with_rooted_links(self._without_keyless_answer(event)) for event in events]
@@ -223,7 +223,7 @@ class Consolidator:
         # the gate is asked here too: a problem that is sent back to the model quotes statements
         is_remote = self._brain.models.engine_for(request).is_remote
         request = Gate(self._brain, is_remote=is_remote).admit(request)
-        return Shown(
+        return Question(
             request,
             {exchange.id: exchange.event for exchange in request.said},
             {statement.id: by_id[statement.id] for statement in request.existing},
@@ -292,12 +292,12 @@ class Consolidator:
         return operations + [_unchecked(operation, f"more than {MAX_OPERATIONS} at once") for operation in surplus]
 
     def _checked(
-        self, shown: Shown, operations: Sequence[Operation | Refused], *, is_last: bool
+        self, question: Question, operations: Sequence[Operation | Refused], *, is_last: bool
     ) -> tuple[list[Operation], list[Refused]]:
         """Return the operations that pass the checks, and the refused ones with their problems.
 
         Args:
-            shown: The request; it notes which statements the accepted operations change.
+            question: The request; it notes which statements the accepted operations change.
             operations: As the model gave them.
             is_last: Whether refused operations are not sent back again. Soft problems are then ignored, and an
                 operation that cannot change its target may become a statement beside it (`_as_addition`).
@@ -308,21 +308,21 @@ class Consolidator:
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
-            operation = with_fitting_steps(_with_paths(operation, shown))
-            problems = self._problems(operation, shown)
+            operation = with_fitting_steps(_with_paths(operation, question))
+            problems = self._problems(operation, question)
             hard = [problem for problem in problems if problem.is_hard]
-            if is_last and hard and (addition := self._as_addition(operation, hard, shown)):
-                operation, hard = self._with_doubted_end(operation, addition, shown) or addition, []
+            if is_last and hard and (addition := self._as_addition(operation, hard, question)):
+                operation, hard = self._with_doubted_end(operation, addition, question) or addition, []
             if hard or (problems and not is_last):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
                 refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
                 continue
             if operation.action in ("replace", "end", "forget") and not operation.is_doubted:
-                shown.changed_ids.update(operation.ids)
+                question.changed_ids.update(operation.ids)
             accepted.append(operation)
         return accepted, refused
 
-    def _as_addition(self, operation: Operation, hard: Sequence[Problem], shown: Shown) -> Operation | None:
+    def _as_addition(self, operation: Operation, hard: Sequence[Problem], question: Question) -> Operation | None:
         """Return a refused operation as a new statement beside the present ones, so that nothing said is lost.
 
         Where only the change of a target is unfounded, the statement has the model's text. Where a number is, it has
@@ -339,15 +339,15 @@ class Consolidator:
             said = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
             update = {"text": said, "steps": [], "valid_from": "", "valid_until": ""}
             addition = with_fitting_steps(addition.model_copy(update=update))
-        return None if any(problem.is_hard for problem in self._problems(addition, shown)) else addition
+        return None if any(problem.is_hard for problem in self._problems(addition, question)) else addition
 
-    def _with_doubted_end(self, refused: Operation, addition: Operation, shown: Shown) -> Operation | None:
+    def _with_doubted_end(self, refused: Operation, addition: Operation, question: Question) -> Operation | None:
         """Return an addition that also proposes to the person to end a target of the refused operation.
 
         The target is the first that no other operation changes. None where there is none, or where `MAX_DOUBTS`
         proposals were made in the last seven days: more would not be read.
         """
-        unchanged = {statement.id for statement in shown.request.existing} - shown.changed_ids
+        unchanged = {statement.id for statement in question.request.existing} - question.changed_ids
         ids = [name for name in refused.ids if name in unchanged][:1]
         if not ids or self._recent_proposals >= MAX_DOUBTS:
             return None
@@ -365,26 +365,26 @@ class Consolidator:
             count += len(event.what.proposals)
         return count
 
-    def _problems(self, operation: Operation, shown: Shown) -> list[Problem]:
+    def _problems(self, operation: Operation, question: Question) -> list[Problem]:
         """Return what is wrong with an operation, by itself and beside those accepted before it."""
-        existing = {statement.id: statement for statement in shown.request.existing}
+        existing = {statement.id: statement for statement in question.request.existing}
         targets = [existing[name] for name in operation.ids if name in existing]
-        problems = problems_of(operation, targets, self._sources(shown))
-        if operation.action in ("replace", "end", "forget") and not shown.changed_ids.isdisjoint(operation.ids):
+        problems = problems_of(operation, targets, self._sources(question))
+        if operation.action in ("replace", "end", "forget") and not question.changed_ids.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
             problems.append(Problem(text, is_about_change=True))
         return problems
 
-    def _sources(self, shown: Shown) -> Sources:
+    def _sources(self, question: Question) -> Sources:
         """Return what the operations on a request may rest on."""
-        names = [name for page in shown.request.pages for name in page.names]
-        origin = {name: self._origin_of(event.id) for name, event in shown.events.items()}
-        return Sources(shown.events, origin.__getitem__, self._brain.day_of, names, shown.request.existing)
+        names = [name for page in question.request.pages for name in page.names]
+        origin = {name: self._origin_of(event.id) for name, event in question.events.items()}
+        return Sources(question.events, origin.__getitem__, self._brain.day_of, names, question.request.existing)
 
-    def _stored(self, operation: Operation, shown: Shown) -> CandidateRecord:
+    def _stored(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
-        exchanges = shown.events
-        ids = [shown.statements[name].id for name in operation.ids if name in shown.statements]
+        exchanges = question.events
+        ids = [question.statements[name].id for name in operation.ids if name in question.statements]
         evidence = [
             quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
         ]
@@ -394,7 +394,7 @@ class Consolidator:
             {
                 "events": list(said_at),
                 "at": max(said_at.values()),
-                "origin": origin_of(operation, self._sources(shown)),
+                "origin": origin_of(operation, self._sources(question)),
                 **lasting.model_dump(mode="json", exclude_defaults=True),
             }
         )
@@ -469,10 +469,10 @@ def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
     return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
 
 
-def _with_paths(operation: Operation, shown: Shown) -> Operation:
+def _with_paths(operation: Operation, question: Question) -> Operation:
     """Return an operation with the paths of its pages from the root; a page that was not shown is dropped."""
     page = operation.page
-    paths = {**shown.pages, **{path: path for path in shown.pages.values()}}
+    paths = {**question.pages, **{path: path for path in question.pages.values()}}
     update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
     return operation.model_copy(update={"page": page.model_copy(update=update)})
 

@@ -81,7 +81,8 @@ def test_an_import_interrupted_anywhere_is_gone_on_with(
             failing.fail()
             (broken.places.state / "observed.sqlite").unlink(missing_ok=True)
         brain = opened(root)
-        brain.committer.recover()
+        if number % 2:  # else the import itself finds what is left to be finished
+            brain.committer.recover()
         assert set(said(root)) <= set(EXPECTED)
         middles += 0 < len(said(root)) < len(EXPECTED)
         import_path(brain, path)

@@ -75,7 +75,7 @@ def test_prompts_that_begin_alike_stand_side_by_side(brain: Brain) -> None:
     words = "Please remember that my good old friend number"
     folder = brain.root / "inbox" / "alike"
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac.verbs import _stem, _write_new\n"
+        "import sys; from brainiac.brain import Brain; from brainiac.verbs.writing import _stem, _write_new\n"
         "from brainiac.clock import ManualClock; from datetime import UTC, datetime\n"
         "brain = Brain(sys.argv[1], clock=ManualClock(datetime(2025, 9, 16, tzinfo=UTC)))\n"
         "print('ready', flush=True); sys.stdin.readline()\n"

@@ -33,7 +33,7 @@ def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Copy the program without one of its processes."""
     root = tmp_path / "checkout"
     for name in ("brainiac", "plugins", "system", "tests"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, root / name)
     for name in (".gitignore", ".gitattributes", ".stignore", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     gone = root / "plugins" / request.param
@@ -42,7 +42,7 @@ def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def run(checkout: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
     done = subprocess.run(
         [sys.executable, *command], cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )

@@ -210,9 +210,9 @@ def tell(brain: Brain, text: str, *, minutes: float = 1, private: bool = False, 
 
 
 def pages(brain: Brain) -> dict[str, Memory]:
-    """Every memory page by its path below `long_term/`."""
+    """Every memory page by its path below `long_term/`, in the order of the paths."""
     found = {}
-    for entry in brain.tree.walk(brain.tree.long_term):
+    for entry in sorted(brain.tree.walk(brain.tree.long_term), key=lambda entry: entry.path):
         path = brain.tree.relative(entry.path)
         if entry.name != "_index.md":
             found[path.removeprefix(LTM)] = parse_memory(path, brain.read_text(path) or "")

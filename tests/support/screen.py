@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -41,18 +42,15 @@ class Seen:
         return {repr(each) for each in self.text if each in CONTROLS | BIDI or "\ud800" <= each <= "\udfff"}
 
 
-# runs one command line after the other as the program does, and interrupts, as by Ctrl-C, what does not end
+# runs one command line after the other as the program does
 _DRIVER = """
-import json, os, signal, sys, threading
+import json, os
 from brainiac.cli.app import main
-for number, (words, seconds) in enumerate(json.loads(os.environ["COMMAND_LINES"])):
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+for number, words in enumerate(json.loads(os.environ["COMMAND_LINES"])):
     try:
         main(words)
     except SystemExit as end:
         code = end.code
-    timer.cancel()
     os.write(1, f"\\n<<{number} ended: {code}>>\\n".encode())
 """
 _ENDED = re.compile(rb"\r\n<<\d+ ended: (-?\d+)>>\r\n")
@@ -63,12 +61,12 @@ def on_terminal(
     *,
     env: Mapping[str, str] = {},
     typed: bytes = b"",
-    seconds: float = 120.0,
+    seconds: float = 300.0,
 ) -> list[Seen]:
     """Run command lines of `brainiac` on a terminal, one after the other, and return what each wrote there.
 
     Args:
-        lines: Each with the seconds after which it is interrupted.
+        lines: Each with the seconds of silence after its first words after which it is interrupted, as by Ctrl-C.
         env: More variables.
         typed: What a person types at once.
         seconds: By when all must have ended.
@@ -81,16 +79,23 @@ def on_terminal(
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**environment, "COMMAND_LINES": json.dumps(lines)},
+        env={**environment, "COMMAND_LINES": json.dumps([words for words, _ in lines])},
         start_new_session=True,
     )
     os.close(theirs)
     os.write(ours, typed)
-    raw, end = b"", time.monotonic() + seconds
+    echo, raw, heard = typed.replace(b"\n", b"\r\n"), b"", time.monotonic()
+    end = heard + seconds
     try:
         while time.monotonic() < end:
             if select.select([ours], [], [], 0.1)[0]:
                 raw += os.read(ours, 65_536)
+                heard = time.monotonic()
+                continue
+            *ended, words = _ENDED.split(raw.removeprefix(echo))
+            if words.strip() and time.monotonic() - heard > lines[len(ended) // 2][1]:
+                process.send_signal(signal.SIGINT)
+                heard = time.monotonic()
     except OSError:  # the other end is closed
         pass
     finally:
