@@ -9,6 +9,7 @@ long until it watches, what does it answer once more, and what does it ask the m
 `syncthing`: real Syncthing on loopback, a daemon on each machine. Prompts are dropped and asked on all of them, pages
 are edited and moved on all of them, online and offline by turns. When all have met: are the trees equal, was each
 prompt answered and noted once, does every word stand that was written, is a copy or marker left, what says `doctor`?
+And is a file still written when nobody does anything for minutes?
 
 The last line printed is one line of JSON; exit 1 unless every count of what went wrong is 0.
 """
@@ -68,6 +69,7 @@ reinforcement_count: 0
 - Begun. ^aaaa
 """
 SYNC_SECONDS, OFFLINE_SECONDS, REST_SECONDS = 900.0, 3.0, 5.0
+IDLE_SECONDS, IDLE_MINUTES = 60.0, 5
 FRESH = "zanzibar locker"
 
 
@@ -190,6 +192,7 @@ class SyncResult:
         doubled: Prompts that were answered or noted more than once, or never noted.
         lost: Words that stand nowhere.
         left: Conflict copies and files with markers.
+        written: Files that were still written when nobody had done anything for minutes.
         complaints: What `doctor` says.
     """
 
@@ -202,11 +205,13 @@ class SyncResult:
     doubled: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
-        return not any((self.unequal, self.unanswered, self.doubled, self.lost, self.left, self.complaints))
+        problems = (self.unequal, self.unanswered, self.doubled, self.lost, self.left, self.written, self.complaints)
+        return not any(problems)
 
 
 class People:
@@ -320,6 +325,7 @@ def share(folder: Path, devices: int, prompts: int, seed: int = 1, rounds: int =
         eventually(lambda: _is_done(desk, people), "every prompt is noted", SYNC_SECONDS)
         _wait_for_rest(machines, syncthing)
         result.seconds = round(time.monotonic() - begun, 1)
+        result.written = _written_while_idle(machines)
     result.prompts, result.edits = len(people.prompts), people.edits
     judge(people, result)
     return result
@@ -339,6 +345,27 @@ def _wait_for_rest(machines: Sequence[Machine], syncthing: Syncthing) -> None:
         if before == (before := [machine.files() for machine in machines]):
             return
         time.sleep(REST_SECONDS)
+
+
+def _written_while_idle(machines: Sequence[Machine]) -> list[str]:
+    """Return the files that were written in the last of some minutes in which nobody did anything.
+
+    In the first ones what was said is consolidated and the pages are put in order.
+    """
+    after = _stamps(machines)
+    for _ in range(IDLE_MINUTES):
+        before = after
+        time.sleep(IDLE_SECONDS)
+        after = _stamps(machines)
+        if before == after:
+            return []
+    return sorted(path for path in before.keys() | after if before.get(path) != after.get(path))
+
+
+def _stamps(machines: Sequence[Machine]) -> dict[str, int]:
+    """Return when each synced file of each machine was written."""
+    paths = [machine.root / path for machine in machines for path in machine.files()]
+    return {os.fspath(path): path.stat().st_ctime_ns for path in paths}
 
 
 def judge(people: People, result: SyncResult) -> None:

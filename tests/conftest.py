@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ open_namespace()  # `brainiac_plugins`, before any test imports from it
 
 
 MEMORY_DISK = Path("/dev/shm")
+NUMBERS = count()
 NEEDED_BYTES = 3 << 30  # what the whole suite leaves until its end, and as much again
 
 
@@ -41,7 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give each test state, cache and config folders of its own, for itself and its subprocesses."""
-    home = tmp_path_factory.mktemp("machine")
+    home = tmp_path_factory.getbasetemp() / "machines" / str(next(NUMBERS))  # `mktemp` would look at all before
+    home.mkdir(parents=True)
     for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     monkeypatch.setenv("HOME", str(home))

@@ -93,8 +93,8 @@ def _place(file: Path) -> tuple[Tree, str]:
 def setup() -> None:
     """Have git merge this brain's files by what they hold; to be run once in each clone.
 
-    It sets `merge.brainiac.driver`, `merge.renames` and `pull.twohead` in the repository's own settings (a page that
-    was moved is followed by its uuid, not by git) and adds the lines that .gitattributes lacks.
+    It sets `merge.brainiac.driver`, `merge.renames`, `pull.twohead` and `pull.rebase` in the repository's own settings
+    (a page that was moved is followed by its uuid, not by git) and adds the lines that .gitattributes lacks.
     """
     with opened_brain(is_reading=True) as brain:
         root, folders = brain.root, (brain.tree.notes, brain.tree.plugins)
@@ -118,7 +118,7 @@ def set_up(root: Path) -> None:
     settings = {"merge.brainiac.name": "Brainiac: by what the files hold", "merge.brainiac.driver": driver}
     # git would take a moved page for renamed to its text in the journal, and merge another clone's edit into that;
     # its own strategy looks for renames whatever the settings say
-    settings |= {"merge.renames": "false", "pull.twohead": "recursive"}
+    settings |= {"merge.renames": "false", "pull.twohead": "recursive", "pull.rebase": "false"}
     for name, value in settings.items():
         command = ["git", "-C", os.fspath(root), "config", name, value]
         try:

@@ -229,9 +229,9 @@ class _Copying:
         self._is_resumed = part.exists()
 
     def run(self) -> Made:
-        """Copy the brain; return the backup, which has its name to come."""
+        """Copy the brain; return the backup, whose folder has still to get its name."""
         self._copy_all()
-        while True:
+        while True:  # once more where a purge meanwhile destroyed texts that are copied already
             since = self._store.journal.last()[0]
             self._copy_all()  # what changed while the first pass took its time
             seq = self._copy_at_rest(since)

@@ -8,12 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.events import (
-    Event,
-    ExchangeEvent,
-    ExchangeMadePrivate,
-    PromptAnswered,
-)
+from brainiac.events import Event, ExchangeEvent, ExchangeMadePrivate, PromptAnswered
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate, without_hidden

@@ -9,10 +9,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import (
-    ForgetProposal,
-    new_id,
-)
+from brainiac.events import ForgetProposal, new_id
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, find_statements

@@ -16,11 +16,7 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import (
-    EventsAnalyzed,
-    OutcomeEvent,
-    PathKind,
-)
+from brainiac.events import EventsAnalyzed, OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said

@@ -42,8 +42,8 @@ from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
-_SCANNED_PAGES, _SCANNED_BYTES = 300, 1_000_000  # after an import thousands of long pages wait
-_SCAN_SECONDS = 2.0  # nobody waits longer for files that are not in the index yet
+_SCANNED_PAGES, _SCANNED_BYTES = 128, 500_000  # after an import thousands of long pages wait
+_SCAN_SECONDS = 1.0  # nobody waits longer for files that are not in the index yet
 _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
 _BATCH = 200

@@ -15,10 +15,7 @@ from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import (
-    ORIGINS,
-    parse_prompt,
-)
+from brainiac.formats.prompt import ORIGINS, parse_prompt
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
@@ -212,9 +209,7 @@ def search(
     Raises:
         UserError: A field of the query has no such value, or the cursor is another query's.
     """
-    from brainiac.search.query import (
-        query_problems,  # with it comes numpy, and most commands of these verbs do not search
-    )
+    from brainiac.search.query import query_problems  # with it comes numpy, and most verbs do not search
 
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]

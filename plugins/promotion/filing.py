@@ -17,16 +17,7 @@ from itertools import groupby
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import (
-    Change,
-    Event,
-    ExchangeReflected,
-    ExchangesFiled,
-    InboxTidied,
-    content_hash,
-    remove,
-    update,
-)
+from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, InboxTidied, content_hash, remove, update
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument

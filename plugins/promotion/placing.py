@@ -230,6 +230,7 @@ class Naming:
         Args:
             records: What the run's steps did: they give the block ids of the candidates.
         """
+        # of several records of a candidate the first is of its own statement
         block_of = {record.candidate: record.block for record in reversed(list(records))}
         blocks = {**self.blocks, **{name: block_of.get(candidate, "") for name, candidate in self.candidates.items()}}
         return [blocks[name] for name in self.answer.order if blocks.get(name)]
@@ -266,9 +267,9 @@ class Synthesizer:
         self._answers = answers
 
     def path_and_naming(self, draft: Draft, place: NewPlace) -> tuple[str, Naming | None]:
-        """Return the path of a new page, which is added to the draft's `new_pages`, and the answer of synthesis.
+        """Return the path of a new page, which is added to the draft's `new_pages`, and a model's answer about it.
 
-        Synthesis is asked only where a model proposed no title; marked words, which no model judged, never go to it.
+        A model is asked only where none has proposed a title, and never about marked words; else the answer is None.
         Where it gives the title of a page that exists, that page's path is returned.
 
         Raises:

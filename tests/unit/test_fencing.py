@@ -128,27 +128,26 @@ def planted(place: str, text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("text", INJECTIONS, ids=range(len(INJECTIONS)))
-def test_structure_withstands_injection_in_memory(brain: Brain, outline: list[str], text: str, place: str) -> None:
+def test_structure_withstands_injection_in_memory(brain: Brain, outline: list[str], place: str) -> None:
     """Forty texts in ten places: the headings stay ours, the text stays behind the quote mark, no speaker is forged."""
-    found = assembled(brain, **planted(place, text))
-    assert outline == headings(found)
-    assert [1, 1, 1, 1] == [found.splitlines().count(heading) for heading in HEADINGS]
-    leaked = [
-        line for line in found.splitlines() if OBEY in line and not line.startswith((">", "### [", "#### ", "User, "))
-    ]
-    assert [] == leaked
-    assert not FORGED_TOKENS.search(found)
-    found.encode("utf-8")
+    for text in INJECTIONS:
+        request = assembled(brain, **planted(place, text))
+        lines = request.splitlines()
+        assert outline == headings(request), text
+        assert [1, 1, 1, 1] == [lines.count(heading) for heading in HEADINGS], text
+        assert [] == [line for line in lines if OBEY in line and not line.startswith((">", "### [", "#### ", "User, "))]
+        assert not FORGED_TOKENS.search(request), text
+        request.encode("utf-8")
 
 
-@pytest.mark.parametrize("text", INJECTIONS, ids=range(len(INJECTIONS)))
-def test_structure_withstands_injection_in_a_prompt_file(brain: Brain, outline: list[str], text: str) -> None:
+def test_structure_withstands_injection_in_a_prompt_file(brain: Brain, outline: list[str]) -> None:
     """A prompt file that a stranger wrote cannot add a section above itself or a speaker."""
-    prompt = answer_request().prompt.__class__(path="inbox/q.md", text=text, sha256="", at="")
-    found = assembled(brain, prompt=prompt)
-    assert outline == [heading for heading in headings(found) if heading != "## Focused Notes"]  # links are followed
-    assert not FORGED_TOKENS.search(found)
+    for text in INJECTIONS:
+        prompt = answer_request().prompt.__class__(path="inbox/q.md", text=text, sha256="", at="")
+        request = assembled(brain, prompt=prompt)
+        # links are followed
+        assert outline == [heading for heading in headings(request) if heading != "## Focused Notes"], text
+        assert not FORGED_TOKENS.search(request), text
 
 
 def background_requests(text: str) -> list[Request]:
@@ -168,15 +167,17 @@ def background_requests(text: str) -> list[Request]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", INJECTIONS, ids=range(len(INJECTIONS)))
-def test_structure_withstands_injection_in_background_purposes(brain: Brain, text: str) -> None:
+def test_structure_withstands_injection_in_background_purposes(brain: Brain) -> None:
     """So it is in integration, synthesis and organization: statements, folders, file names, goals."""
-    said = text.encode("utf-8", "replace").decode()  # a typed value holds no broken bytes
-    requests, harmless = background_requests(said), background_requests("x")
-    for request, model in zip(requests, harmless, strict=True):
-        texts = [Assembler(brain).assemble(each, model=MODEL).text for each in (model, request)]
-        assert headings(texts[0]) == headings(texts[1])
-        assert not FORGED_TOKENS.search(texts[1])
+
+    def texts(planted: str) -> list[str]:
+        return [Assembler(brain).assemble(each, model=MODEL).text for each in background_requests(planted)]
+
+    harmless = [headings(request) for request in texts("x")]
+    for text in INJECTIONS:
+        requests = texts(text.encode("utf-8", "replace").decode())  # a typed value holds no broken bytes
+        assert harmless == [headings(request) for request in requests], text
+        assert not any(FORGED_TOKENS.search(request) for request in requests), text
 
 
 @pytest.mark.parametrize("text", INJECTIONS, ids=range(len(INJECTIONS)))

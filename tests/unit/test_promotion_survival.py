@@ -91,9 +91,14 @@ def test_a_line_at_the_end_of_the_file_stays_and_is_told(tmp_path: Path, capsys:
     assert 1 == (brain.read_text(STM) or "").count("Call the plumber")
 
 
+LIST = "Two things:\n- one\n- two"
+
+
 @pytest.mark.parametrize("frame", ["{}", "- {}", "  - {}", "> {}", "**Note:** {}", "#### {}", "1. {}"])
-@pytest.mark.parametrize("answer", ["Noted.", "Two things:\n- one\n- two"])
-@pytest.mark.parametrize("place", ["below the newer", "below the older", "within the answer", "above its words"])
+@pytest.mark.parametrize(
+    ("place", "answer"),
+    [("below the newer", LIST), ("below the older", "Noted."), ("within the answer", LIST), ("above its words", "So.")],
+)
 def test_a_line_between_events_stays(tmp_path: Path, frame: str, answer: str, place: str) -> None:
     """A paragraph, bullet, quote, label or heading, below an event, between two, or in the middle of one: it stands
     word for word, and what was said is filed as it was said, without it."""

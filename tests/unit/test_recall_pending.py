@@ -90,3 +90,18 @@ def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
     assert [PAGE] == [
         found.page.path for found in unindexed.holding(Asked(terms=["courgett"], limit=5), ["courgettes"])
     ]
+
+
+def test_what_there_was_no_time_for_is_counted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While very many files wait a search looks into as many as it has time for, and says how many are left."""
+    for name in ("garden", "kitchen"):
+        (root / f"memory/long_term/concrete/{name}.md").write_text(f"# {name}\n\n- Tomatoes. ^a1\n", "utf-8")
+    unindexed = unindexed_of(root)
+    unindexed.start_anew([f"memory/long_term/concrete/{name}.md" for name in ("garden", "kitchen")])
+    asked = Asked(terms=["tomato"], limit=5)
+    assert (2, 0) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)
+    with monkeypatch.context() as patched:
+        patched.setattr("brainiac.search.pages._SCANNED_PAGES", 1)
+        assert (1, 1) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)
+    monkeypatch.setattr("brainiac.search.pages._SCAN_SECONDS", -1.0)
+    assert (0, 2) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)

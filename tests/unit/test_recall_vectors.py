@@ -370,3 +370,20 @@ def test_beside_a_turn_stands_what_the_other_said() -> None:
     assert [0, 0, 5, 5, 3] == units.beside(values, -1).tolist()
     assert [3, 3, 4, 4, 0] == units.beside(values, 1).tolist()
     assert [0, 1, 5, 2, 3] == units.shift(values, -1).tolist()
+
+
+def test_vectors_kept_in_bytes_lose_nothing_that_ranks(tmp_path: Path) -> None:
+    """Cosines are those of the vectors as they were made, to a thousandth, before a restart and after it."""
+    random = np.random.default_rng(3)
+    vectors = unit_norm(random.normal(size=(5000, 96)) + 0.5)
+    file, asked = VectorFile(tmp_path, "m"), vectors[7]
+    for start in range(0, 5000, 1000):
+        file.add(range(start, start + 1000), vectors[start : start + 1000])
+    centre = vectors.sum(0) / (len(vectors) + 10)
+    expected = unit_norm(vectors - centre) @ unit_norm((asked - centre)[None])[0]
+    keys = np.arange(5000, dtype=np.uint64)
+    for opened in (file, VectorFile(tmp_path, "m")):
+        cosines, has_vector = opened.similar(keys, asked)
+        assert has_vector.all()
+        assert np.abs(cosines - expected).max() < 0.003
+        assert np.argsort(-expected)[:1].tolist() == opened.nearest(asked, 1)

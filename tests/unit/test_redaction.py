@@ -199,10 +199,9 @@ def test_a_secret_is_taken_out(name: str) -> None:
     assert redacted == redact_secrets(redacted)
 
 
-@pytest.mark.parametrize("name", ALIKE)
-def test_what_only_looks_like_a_secret_stays(name: str) -> None:
+def test_what_only_looks_like_a_secret_stays() -> None:
     """Prose in any language, codes of doors, code, and numbers whose check digits are wrong."""
-    assert ALIKE[name] == redact_secrets(ALIKE[name])
+    assert ALIKE == {name: redact_secrets(text) for name, text in ALIKE.items()}
 
 
 def test_a_phrase_ends_where_its_checksum_does() -> None:
