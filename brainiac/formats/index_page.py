@@ -143,10 +143,11 @@ class IndexDocument:
 
     def _with_new_section(self, name: str, lines: str) -> str:
         """Return the text with a new section at the end; a new manifest goes above Related Memories."""
-        before = self._section_span(RELATED) if name == MANIFEST else None
-        end = self._text.rfind("## ", 0, before[0]) if before else len(self._text)
+        related = self._section_span(RELATED) if name == MANIFEST else None
+        end = self._text.rfind("## ", 0, related[0]) if related else len(self._text)  # the heading of the section
         at = end_of_content(self._text, self._offset, end)
-        return splice(self._text, at, f"\n## {name}\n{lines}" + ("\n" if at == end and before else ""))
+        gap = "\n" if at == end and related else ""
+        return splice(self._text, at, f"\n## {name}\n{lines}{gap}")
 
     def with_summary(self, summary: str) -> IndexDocument:
         """Replace the text between the title and the first section."""

@@ -172,12 +172,12 @@ def check_leftovers(brain: Brain) -> Iterator[Problem]:
     """Check for temporary files that a crash left; not while a daemon runs, which may be using them."""
     if is_running(brain):
         return
-    before = brain.clock.now().timestamp() - LEFTOVER_SECONDS
+    latest = brain.clock.now().timestamp() - LEFTOVER_SECONDS
     todo = "--fix keeps its text in the journal and removes it"
     for folder, _, names in os.walk(brain.root):
         for name in names:
             path = os.path.join(folder, name)
-            if name.startswith(OUR_TEMPORARY_PREFIX) and os.lstat(path).st_ctime < before:
+            if name.startswith(OUR_TEMPORARY_PREFIX) and os.lstat(path).st_ctime < latest:
                 what = "is left over from a commit that was cut short"
                 yield Problem(brain.tree.relative(path), what, todo, lambda brain: brain.committer.recover())
 

@@ -283,7 +283,7 @@ class PluginHost:
             self._on_fault(plugin, hook, error)
 
     def _status(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
-        """Return a plugin's state before loading; `replaced` are the names of the brain's own plugins."""
+        """Return a plugin's state before loading; `replaced` are the names that a plugin of the brain takes over."""
         state: State = "ready"
         detail = ""
         if name in replaced:

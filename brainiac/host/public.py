@@ -35,7 +35,7 @@ MODULES = {
     "Models": (
         "brainiac.llm.schemas", "brainiac.llm.gate", "brainiac.llm.redaction", "brainiac.llm.catalog",
         "brainiac.llm.offline", "brainiac.llm.context.assembler", "brainiac.llm.context.blocks",
-        "brainiac.llm.context.long_term",
+        "brainiac.llm.context.instructions", "brainiac.llm.context.long_term",
     ),
     "The past, and the running daemon": (
         "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.exchanges",

@@ -45,6 +45,7 @@ def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
     """Return the keys of the messages from the first to a leaf; without a leaf, to the latest message."""
     if leaf not in nodes:
         times = (moment_of(mapping(node.get("message")).get("create_time")) for node in nodes.values())
+        # of messages without a time, or with the same, the last in the file
         leaf = max(zip(times, range(len(nodes)), nodes, strict=True), default=("", 0, ""))[2]
     path: dict[str, None] = {}  # in order, and each once: a damaged export may lead round in a circle
     while leaf in nodes and leaf not in path:
@@ -55,6 +56,7 @@ def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
 
 def _branches(nodes: dict[str, dict[str, Any]], path: set[str]) -> tuple[Aside, ...]:
     """Return the messages that the person no longer sees: former answers, prompts before they were edited."""
+    # kept beside the conversation, since the person may look for an answer that they once saw
     asides = []
     for key, node in nodes.items():
         if key not in path and (message := _message(node)) and (text := _text(message)):

@@ -48,6 +48,7 @@ def conversation(record: dict[str, Any], file_at: str) -> Conversation:
         speaker, at = _SPEAKERS.get(text_of(message.get("sender"))), moment_of(message.get("created_at"))
         if speaker is None:
             continue
+        # also of a message on a branch: the person gave that file to Claude
         asides += _files(message, at)
         key = text_of(message.get("uuid")) or str(number)
         if number in shown_places:
@@ -64,6 +65,7 @@ def _shown_places(messages: list[dict[str, Any]]) -> set[int]:
     """
     places = {text_of(message.get("uuid")): number for number, message in enumerate(messages)}
     parents = [text_of(message.get("parent_message_uuid")) for message in messages]
+    # some exports have no parents: then nothing says which messages the person left
     if sum(parent in places for parent in parents) < len(messages) - 1:
         return set(range(len(messages)))
     branch: set[int] = set()

@@ -38,6 +38,7 @@ def conversations(opened: BinaryIO, zone: tzinfo, file_at: str) -> Iterator[Item
         zone: The person's time zone, in which its times are.
         file_at: ISO 8601 moment of the file, for messages without a time.
     """
+    # an answer may be longer than the 131,072 characters that `csv` allows by default
     csv.field_size_limit(100_000_000)
     rows = [
         _Row(*(row + [""] * 4)[:4])  # a row may be too short or too long
@@ -64,6 +65,7 @@ def _person(conversations: Collection[list[_Row]]) -> str:
     """Return the author who is the person: the most frequent one beside `AI`, else who begins most conversations."""
     authors = Counter(row.author for rows in conversations for row in rows)
     others = [author for author, _ in authors.most_common() if author != _ANSWERS]
+    # the person's own name is in the table, and nothing says which author that is
     if _ANSWERS in authors and others:
         return others[0]
     return Counter(rows[0].author for rows in conversations).most_common(1)[0][0] if authors else ""

@@ -102,6 +102,7 @@ def _exchange(record: _Record, word: str) -> PastExchange:
     """Return the exchange of a record, without the word before its prompt."""
     before, mark, after = record.title.partition("\xa0")  # in web pages it follows Google's word
     prompt = after if mark and len(before) < 40 else record.title.removeprefix(f"{word} ")
+    # two prompts may have the same second; spaces differ between the formats of the export
     digest = hashlib.sha256(" ".join(prompt.split()).encode("utf-8", "replace")).hexdigest()[:12]
     return PastExchange(f"{record.at} {digest}", record.at, prompt.strip(), record.answer.strip())
 

@@ -224,6 +224,7 @@ class Intake:
         if self._is_dry:
             self._dry_pages |= {exchange: path for path, exchanges in episodes.items() for exchange in exchanges}
         elif changes := batch.changes():
+            # the ids are in the event: by them a second import knows these exchanges
             with self._brain.commit_lock():
                 self._require_news(batch)
                 self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
@@ -250,6 +251,7 @@ class Intake:
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
         exchanges = {self._id_of(conversation, exchange): exchange for exchange in conversation.exchanges}
+        # with secrets redacted no text of an exchange is what the export has: only ids tell which are new
         pages = self._pages_of(batch, list(exchanges))
         new_events = [
             self._event(uuid, exchanges[uuid], conversation.file_at) for uuid in exchanges if uuid not in pages
@@ -376,6 +378,7 @@ class Intake:
             text = self._note_text(note, path, present)
         except FormatError as error:
             return Outcome(note.title, note.key, reason=f"has front matter that cannot be read: {error.problem}")
+        # the same text as the last import wrote: whatever a person made of it since stays
         if former == _hash(text):
             return Outcome(note.title, note.key, known=1, path=path)
         if present is not None and former != _hash(present.text):

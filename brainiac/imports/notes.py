@@ -34,6 +34,7 @@ def note(opened: BinaryIO, path: str, file_at: str) -> Note:
         path: Relative to the folder; the note keeps it, so that links between notes lead where they led.
         file_at: ISO 8601 moment of the file.
     """
+    # one byte more shows whether the file goes on, without reading a huge one
     content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         return Note(path, path, problem="is larger than 5 MB")
@@ -93,6 +94,7 @@ def _mail(mail: EmailMessage, number: int) -> Note:
     text = "" if body is None else str(body.get_content())
     if body is not None and body.get_content_subtype() == "html":
         text = as_text(text)
+    # of the dozens of headers only those that a mail program shows
     headers = "\n".join(f"{name}: {mail[name]}" for name in _SHOWN_HEADERS if mail[name])
     files = "".join(f"\n[{name}]" for part in mail.iter_attachments() if (name := part.get_filename()))
     key = str(mail.get("Message-ID") or "").strip() or f"{at} {subject} {number}"

@@ -212,6 +212,7 @@ def _packed(
     if len(entries) > MAX_ENTRIES:
         raise UserError(f"{name} has {len(entries)} files, more than any export; unpack it and name what is meant")
     for entry in entries:
+        # a few kilobytes that unpack to gigabytes would fill the disk or memory
         if entry.file_size > max(_SUSPICIOUS_BYTES, MAX_RATIO * entry.compress_size):
             raise UserError(f"{name}: {entry.filename} would unpack to {entry.file_size} bytes; it is not read")
         if entry.flag_bits & 1:
@@ -325,6 +326,7 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
     count = 0
     try:
         prefix = _prefix(file)
+        # an object that is no list can only be read into memory as a whole
         if prefix == "" and file.size > MAX_OBJECT_BYTES:
             problem = "is one object of more than 100 MB, and no list of conversations"
             yield Conversation("", file.name, problem=problem)

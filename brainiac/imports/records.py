@@ -209,6 +209,7 @@ def moment_of(value: Any, zone: tzinfo = UTC) -> str:
         value: Seconds or milliseconds since 1970, or an ISO 8601 moment.
         zone: Of a moment that names none.
     """
+    # what a service writes as a date is in no documentation: anything may come
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             return iso(datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC))

@@ -16,8 +16,9 @@ from brainiac.formats.markdown import relative_link
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete, metered
-from brainiac.llm.context.assembler import Assembler, schema_of
+from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
+from brainiac.llm.context.instructions import schema_of
 from brainiac.llm.costs import FOREGROUND, Ledger
 from brainiac.llm.gate import Gate, Released, is_through_door
 from brainiac.llm.schemas import (
@@ -77,7 +78,7 @@ class LiteLLMEngine:
         return endpoint_of(self.name, self._library.machine)
 
     def run(self, request: Request) -> Result:
-        """Serve one request.
+        """Serve one request; a consolidation that is too long for the model's window is served in two halves.
 
         Raises:
             ModelError: See `Gateway.run`.

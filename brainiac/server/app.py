@@ -140,6 +140,7 @@ def _port(host: str, port: int, sockets: list[socket.socket], resources: ExitSta
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     resources.callback(listener.close)
+    # without it a daemon that is restarted would have to wait a minute for its port
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     sockets.append(listener)

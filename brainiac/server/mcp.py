@@ -215,8 +215,9 @@ class Client:
             return call_daemon(
                 self._state, f"/api/{call.tool.name}", call.arguments.model_dump(mode="json"), client=client
             )
+        # tried anew for each call: a daemon may start or end while the client runs
         except UnreachableError:
-            with self._mutex:  # one at a time: a client alone needs no more
+            with self._mutex:  # one call at a time is enough for one client
                 self._brain = self._brain or Brain(self._root)
                 return call.run(self._brain, Caller(client))
 

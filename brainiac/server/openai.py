@@ -375,6 +375,7 @@ async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Calla
     """Yield the pieces of an answer as they come, None where none came for long, and last the reply or an error."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str]()
 
+    # called in the thread that answers, where the queue must not be touched
     def stream(piece: str) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, piece)
 

@@ -155,6 +155,7 @@ async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Ca
     """Yield events as any process records them; in between comments that keep the connection open."""
     yield "retry: 1000\n\n"
     silent = 0.0
+    # the journal is looked at again and again, since other processes write it too
     while not is_stopping():
         sequence, lines = await threads.run(partial(_after, brain, sequence))
         for line in lines:

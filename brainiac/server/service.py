@@ -180,6 +180,7 @@ def _launchd(start: Start) -> Unit:
         "ProgramArguments": list(start.command),
         "EnvironmentVariables": dict(start.variables),
         "RunAtLoad": True,
+        # started again after a crash, not after a person stopped it
         "KeepAlive": {"SuccessfulExit": False},
         "ThrottleInterval": 30,
         "ProcessType": "Background",

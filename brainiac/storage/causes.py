@@ -10,12 +10,16 @@ from brainiac.events import (
     ErrorCleared,
     Event,
     EventUndone,
+    ExchangeForgotten,
     ExchangesImported,
     ImportStarted,
+    MemoryForgotten,
     MemoryPromoted,
     OutcomeEvent,
     PluginEvent,
     PromptRefused,
+    StatementCorrected,
+    StatementsAdopted,
     StatingEvent,
     TreeAdopted,
 )
@@ -24,6 +28,9 @@ from brainiac.storage.store import Store
 MIN_ID_PART = 6
 # events that `undo` passes over when it looks for the last commit: an error file comes and goes with its prompt
 _NEVER_LAST = frozenset({TreeAdopted.kind, EventUndone.kind, PromptRefused.kind, ErrorCleared.kind})
+
+# what a person does by a command or a tick, and not to the files
+_COMMANDS = frozenset({ExchangeForgotten.kind, MemoryForgotten.kind, StatementCorrected.kind, StatementsAdopted.kind})
 
 
 def find_event(store: Store, id_part: str) -> Event:
@@ -104,15 +111,17 @@ def _changes_files(event: Event) -> bool:
 
 
 def last_undoable(store: Store) -> Event:
-    """Return the newest commit of a process on this device that is not undone.
+    """Return the newest commit of a process or of a person's command on this device that is not undone.
+
+    What a person did to the files themselves is not taken back by this.
 
     Raises:
         UserError: There is none.
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_by_process = event.by != "person" and event.kind not in _NEVER_LAST
-        if is_by_process and event.id not in undone and _changes_files(event):
+        is_ours = (event.by != "person" or event.kind in _COMMANDS) and event.kind not in _NEVER_LAST
+        if is_ours and event.id not in undone and _changes_files(event):
             return event
     raise UserError("nothing was done on this device that could be taken back")
 

@@ -179,7 +179,10 @@ class ExternalEdits:
         return not is_kept or self.hash_of(path) == content_hash(content)
 
     def _record_path(self, path: str) -> FileChange | None:
-        """Record the present content of a path; return the change, None where nothing changed or the file is gone."""
+        """Record the present content of a path; return the change, None where nothing is new.
+
+        That a tracked file is gone is not recorded here: see `_note_deletion`.
+        """
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):

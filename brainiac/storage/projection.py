@@ -325,7 +325,7 @@ class Projection:
             return action()
 
     def _open(self) -> sqlite3.Connection:
-        """Return the opened file, made anew where its tables are outdated; a database in memory where it cannot be."""
+        """Open the file, made anew where its tables are outdated; a database in memory where none can be written."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             database = open_derived(self._path, _SCHEMA)

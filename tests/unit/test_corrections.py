@@ -17,6 +17,7 @@ from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose
+from brainiac.storage.causes import last_caused
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
 
@@ -55,10 +56,11 @@ def digest_text(brain: Brain) -> str:
 
 
 def test_a_correction_stands_in_place_and_the_former_wording_under_history(brain: Brain) -> None:
-    """One commit, which `undo` takes back."""
+    """One commit, which `undo --last` takes back, and not the promotion before it."""
     (target,) = possible_targets(brain, "rent is 640 euros")
     event = correct(brain, target, NEW)
     assert ([NEW], [OLD]) == (statements(brain), statements(brain, history=True))
+    assert [event] == last_caused(brain)
     undo(brain, event)
     assert ([OLD], []) == (statements(brain), statements(brain, history=True))
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import posixpath
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache, partial
-from importlib.resources import files
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
-from brainiac.confined import rendered
-from brainiac.errors import ConfinementError, FormatError, ModelError
-from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Exchange, conversation_of
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
@@ -37,6 +32,7 @@ from brainiac.llm.context.blocks import (
 from brainiac.llm.context.blocks import (
     budget_tokens as most_tokens,
 )
+from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
 from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
 from brainiac.llm.context.short_term import (
     ShownLists,
@@ -58,7 +54,6 @@ from brainiac.llm.schemas import (
     ReflectRequest,
     Refused,
     Request,
-    Result,
     SummarizeRequest,
     SynthesizeRequest,
 )
@@ -76,7 +71,6 @@ MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
-_NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default", "description")
 
 Dated = TypeVar("Dated", StmEvent, Exchange)
 
@@ -257,7 +251,7 @@ class _Sections:
     def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged_ids = {event.id for event in request.short_term.events}
-        blocks = [*self._short_term(request.short_term), _listed(workflows(self.library, self.gate))]
+        blocks = [*self._short_term(request.short_term), workflow_block(workflows(self.library, self.gate))]
         turns = self._timed(request.conversation)
         blocks += conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
         blocks += focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
@@ -435,160 +429,6 @@ def _prompt(request: Request, text: str, ending: str = "") -> Block:
 def _task(name: str, heading: str, parts: Iterable[str]) -> Block:
     """Return the last block of a background purpose: its task, and the demand for JSON."""
     return Block(name, [*filter(None, parts), JSON_ONLY], Stability.PROMPT, heading)
-
-
-# --- instructions: one template a purpose; the brain's `system/prompts/NAME.md` replaces it ------------------------
-
-
-def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
-    """Return the instructions for a purpose.
-
-    Args:
-        library: The memory, whose `system/prompts/NAME.md` replaces the built-in template.
-        gate: The gate; where it withholds the brain's own template, the built-in one is used.
-        name: A purpose, or `base` for the context that all purposes share.
-        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`, `is_turn`.
-
-    Raises:
-        ModelError: The brain's own template does not work.
-    """
-    path = library.tree.prompts / f"{name}.md"
-    source = gate.own(path) if os.path.lexists(path) else None
-    variables = tuple(sorted(values.items()))  # hashable, for the caches below
-    if source is None:
-        return _built_in(name, variables)
-    relative = library.tree.relative(path)
-    try:
-        text, problem = rendered(source[split(source, relative)[1] :], variables)
-    except FormatError as error:
-        text, problem = "", error.problem
-    if problem:
-        raise ModelError(
-            f"The template {relative} does not work: {problem}.",
-            advice="Mend it, or remove it to go back to the built-in one.",
-        )
-    return text
-
-
-@lru_cache(maxsize=64)
-def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
-    """Return a built-in template with its values filled in."""
-    from jinja2 import Template  # an answer of the offline engine needs no template and should not wait for it
-
-    source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
-    text: str = Template(source[split(source)[1] :]).render(dict(values))
-    return text.strip()
-
-
-@lru_cache(maxsize=16)
-def schema_of(result: type[Result]) -> dict[str, Any]:
-    """Return a result's JSON schema without bounds, titles and descriptions, for servers that enforce a schema."""
-    schema: dict[str, Any] = _without_bounds(result.model_json_schema())
-    return schema
-
-
-@lru_cache(maxsize=16)
-def form_of(result: type[Result]) -> str:
-    """Return the schema of a result in a short form for instructions, with a third of the tokens of JSON schema."""
-    schema = schema_of(result)
-    return _form(schema, schema.get("$defs", {}))
-
-
-def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return the short form of a JSON schema: `{name: string, kind: "a"|"b", items: [...]}`."""
-    if name := schema.get("$ref"):
-        return _form(definitions[name.rpartition("/")[2]], definitions)
-    if values := schema.get("enum"):
-        return "|".join(json.dumps(value) for value in values)
-    if choices := schema.get("anyOf"):
-        return "|".join(_form(choice, definitions) for choice in choices)
-    match schema.get("type"):
-        case "array":
-            return f"[{_form(schema['items'], definitions)}]"
-        case "object":
-            fields = (f"{name}: {_form(field, definitions)}" for name, field in schema.get("properties", {}).items())
-            return "{" + ", ".join(fields) + "}"
-    return str(schema.get("type"))
-
-
-def _without_bounds(schema: Any) -> Any:
-    """Return a JSON schema, or a part of one, without the keys of `_NOT_FOR_MODELS` at any depth."""
-    if isinstance(schema, list):
-        return [_without_bounds(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    # the keys under `properties` are names of fields, which stay: one may be called `title`
-    properties = {name: _without_bounds(value) for name, value in schema.get("properties", {}).items()}
-    rest = {k: _without_bounds(v) for k, v in schema.items() if k not in ("properties", *_NOT_FOR_MODELS)}
-    return {**rest, **({"properties": properties} if properties else {})}
-
-
-# --- workflows: procedures in `system/workflows/`, started from a prompt's front matter -----------------
-
-
-@dataclass(frozen=True, slots=True)
-class Workflow:
-    """A procedure of `system/workflows/`.
-
-    Attributes:
-        name: The name by which a prompt starts it.
-        description: What it does, in a sentence.
-        trigger: When it fits, in a sentence.
-        steps: Its steps, Markdown.
-    """
-
-    name: str
-    description: str
-    trigger: str
-    steps: str
-
-
-def workflows(library: Library, gate: Gate) -> list[Workflow]:
-    """Return the brain's workflows in the order of their files.
-
-    A symbolic link out of the brain, a file that does not parse and one that the gate withholds are left out.
-    """
-    procedures = []
-    for path in sorted(library.tree.workflows.glob("*.md")):
-        try:
-            text = gate.own(path)
-            if text is None:
-                continue
-            meta, offset = split(text, library.tree.relative(path))
-        # a broken workflow, which most prompts do not need, must not keep them from being answered
-        except (ConfinementError, FormatError):
-            continue
-        name, description, trigger = (str(meta.get(key) or "") for key in ("name", "description", "trigger"))
-        procedures.append(Workflow(name or path.stem, description, trigger, text[offset:].strip()))
-    return procedures
-
-
-def workflow_named(library: Library, gate: Gate, name: str) -> Workflow:
-    """Return the workflow of a name, in any case of letters.
-
-    Raises:
-        ModelError: There is none, or the gate withholds it.
-    """
-    procedures = workflows(library, gate)
-    for workflow in procedures:
-        if workflow.name.casefold() == name.strip().casefold():
-            return workflow
-    names = ", ".join(workflow.name for workflow in procedures) or "none"
-    raise ModelError(
-        f"There is no workflow `{safe_line(name)}` that this model may be shown.",
-        advice=f"Name one of system/workflows/ in the prompt's front matter: {names}. One that is private is for a "
-        "model on this machine: add `private: true` to the prompt.",
-    )
-
-
-def _listed(procedures: list[Workflow]) -> Block:
-    """Return the block that lists the workflows."""
-    intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
-    lines = [
-        f"- `{safe_line(w.name)}`: {safe_line(w.description, 200)} When: {safe_line(w.trigger, 200)}"
-        for w in procedures
-    ]
-    return Block("workflows", [intro, "\n".join(lines)] if lines else [], Stability.WORKFLOWS, "## Workflows")
 
 
 # --- messages of the chat protocol ---------------------------------------------------------------------------------
