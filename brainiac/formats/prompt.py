@@ -18,9 +18,8 @@ from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
 
 UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
 NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
-WITHOUT_ARGUMENT = frozenset(
-    {"tasks", "private", "off", "help"}
-)  # these take no argument: words on their line are the prompt's
+# words behind one of these are the prompt's
+WITHOUT_ARGUMENT = frozenset({"tasks", "private", "off", "help"})
 # as keyboards write them: in capitals, after blanks, with the wide slash of Japanese, with a full stop
 _SLASH_COMMAND = re.compile(
     rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE
@@ -46,8 +45,9 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     """Split a prompt's text into its commands and the text below them, as written.
 
     Commands are on the first lines, one a line, up to the first line that is none; a command in text further down,
-    which may be pasted, does not count. A command without an argument ends them: what follows it on its line is text. `todo:` and `done:` count on the very first line alone. In a text of nothing
-    but boxes, `- [ ]` is the command `todo` and `- [x]` the command `done`.
+    which may be pasted, does not count. A command that takes no argument ends them where words follow on its line:
+    these are text. `todo:` and `done:` count on the first line alone. In a text of nothing but boxes, `- [ ]` is the
+    command `todo` and `- [x]` the command `done`.
     """
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]

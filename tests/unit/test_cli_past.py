@@ -66,6 +66,7 @@ def test_what_it_costs_is_told_first(brain: Brain, served: ChatServer, capsys: p
     assert [] == served.requests
 
 
+@pytest.mark.slow
 def test_it_reads_undoes_and_makes_again(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was read stands, one undo takes all of it back, and a rebuild holds the same."""
     shell = Shell(capsys, str(brain.root))
@@ -81,6 +82,7 @@ def test_it_reads_undoes_and_makes_again(brain: Brain, tmp_path: Path, capsys: p
     assert (0, []) == (shell("undo", read.json["undo"]).code, statements(brain))
 
 
+@pytest.mark.slow
 def test_it_keeps_to_the_daily_budget(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
     """A call that may pass the budget is not made; the rest waits, and goes on with a higher one."""
     shell = Shell(capsys, str(brain.root))

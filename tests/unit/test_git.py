@@ -75,6 +75,7 @@ def clones(folder: Path, capsys: pytest.CaptureFixture[str], *, is_set_up: bool)
     return desk, laptop
 
 
+@pytest.mark.slow
 def test_both_clones_merge_to_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Git calls the driver for what both changed: no conflict, nothing lost, and the other way round it is the same."""
     desk, laptop = clones(tmp_path, capsys, is_set_up=True)

@@ -500,6 +500,7 @@ def test_secrets_are_taken_out_and_private_stays_here(brain: Brain, tmp_path: Pa
     assert shareable_text(text) is None
 
 
+@pytest.mark.slow
 def test_an_import_does_not_bury_what_was_said_here(brain: Brain, tmp_path: Path) -> None:
     """Of 600 imported messages that fit as well, none comes before what was said here; what only they have is found."""
     turns = [("Where is the spare key of the red boat?", "Under the spare seat of the red boat, I suppose.")] * 600
@@ -515,6 +516,7 @@ def test_an_import_does_not_bury_what_was_said_here(brain: Brain, tmp_path: Path
     assert "leaks" in brain.recall.search("green boat stern")[0].text
 
 
+@pytest.mark.slow
 def test_a_document_stands_beside_its_text(brain: Brain, tmp_path: Path) -> None:
     """A PDF comes in with a page of its text by pages, which says what has none; a broken one is named."""
     papers = tmp_path / "papers"

@@ -58,6 +58,7 @@ def test_any_text_is_read(text: str) -> None:
     identity_of(text)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_are_read() -> None:
     """F-LOG-4: a log of 10 MB of garbage gives the numbers of its lines."""
     found = parse_access_log(BIG)

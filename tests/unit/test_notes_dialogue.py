@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def test_any_text_is_read(text: str) -> None:
     parse_exchanges(f"### {AT}\n{text}")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_are_said_word_for_word() -> None:
     """F-TXT-2: a text of 10 MB full of headings and labels reads back."""
     event = StmEvent("01", AT, BIG, BIG[:100])

@@ -204,6 +204,7 @@ def test_a_page_without_front_matter_gets_some_above_its_text() -> None:
     assert "\ufeff---\na: b\n---\nx" == edit_meta("\ufeffx", a="b")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_of_body_cost_nothing() -> None:
     """A body of 10 MB, fences in it, is neither read nor changed by the front matter."""
     body = "---x\n" * 2_000_000

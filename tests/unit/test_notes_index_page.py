@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +111,7 @@ def test_any_page_is_read_or_refused(text: str, at: int) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_ten_megabytes_and_five_thousand_entries() -> None:
     """F-IDX-2: a large folder and a large page are read and written."""
     many = [IndexEntry(f"T{n}", f"t{n:05}.md", f"u{n}") for n in range(5000)]

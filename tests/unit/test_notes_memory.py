@@ -251,6 +251,7 @@ def test_any_page_is_read_or_refused(text: str, at: int) -> None:
         assert "- surely new ^q0q0" in added
 
 
+@pytest.mark.slow
 def test_ten_megabytes_are_read() -> None:
     """A page of 10 MB, text or list, is read and added to."""
     assert () == parse_memory("x.md", BIG).statements

@@ -176,6 +176,7 @@ def test_any_bytes_are_read_or_refused(raw: bytes, before: bytes) -> None:
             parse(before + raw + b"\n---\n")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_are_read() -> None:
     """A prompt of 10 MB keeps its text."""
     assert BIG == prompt(BIG).text

@@ -62,6 +62,7 @@ def test_new_lines_take_the_line_ends_of_the_file() -> None:
     assert ("\n", "\r\n", "\n") == (newline_of("a"), newline_of("a\r\nb\n"), newline_of("a\nb\r\n"))
 
 
+@pytest.mark.slow
 def test_ten_megabytes_and_every_fragment() -> None:
     """F-TXT-1: size and odd fragments change nothing."""
     assert BIG == unescape(escape(BIG))

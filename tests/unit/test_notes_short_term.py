@@ -236,6 +236,7 @@ def test_any_text_is_read_or_refused(text: str, at: int) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_ten_megabytes_and_a_thousand_events() -> None:
     """F-STM-3: an event of 10 MB reads back; so does one added above a thousand."""
     document = ShortTermDocument(EMPTY).with_event(replace(FIRST, user=BIG))

@@ -169,6 +169,7 @@ def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
     assert 1 == plan_past(brain).exchanges
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_a_failing_model_left_it(tmp_path: Path) -> None:
     """A model that fails midway: what it read is kept, the rest waits, and both runs are one to undo."""
 

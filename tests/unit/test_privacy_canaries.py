@@ -500,6 +500,7 @@ def test_no_private_word_passes_a_door(tmp_path: Path) -> None:
     assert len(unseen) < len(SHAPES) / 4, unseen
 
 
+@pytest.mark.slow
 def test_what_was_said_in_private_is_filed_on_no_open_page(tmp_path: Path, machine: Path) -> None:
     """Beside a private page by hand that says something like it, a page begun for it is private and stays so."""
     with ChatServer() as server:

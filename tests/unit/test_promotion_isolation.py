@@ -215,6 +215,7 @@ def test_what_blocks_a_folder_costs_its_own_exchanges_only(tmp_path: Path) -> No
     assert 2 == len(statements(brain))
 
 
+@pytest.mark.slow
 def test_a_line_of_short_term_memory_that_is_no_utf8_costs_nothing(tmp_path: Path) -> None:
     """Saved in another encoding, its bytes are filed as what they are, and all else as it was said."""
     brain = make_brain(tmp_path / "b", engine=ScriptedEngine({}))

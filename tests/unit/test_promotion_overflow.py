@@ -137,6 +137,7 @@ def test_more_than_a_run_takes_is_consolidated_in_runs_oldest_first(tmp_path: Pa
     assert [MAX_WAITING, 30] == [len(run) for run in runs]
 
 
+@pytest.mark.slow
 def test_a_day_when_no_model_serves_loses_nothing(tmp_path: Path) -> None:
     """Exchanges are noted bare and filed; when the model is back their tasks are listed, once, and they are
     consolidated, although the log does not hold them any more."""

@@ -69,6 +69,7 @@ def test_a_month_is_made_again(tmp_path: Path) -> None:
     assert [] == FiledExchanges(news[0]).unread
 
 
+@pytest.mark.slow
 def test_what_a_person_did_holds(tmp_path: Path) -> None:
     """Corrections, edits and pages by hand, what was forgotten and what was purged: as they are, in the new one too."""
     brain = make_brain(tmp_path / "a", NIGHTLY, engine=ScriptedEngine())

@@ -153,6 +153,7 @@ def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> No
     recall.close()
 
 
+@pytest.mark.slow
 def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Path) -> None:
     """A sentence that shares no word with its answer still finds it; a word that nothing is about finds nothing."""
     told = json.loads((LANGUAGES / "de.json").read_text("utf-8"))["told"]

@@ -149,6 +149,7 @@ def test_a_source_is_a_folder_of_the_persons_own(tmp_path: Path, source: str) ->
         brain_with(tmp_path / "brain", source)
 
 
+@pytest.mark.slow
 def test_foreign_notes_of_many_shapes_stay_as_they_are(shell: Shell, tmp_path: Path) -> None:
     """A brain in a vault searches, answers, promotes, organizes, repairs: not one byte of the person's changes."""
     root = tmp_path / "brain"
