@@ -298,7 +298,8 @@ class Devices(RuleBasedStateMachine):
         if self.has_journals:
             uuids = [page_uuid(raw) for path, raw in files.items() if path.startswith("memory/long_term/")]
             assert [] == [uuid for uuid, count in Counter(uuids).items() if uuid and count > 1]
-            assert {} == {path: words for path, raw in files.items() if (words := self.purged & _words(raw))}
+            purged = self.purged - self.quoted(files)
+            assert {} == {path: words for path, raw in files.items() if (words := purged & _words(raw))}
         pages = [raw.decode() for path, raw in files.items() if path.startswith("memory/long_term/events/")]
         noted = [
             *document_of(files[STM].decode()).memory.events,
@@ -308,6 +309,12 @@ class Devices(RuleBasedStateMachine):
         if self.is_single:
             assert [] == [word for word, count in Counter(event.user for event in noted).items() if count > 1]
             assert [] == [path for path, count in self.answers().items() if count > 1]
+
+    def quoted(self, files: dict[str, bytes]) -> set[str]:
+        """Return the words of prompts that the answer to another prompt quotes, which `purge` names and leaves."""
+        answers = {path.replace(".md", ".response.md"): word for path, word in self.prompts.items()}
+        quoting = [_words(files[path]) - {word} for path, word in answers.items() if path in files]
+        return set().union(*quoting)
 
     def check_journals(self) -> None:
         """Every text that ever stood in a file is kept by some device, word for word (the second half of G2)."""
