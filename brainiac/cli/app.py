@@ -100,7 +100,10 @@ def run(arguments: list[str]) -> int:
 
 
 def register_all(app: typer.Typer) -> None:
-    """Add the program's own commands and those of its bundled plugins."""
+    """Add all commands, the program's own and those of its bundled plugins, for the list of `--help` and the docs.
+
+    A run of one command adds only the commands of that one's module.
+    """
     for group in dict.fromkeys(COMMANDS.values()):
         _register(app, group)
     for module in bundled_commands():

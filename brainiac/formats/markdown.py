@@ -401,7 +401,9 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
 
 
 def _labelled(label: str, text: str, quote: str) -> str:
-    """Return a text after its bold label: on the same line, or below it as a block quote where it has several lines.
+    """Return a text after its bold label: on the same line, or below it as a block quote.
+
+    A block quote keeps several lines, and the spaces around a text without quotation marks.
 
     Args:
         label: `User`, `AI` or `Thoughts`.

@@ -18,10 +18,13 @@ from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
 
 UNRECORDED = frozenset({"off", "forget"})  # nothing of a prompt with one of these is kept
 NAMES = ("todo", "done", "tasks", "remember", "forget", "find", "private", "off", "help")
-ALONE = frozenset({"tasks", "private", "off", "help"})  # these take no argument: words on their line are the prompt's
+# words behind one of these are the prompt's
+WITHOUT_ARGUMENT = frozenset({"tasks", "private", "off", "help"})
 # as keyboards write them: in capitals, after blanks, with the wide slash of Japanese, with a full stop
-_LINE = re.compile(rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE)
-_PLAIN = re.compile(r"(todo|done):[ \t]*(\S.*?)[ \t]*", re.IGNORECASE)
+_SLASH_COMMAND = re.compile(
+    rf"[ \t\u3000]*[/\uff0f]({'|'.join(NAMES)})(?:[.!\u3002]?|[ \t\u3000]+(\S.*?))[ \t]*", re.IGNORECASE
+)
+_TODO_OR_DONE = re.compile(r"(todo|done):[ \t]*(\S.*?)[ \t]*", re.IGNORECASE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(\S.*?)[ \t]*")
 
 
@@ -42,8 +45,9 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     """Split a prompt's text into its commands and the text below them, as written.
 
     Commands are on the first lines, one a line, up to the first line that is none; a command in text further down,
-    which may be pasted, does not count. `todo:` and `done:` count on the very first line alone. In a text of nothing
-    but boxes, `- [ ]` is the command `todo` and `- [x]` the command `done`.
+    which may be pasted, does not count. A command that takes no argument ends them where words follow on its line:
+    these are text. `todo:` and `done:` count on the first line alone. In a text of nothing but boxes, `- [ ]` is the
+    command `todo` and `- [x]` the command `done`.
     """
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
@@ -53,11 +57,11 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        match = _LINE.fullmatch(line) or (None if commands else _PLAIN.fullmatch(line))
+        match = _SLASH_COMMAND.fullmatch(line) or (None if commands else _TODO_OR_DONE.fullmatch(line))
         if match is None:
             return tuple(commands), "\n".join(lines[number:]) if commands else text
         name, argument = match[1].lower(), match[2] or ""
-        if name in ALONE and argument:
+        if name in WITHOUT_ARGUMENT and argument:
             return (*commands, Command(name)), "\n".join([argument, *lines[number + 1 :]])
         commands.append(Command(name, argument))
     return tuple(commands), ""

@@ -336,7 +336,7 @@ class Provenance:
             former = ""
             for event, position, at, kind, by, before, after, source in rows:
                 if (event, position) < until:
-                    pages = self._version(path, before), self._version(path, after)
+                    pages = self._page_as_of(path, before), self._page_as_of(path, after)
                     versions.append(_Version(event, at, kind, by, path, *pages, after))
                     if source:
                         former, until = source, (event, position)
@@ -344,8 +344,12 @@ class Provenance:
             path = former
         return versions[::-1]
 
-    def _version(self, path: str, digest: str | None) -> Memory | None:
-        """Return the page with a content hash; None where the text is purged or cannot be parsed."""
+    def _page_as_of(self, path: str, digest: str | None) -> Memory | None:
+        """Return the page as it was when its file had a content hash; behind a gate only what may be shown of it.
+
+        Returns:
+            None where there was no file (no hash), where its text is purged, all private or cannot be parsed.
+        """
         if digest not in self._pages:
             try:
                 text = self._brain.kept_text(digest)

@@ -366,14 +366,17 @@ class Gate:
                 exchanges_to_show.append(replace(exchange, before=before[0] if before else None))
         return exchanges_to_show
 
-    def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
-        """Return the statements that are in no private part of their page, without links to hidden paths."""
+    def _shareable_statements(self, statements: Iterable[Existing]) -> list[Existing]:
+        """Return the statements that the model may be shown: none of a private part of a page or of a hidden page.
+
+        Links to hidden paths are taken out of them; `WITHHELD` stands where nothing is left of one.
+        """
         statements_to_show = []
         for statement in statements:
             page, shareable = self._page(statement.path)
             text = _folded(statement.content)
-            is_private = shareable is None or (text in _folded(page) and text not in _folded(shareable))
-            if not is_private and not PRIVATE.search(statement.content) and self.knows(statement.path):
+            is_only_in_private_part = shareable is None or (text in _folded(page) and text not in _folded(shareable))
+            if not is_only_in_private_part and not PRIVATE.search(statement.content) and self.knows(statement.path):
                 content = self._without_hidden(statement.path, statement.content) or WITHHELD
                 statements_to_show.append(replace(statement, content=content))
         return statements_to_show
@@ -507,8 +510,8 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "remaining": Gate.events,
     "archived": Gate.events,
     "said": Gate._said,
-    "existing": Gate._existing,
-    "standing": Gate._existing,
+    "existing": Gate._shareable_statements,
+    "standing": Gate._shareable_statements,
     "pages": Gate._page_names,
     "marked": Gate._nothing,
     "folders": Gate._folders,

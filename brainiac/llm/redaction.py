@@ -172,7 +172,12 @@ _redact_cached = lru_cache(maxsize=512)(redact_secrets)
 
 
 def _redacted(text: str, has_secret_codes: bool) -> str:
-    """Return a text, which holds no `[redacted KIND]` yet, with every secret replaced."""
+    """Return a text, which holds no `[redacted KIND]` yet, with every secret replaced.
+
+    Args:
+        text: Any text.
+        has_secret_codes: Whether the number in `code: 1234`, of a door or a lock, is a secret too.
+    """
     spans = sorted(
         [*_patterns(text, has_secret_codes), *_passwords(text), *_ibans(text), *_phrases(text), *_keys(text)]
     )

@@ -211,10 +211,10 @@ def make_embedder(
 
 @cache
 def local_embedder() -> E5Embedder:
-    """Return the model of the extra `semantic`, one for all brains of a process.
+    """Return the model of the extra `semantic`; the same object for all brains of a process.
 
     Raises:
-        EmbedderError: It is not installed, or not the one that was measured.
+        EmbedderError: It is not installed, or its files have another hash than those that this version names.
     """
     return E5Embedder()
 

@@ -180,7 +180,10 @@ class Recall:
             return self._parts
 
     def _open_vectors(self) -> Vectors | None:
-        """Return the vectors of the brain; None without an embedder, with the reason in `_embedder_problem`."""
+        """Return the vectors of the brain; None where its settings want none or the embedder cannot be had.
+
+        Why it cannot be had is noted in `_embedder_problem`.
+        """
         from brainiac.search.embed import EmbedderError, Vectors, make_embedder  # with it comes numpy
 
         machine = load(self._places.config, MachineSettings)
@@ -189,5 +192,5 @@ class Recall:
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
-        may_leave = partial(self._may_be_embedded, self.tree)
-        return Vectors(self._places.cache / "vectors", embedder, may_leave) if embedder else None
+        may_be_sent = partial(self._may_be_embedded, self.tree)
+        return Vectors(self._places.cache / "vectors", embedder, may_be_sent) if embedder else None

@@ -229,12 +229,13 @@ def _shifted(values: NDArray[Any], by: int, neighbours: Mapping[int, NDArray[np.
 
 
 def relative(scores: Vector, among: NDArray[np.bool_] | None = None, least: float = 0.0) -> Vector:
-    """Return scores over their maximum, 1 at most; zeros stay zeros.
+    """Return scores divided by their maximum, 1 at most; zeros stay zeros.
 
     Args:
-        scores: None below 0.
-        among: Whose maximum it is: an earlier question has all the words, and is no measure of what answers it.
-        least: What the maximum counts as at least.
+        scores: All at least 0.
+        among: The units of which the maximum is taken; all by default. Earlier questions are left out, since one that
+            repeats the query would make every answer to it look weak.
+        least: The least that the scores are divided by.
     """
     best = max((scores if among is None else scores[among]).max(initial=0.0), least)
     return np.minimum(scores / best, 1.0) if best > 0 else np.minimum(scores, 1.0)

@@ -410,10 +410,16 @@ def plan_adoption(store: Store, page_or_folder: str | None = None) -> Adoption:
 
 
 def adopt(store: Store, page_or_folder: str | None = None) -> tuple[Event | None, Adoption]:
-    """Make a person's statements ours in one commit; see `plan_adoption`.
+    """Let the processes change and retire statements that a person wrote, which they leave alone otherwise.
+
+    It is one commit; `plan_adoption` says what it would do.
+
+    Args:
+        store: The brain.
+        page_or_folder: Only the statements there; everywhere by default.
 
     Returns:
-        The event, None where all statements were ours already; and what was adopted.
+        The event, None where the processes may change all of them already; and what was adopted.
 
     Raises:
         ConflictError: A page was saved meanwhile; nothing was changed.

@@ -256,7 +256,10 @@ def _stepped_unit(unit: str, step: int, today: date) -> _Resolved:
 
 
 def _stepped_feast(name: str, step: int, today: date) -> _Resolved:
-    """Resolve "last Christmas" (step -1) or "next Christmas" (1), likewise seasons."""
+    """Return the day of the last feast of a name (step -1) or the next one (1), or the days of such a season.
+
+    The last one is over today; the next one has not begun, but a feast may be today. None for any other name.
+    """
     feast = next((feast for feast in _FEASTS if name.startswith(feast)), "")
     if feast:
         this_year = date(today.year, *_FEASTS[feast])

@@ -55,7 +55,7 @@ def promote(
     with opened_brain() as brain, bar("Deciding what to remember") as progress:
         require_active(brain)
         note_edits(brain)
-        outcome = _unlocked(lambda: run(brain, progress=progress))
+        outcome = _unless_running(lambda: run(brain, progress=progress))
     if as_json:
         print_json(_as_json(outcome))
     elif outcome.event is None:
@@ -69,8 +69,12 @@ def promote(
         raise typer.Exit(1)
 
 
-def _unlocked(action: Callable[[], T]) -> T:
-    """Return what an action returns; say it where another process promotes at this moment."""
+def _unless_running(action: Callable[[], T]) -> T:
+    """Run an action that takes the lock of promotions, and return its result.
+
+    Raises:
+        UserError: Another process promotes at this moment.
+    """
     try:
         return action()
     except LockedError as error:
@@ -107,7 +111,7 @@ def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json
         return plan, "", Outcome(None)
     agree("Go on?", is_agreed=is_agreed)
     with bar("Reading what was said") as progress:
-        started, outcome = _unlocked(lambda: catch_up(brain, plan, progress=progress))
+        started, outcome = _unless_running(lambda: catch_up(brain, plan, progress=progress))
     if not as_json:
         for line in _read_lines(outcome):
             say(line)
