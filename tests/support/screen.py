@@ -44,8 +44,9 @@ class Seen:
 
 # runs one command line after the other as the program does
 _DRIVER = """
-import json, os
+import json, os, signal
 from brainiac.cli.app import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell ignores in what it runs in the background
 for number, words in enumerate(json.loads(os.environ["COMMAND_LINES"])):
     try:
         main(words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +87,7 @@ def test_the_doctor_tells_of_it_and_is_content(scene: Scene, capsys: pytest.Capt
     text = scene.brain.read_text(HOME) or ""
     gone = MemoryDocument(text).memory.statements[1].block_id
     scene.brain.tree.absolute(HOME).write_text(str(MemoryDocument(text).retire(gone, "2026-01-01", "zzzz")))
+    os.utime(scene.brain.tree.absolute(HOME), (time.time() - 60,) * 2)  # a file of this moment may be half written
     scene.brain.observed.adopt()
     shell = Shell(capsys, str(scene.brain.root))
     told = shell("doctor")
