@@ -26,6 +26,8 @@ from brainiac.storage.runstate import LOCK
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 
+pytestmark = pytest.mark.slow
+
 SECRET = "Rosalind hides emeralds under the old willow."
 
 

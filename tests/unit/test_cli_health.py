@@ -14,6 +14,8 @@ from brainiac.pipeline.daemon import Daemon
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -19,6 +19,8 @@ from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 from tests.support.said import standing, tell, texts
 
+pytestmark = pytest.mark.slow
+
 
 def forgotten(brain: Brain, named: str) -> Target:
     target = find_target(brain, named)
@@ -179,7 +181,6 @@ def test_a_persons_remark_stays_where_its_exchange_goes(brain: Brain) -> None:
     assert [] == standing(brain, "boston")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_promoted", [False, True])
 def test_what_was_kept_without_a_model_goes_with_its_exchange(tmp_path: Path, is_promoted: bool) -> None:
     """Words behind `/remember`, on their page and in the list of facts; what was kept of others stays to the byte."""

@@ -19,6 +19,8 @@ from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.said import standing, tell
 
+pytestmark = pytest.mark.slow
+
 PAGE = """---
 uuid: 01990000-0000-7000-8000-000000000001
 created_at: 2026-01-01T00:00:00Z
@@ -53,7 +55,6 @@ def put(brain: Brain, source: str = "none") -> str:
     return path
 
 
-@pytest.mark.slow
 def test_all_that_holds_the_words_goes_and_nothing_else(brain: Brain) -> None:
     """Exchanges, tasks, statements and paragraphs that hold every word go; what holds some of them stays."""
     tell(brain, "one", "My blue locker has the code 4711.")

@@ -16,6 +16,8 @@ from brainiac.history.devices import takeover
 from brainiac.testing import make_brain
 from tests.support.devices import JOURNALS, Device, Syncthing
 
+pytestmark = pytest.mark.slow
+
 OLD, NEW, OTHER = (f"memory/long_term/{name}.md" for name in ("concrete/bob", "concrete/friends/bob", "skills/bob"))
 REVIEW = "memory/review.md"
 GARDEN = "memory/long_term/concrete/garden.md"

@@ -17,6 +17,8 @@ from brainiac.storage.journal import Journal
 from brainiac.testing import make_brain
 from tests.support.devices import Device, Syncthing
 
+pytestmark = pytest.mark.slow
+
 NEW = "from_the_next_version"
 PROMPTS = [f"inbox/p{number}.md" for number in range(4)]
 

@@ -297,6 +297,7 @@ def test_a_table_of_an_earlier_version_is_read(kernel: Kernel) -> None:
     assert [] == again.observed.adopt()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("is_live", [False, True])
 def test_a_table_with_random_pages_is_made_anew(kernel: Kernel, seed: int, is_live: bool) -> None:

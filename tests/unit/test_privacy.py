@@ -254,6 +254,7 @@ def remember(brain: Brain, *events: StmEvent) -> None:
     (brain.root / "memory/short_term.md").write_text(str(document))
 
 
+@pytest.mark.slow
 def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
     """Not by an index page that is read or focused, a link, a list of files, nor a folder that holds nothing else."""
     index = "memory/long_term/concrete/_index.md"

@@ -18,6 +18,8 @@ from brainiac.llm.context.instructions import schema_of
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
+pytestmark = pytest.mark.slow
+
 
 def refused(brain: Brain) -> list[str]:
     """Why the model was asked once more, and why something was refused in the end."""

@@ -21,6 +21,7 @@ from tests.support.openai_server import ChatServer
 NOBODY = MachineSettings()
 
 
+@pytest.mark.slow
 def test_every_exception_of_the_installed_litellm_has_a_row() -> None:
     """A new exception class in litellm fails here until the table says what it means."""
     library = litellm()
@@ -154,6 +155,7 @@ def test_a_local_name_counts_where_it_resolves(
     assert expected == is_loopback("http://localhost:11434")
 
 
+@pytest.mark.slow
 def test_what_is_said_to_this_machine_goes_through_no_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server at any loopback address is asked directly, although the environment names a proxy for all."""
     monkeypatch.setenv("NO_PROXY", "")

@@ -22,6 +22,8 @@ from tests.support.commands import Shell
 from tests.support.kernel import CountingDisk, Crash
 from tests.support.said import holding, tell, texts
 
+pytestmark = pytest.mark.slow
+
 SECRET = "My neighbour Rosalind hides emeralds under the old willow."
 WORDS = ("emeralds", "willow")  # the name becomes the name of a file, which the journal keeps
 
@@ -123,7 +125,6 @@ def crashed(root: Path, stop_at: int) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_a_crash_leaves_all_of_it_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a purge is cut short, after the next start it happened wholly or the brain is as it was."""
     template = make_brain(tmp_path / "template")
@@ -165,7 +166,6 @@ def test_the_command_says_what_is_beyond_it(brain: Brain, capsys: pytest.Capture
     assert [] == [each for each in found["problems"] if "purged" in each["what"]]
 
 
-@pytest.mark.slow
 def test_doctor_finds_what_came_back(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
     """A purged text that a sync brought back among the blobs is a problem that --fix mends."""
     exchange = told(brain)

@@ -17,6 +17,8 @@ from brainiac.server.address import remove_address
 from tests.support.commands import Shell
 from tests.support.served import Reply, Served, served
 
+pytestmark = pytest.mark.slow
+
 FOLDER = "memory/long_term/concrete"
 
 

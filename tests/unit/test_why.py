@@ -17,6 +17,8 @@ from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 
+pytestmark = pytest.mark.slow
+
 HOME = "memory/long_term/concrete/home/home.md"
 
 
@@ -191,7 +193,6 @@ def test_an_episodic_page_tells_who_answered(brain: Brain) -> None:
     assert ["scripted", "scripted"] == [said.model for said in why(brain, page).said]
 
 
-@pytest.mark.slow
 def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
     """For a person a tree with the sentence quoted; for a script the whole chain."""
     done = shell("why", "User lives in Portland since 2020")
@@ -202,7 +203,6 @@ def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
     assert "inbox/first.md" == plain["chains"][0]["steps"][0]["sources"][0]["prompt"]
 
 
-@pytest.mark.slow
 def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Foreign journals are provenance: the same brain opened on another machine explains as well, and says where."""
     device = brain.journal.device
@@ -216,7 +216,6 @@ def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch
     other.close()
 
 
-@pytest.mark.slow
 def test_what_was_marked_says_so(tmp_path: Path) -> None:
     """Without a model a statement leads to the line it was marked by, and the journal tells what marked it."""
     brain = make_brain(tmp_path / "brain")
