@@ -72,6 +72,14 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
 
 
 @hookspec
+def quiet_on_any_device(brain: Brain, idle_seconds: float) -> None:
+    """As `quiet`, and also on a device that leaves the processes to another one: for plugins that sync. Far-background.
+
+    It must not change memory: two devices would do the same.
+    """
+
+
+@hookspec
 def access_log_grew(brain: Brain, entries: Sequence[AccessEntry]) -> None:
     """Lines were added to `logs/access.log`, whoever wrote them. Far-background."""
 

@@ -30,7 +30,7 @@ from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
-from brainiac.pipeline.dispatch import exchange_of
+from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
@@ -84,14 +84,15 @@ class QuietTimer:
         )
 
     def _tick(self) -> None:
-        """Submit the hook `quiet` if the brain is idle, and schedule the next tick for when it may be."""
+        """Submit the hooks for a quiet brain if it is idle, and schedule the next tick for when it may be."""
         step, idle = self._step(), self.idle_seconds
         self._bus.later(step - idle if idle < step else step, self._tick)
-        if idle >= step and self._brain.is_active and not self._bus.is_busy and not self._bus.far.pending:
+        if idle >= step and not self._bus.is_busy and not self._bus.far.pending:
             self._bus.far.submit("quiet", self._call_quiet)
 
     def _call_quiet(self) -> None:
         self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
+        self._bus.dispatcher.call(ON_ANY_DEVICE, idle_seconds=self.idle_seconds)
 
 
 # --- the daemon -------------------------------------------------------------------------------------------------------

@@ -173,6 +173,7 @@ class KeyedExecutor:
 
 MAX_RETRY_SECONDS = 300.0
 INACTIVE_SECONDS = 30.0  # how often an exchange looks whether this device runs the processes again
+ON_ANY_DEVICE = "quiet_on_any_device"  # the background hook that a device calls which leaves the processes to another
 _LANE = "in order"
 _ACTIONS = {"create": "created", "update": "modified", "remove": "deleted", "move": "moved"}
 
@@ -217,12 +218,12 @@ class HookDispatcher:
         self._near.submit(_LANE, lambda: self._call_file_hooks(change))
 
     def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
-        """Call a background hook, unless another device runs the processes.
+        """Call a background hook, unless it is for the device that runs the processes and this is another one.
 
         Returns:
             The model, conflict or storage error because of which the call should be repeated later; else None.
         """
-        if not self._brain.is_active:
+        if not self._brain.is_active and hook != ON_ANY_DEVICE:
             return None
         try:
             self._brain.plugins.call(hook, brain=self._brain, **arguments)

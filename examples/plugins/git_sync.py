@@ -17,7 +17,7 @@ SECONDS = 120.0
 
 
 @hookimpl
-def quiet(brain: Brain, idle_seconds: float) -> None:
+def quiet_on_any_device(brain: Brain, idle_seconds: float) -> None:
     """Commit, and sync where the repository's settings say so; while git is busy, wait for the next quiet."""
     if idle_seconds < QUIET_SECONDS or brain.git is None or brain.git_operation:
         return

@@ -63,6 +63,10 @@ class Scripted:
         self.heard.append(("quiet", idle_seconds))
 
     @hookimpl
+    def quiet_on_any_device(self, idle_seconds: float) -> None:
+        self.heard.append(("quiet_on_any_device", idle_seconds))
+
+    @hookimpl
     def access_log_grew(self, entries: object) -> None:
         self.heard.append(("access_log_grew", entries))
 

@@ -132,7 +132,8 @@ def test_a_handover(devices: tuple[Device, Device]) -> None:
 def test_a_waiting_daemon_begins_when_it_takes_over(
     devices: tuple[Device, Device], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While another device is named no hook is called and `status` says who; the changed setting counts at once."""
+    """While another device is named no hook is called but that for plugins that sync, and `status` says who; the
+    changed setting counts at once."""
     _, laptop = devices
     laptop.enter()
     config = laptop.root / "system/config.yaml"
@@ -144,6 +145,9 @@ def test_a_waiting_daemon_begins_when_it_takes_over(
         pair.drop("memory/long_term/concrete/a.md", "# A\n")
         pair.wait_idle()
         assert ([], []) == (pair.plugin.prompts, pair.plugin.of("memory_created"))
+        for hook in ("quiet", "quiet_on_any_device"):
+            pair.daemon.bus.dispatcher.call(hook, idle_seconds=1.0)
+        assert ([], [1.0]) == (pair.plugin.of("quiet"), pair.plugin.of("quiet_on_any_device"))
         (pending,) = pair.daemon.bus.inbox.pending
         assert "brainiac takeover" in pending.reason
         shell = Shell(capsys, str(laptop.root))

@@ -141,7 +141,7 @@ def test_a_page_moved_in_one_clone_and_edited_in_the_other(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "laptop-state"))
     with closing(Brain(laptop.root)) as brain:
         install_plugin(brain, PLUGIN)
-        brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+        brain.plugins.call("quiet_on_any_device", brain=brain, idle_seconds=600.0)
         assert "" == brain.git_operation
         brain.observed.adopt()
         assert ["copy-merged"] == [event.kind for event in settle_moved(brain)]
@@ -167,9 +167,9 @@ def test_the_plugin_commits_what_was_learned_and_nothing_else(tmp_path: Path, mo
     (clone.root / "mine.txt").write_text("two\n")
     clone.git("add", "mine.txt")
     for _ in range(3):  # organization has its say between
-        brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+        brain.plugins.call("quiet_on_any_device", brain=brain, idle_seconds=600.0)
     first = clone.told("git", "log", "--format=%B", "--name-only")
-    brain.plugins.call("quiet", brain=brain, idle_seconds=600.0)
+    brain.plugins.call("quiet_on_any_device", brain=brain, idle_seconds=600.0)
     assert first == clone.told("git", "log", "--format=%B", "--name-only")
     assert "memory: 1 learned\n\n- Lives in Porto. ^ab12" in first
     assert (True, False, 1) == (PAGE in first, "Rome" in first, first.count("mine.txt"))

@@ -12,9 +12,10 @@ from brainiac.host import hookspecs
 
 HOOKS = {name: each for name, each in vars(hookspecs).items() if hasattr(each, "brainiac_spec")}
 DESIGNED = {
-    "startup", "shutdown", "prompt_arrived", "response_arrived", "quiet", "access_log_grew", "memory_created",
-    "memory_modified", "memory_moved", "memory_deleted", "file_changed", "event_recorded", "plugin_failed",
-    "register_models", "register_commands", "register_indexes", "retrieve", "rerank", "context_blocks", "redact",
+    "startup", "shutdown", "prompt_arrived", "response_arrived", "quiet", "quiet_on_any_device", "access_log_grew",
+    "memory_created", "memory_modified", "memory_moved", "memory_deleted", "file_changed", "event_recorded",
+    "plugin_failed", "register_models", "register_commands", "register_indexes", "retrieve", "rerank",
+    "context_blocks", "redact",
 }  # fmt: skip
 
 
@@ -44,4 +45,14 @@ def test_each_hook_is_named_by_a_test(hook: str) -> None:
 def test_names_follow_one_pattern() -> None:
     """A hook is an event in the past tense, a `register_` of a plural, or one of the few that ask for a result."""
     odd = {name for name in HOOKS if not re.fullmatch(r"register_\w+s|\w+_\w+(ed|ew)", name)}
-    assert {"startup", "shutdown", "quiet", "retrieve", "rerank", "context_blocks", "redact", "find_stale"} == odd
+    assert {
+        "startup",
+        "shutdown",
+        "quiet",
+        "quiet_on_any_device",
+        "retrieve",
+        "rerank",
+        "context_blocks",
+        "redact",
+        "find_stale",
+    } == odd
