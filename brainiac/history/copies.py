@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property, partial
@@ -237,6 +237,19 @@ def find_moved(brain: Brain) -> Iterator[tuple[str, str]]:
     for uuid, paths in brain.pages().by_uuid.items():
         if len(paths) > 1:
             yield from sorted(new_paths(brain, uuid, paths).items())
+
+
+def is_moved(brain: Brain, path: str, uuid: str, paths: Collection[str]) -> bool:
+    """Return whether a page stands at several paths because a device moved it, and one of these is the given path.
+
+    Args:
+        brain: The brain.
+        path: The path.
+        uuid: The page's.
+        paths: Where files with that uuid stand.
+    """
+    moved = new_paths(brain, uuid, paths)
+    return path in moved or path in moved.values()
 
 
 def settle_moved(brain: Brain) -> list[Event]:

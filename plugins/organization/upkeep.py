@@ -17,7 +17,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.history import forget
-from brainiac.history.copies import changes_for_copy, find_moved
+from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
@@ -222,7 +222,7 @@ def _is_copy(brain: Brain, pages: PageSet, history: UsageHistory, page: Memory) 
     paths = pages.by_uuid.get(page.uuid, [])
     if min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path) == page.path:
         return False
-    return all(page.path not in moved for moved in find_moved(brain))
+    return not is_moved(brain, page.path, page.uuid, paths)
 
 
 # --- links -------------------------------------------------------------------------------------------------
