@@ -42,7 +42,7 @@ from brainiac.llm.catalog import count, endpoint_of, facts
 from brainiac.llm.completion import Call, Completion, complete
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import quoted
-from brainiac.llm.context.long_term import page_text
+from brainiac.llm.context.memory import page_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest, QueriesRequest
 from brainiac.search.documents import Hit

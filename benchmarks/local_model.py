@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
-from brainiac.host.sources import open_namespace
+from brainiac.host.trust import open_namespace
 
 open_namespace()  # `brainiac_plugins`
 from brainiac_plugins.promotion.run import promote

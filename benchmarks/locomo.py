@@ -32,7 +32,7 @@ from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import quoted
-from brainiac.llm.context.long_term import MEMORY_HITS, PageOrder, long_term_block
+from brainiac.llm.context.memory import MEMORY_HITS, PageOrder, long_term_block
 from brainiac.search.query import searches
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings

@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT)]
-from brainiac.host.sources import open_namespace
+from brainiac.host.trust import open_namespace
 
 open_namespace()  # `brainiac_plugins`
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from brainiac.host.sources import open_namespace
+from brainiac.host.trust import open_namespace
 
 open_namespace()  # `brainiac_plugins`
 from brainiac_plugins.organization.upkeep import Upkeep

@@ -93,7 +93,7 @@ class Brain(Library):
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
         from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
-        from brainiac.host.sources import bundled
+        from brainiac.host.trust import bundled
 
         host = PluginHost(self, bundled("plugins"), on_fault=self._record_plugin_failure)
         host.load()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.host.sources import open_namespace
+from brainiac.host.trust import open_namespace
 from tests.support import examples  # noqa: F401 - its profiles
 
 open_namespace()  # `brainiac_plugins`, before any test imports from it

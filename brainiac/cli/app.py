@@ -16,7 +16,7 @@ import typer
 from brainiac import __version__
 from brainiac.cli.session import name_brain, print_problems, problems_of
 from brainiac.errors import UserError
-from brainiac.host.sources import bundled_commands
+from brainiac.host.trust import bundled_commands
 from brainiac.terminal import guard, say
 
 # The module of each command: only that of the command that is called is imported, which keeps every command fast.
@@ -24,12 +24,12 @@ COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
     "search": "search", "reindex": "search", "context": "search",
     "log": "log", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
-    "digest": "past", "correct": "explain",
-    "diff": "past", "show": "past", "backup": "brains", "restore": "brains",
-    "takeover": "devices", "status": "status", "doctor": "status", "plugins": "plugins", "costs": "status",
-    "token": "server", "open": "server", "mcp": "server", "service": "run",
+    "digest": "log", "correct": "explain",
+    "diff": "log", "show": "log", "backup": "brains", "restore": "brains",
+    "takeover": "brains", "status": "status", "doctor": "status", "plugins": "status", "costs": "status",
+    "token": "run", "open": "run", "mcp": "run", "service": "run",
     "sources": "sources", "import": "sources",
-    "git": "devices", "merge-driver": "devices",
+    "git": "brains", "merge-driver": "brains",
 }  # fmt: skip
 
 

@@ -18,13 +18,13 @@ from brainiac.cli.session import JsonOption, agree, local_time, opened_brain, pr
 from brainiac.errors import UserError
 from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
-from brainiac.history.correct import correct as correct_statement
-from brainiac.history.correct import possible_targets, take_back
 from brainiac.history.exchanges import Said
 from brainiac.history.forget import forget as take_out
 from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.targets import Target, find_target, find_words
+from brainiac.history.undo import correct as correct_statement
+from brainiac.history.undo import possible_targets, take_back
 from brainiac.history.why import Chain, StatementMatch, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release

@@ -1,4 +1,4 @@
-"""`brainiac status`, `doctor` and `costs`: how a brain stands, what is wrong with its files, what models cost."""
+"""`brainiac status`, `doctor` and `costs`: how a brain stands; `plugins`: which may run on this machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,24 @@ from typing import Annotated, Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list, print_table
-from brainiac.health.overview import Problem, notices, overview
+from brainiac.brain import Brain
+from brainiac.cli.session import (
+    JsonOption,
+    agree,
+    by_reason,
+    local_time,
+    opened_brain,
+    print_json,
+    print_list,
+    print_problems,
+    print_table,
+)
+from brainiac.errors import UserError
+from brainiac.events import PluginDistrusted, PluginTrusted
+from brainiac.health.overview import Problem, notices, overview, unknown_plugins
+from brainiac.host.plugins import PluginHost
+from brainiac.host.trust import bundled
+from brainiac.pipeline.daemon import is_running
 from brainiac.terminal import say
 
 
@@ -17,6 +33,13 @@ def register(app: typer.Typer) -> None:
     app.command()(status)
     app.command()(doctor)
     app.command("costs")(costs)
+    group = typer.Typer(help="Which plugins there are, and which of the brain's own may run here.")
+    group.callback(invoke_without_command=True)(_list_without_subcommand)
+    group.command("list")(list_plugins)
+    group.command()(trust)
+    group.command()(distrust)
+    group.command()(reload)
+    app.add_typer(group, name="plugins")
 
 
 def status(as_json: JsonOption = False) -> None:
@@ -127,3 +150,69 @@ def costs(
     columns = ("day", "process", "purpose", "model", "calls", "tokens in", "of them cached", "tokens out", "USD")
     print_table(columns, [(*list(asdict(row).values())[:-1], f"{row.cost_usd:.4f}") for row in rows])
     say(f"{days} days: ${total:.4f}. Today: ${answers + background:.4f} of ${budget:.2f}.")
+
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
+
+
+# --- plugins ---------------------------------------------------------------------------------------------------------
+
+
+def _list_without_subcommand(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_plugins()
+
+
+def list_plugins(as_json: JsonOption = False) -> None:
+    """List the plugins and the state of each; none of them is run."""
+    with opened_brain(is_reading=True) as brain:
+        plugins, unknown = host_of(brain).survey(), list(unknown_plugins(brain))
+    if as_json:
+        print_json([asdict(plugin) for plugin in plugins])
+    else:
+        rows = [(plugin.name, plugin.source, plugin.state, plugin.detail) for plugin in plugins]
+        print_table(("plugin", "from", "state", ""), rows)
+    print_problems([str(problem) for problem in unknown])
+
+
+def trust(
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Let a plugin of the brain run on this machine, as its files stand now; any change to them asks again."""
+    with opened_brain(is_shared=True) as brain:
+        host = host_of(brain)
+        fingerprint = host.trust.fingerprint(name)
+        say("These files will run with all your rights, exactly as they stand:")
+        for file, digest in sorted(fingerprint.items()):
+            say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
+        if problem := host.problem_of(name):
+            say(f"It would not be loaded: {problem}.")
+        refusal = f"{name} is not trusted, read its files first"
+        agree("Have you read them, and trust them?", is_agreed=yes, refusal=refusal)
+        host.trust.trust(name, fingerprint)
+        brain.record(PluginTrusted(plugin=name, files=fingerprint), by="person")
+    say(f"{name} is trusted here; a running `brainiac run` takes it in by itself.")
+
+
+def distrust(name: NameArgument) -> None:
+    """Keep a plugin of the brain from running on this machine; a running `brainiac run` ends it by itself."""
+    with opened_brain(is_shared=True) as brain:
+        if not host_of(brain).trust.distrust(name):
+            raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
+        brain.record(PluginDistrusted(plugin=name), by="person")
+    say(f"{name} does not run here any more.")
+
+
+def reload() -> None:
+    """Have a running `brainiac run` look the plugins over now; it needs no restart."""
+    with opened_brain(is_shared=True) as brain:
+        host_of(brain).trust.renew()
+        is_served = is_running(brain)
+    say("The daemon takes in what changed." if is_served else "No daemon is running; each command loads plugins anew.")
+    list_plugins()
+
+
+def host_of(brain: Brain) -> PluginHost:
+    """Return the host of a brain's plugins with none of them loaded."""
+    return PluginHost(brain, bundled("plugins"))

@@ -22,7 +22,7 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
-from brainiac.host.sources import bundled
+from brainiac.host.trust import bundled
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired
 from brainiac.storage.causes import undone_events

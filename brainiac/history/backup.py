@@ -23,9 +23,9 @@ from brainiac.errors import LockedError, StorageError, UserError
 from brainiac.events import PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
-from brainiac.storage.concurrent_saves import TORN_NS, age_ns
 from brainiac.storage.file_state import stamp_of
 from brainiac.storage.files import Disk, locked, make_folders, read_bytes
+from brainiac.storage.merge import TORN_NS, age_ns
 from brainiac.storage.store import Store
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 

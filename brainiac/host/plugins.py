@@ -23,8 +23,7 @@ import pluggy
 import brainiac.host.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
 from brainiac.host.public import serve_former_names
-from brainiac.host.sources import bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
-from brainiac.host.trust import TrustStore
+from brainiac.host.trust import TrustStore, bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
 from brainiac.storage.store import Store
 
 PROJECT = "brainiac"

@@ -35,12 +35,12 @@ MODULES = {
     "Models": (
         "brainiac.llm.schemas", "brainiac.llm.gate", "brainiac.llm.redaction", "brainiac.llm.catalog",
         "brainiac.llm.offline", "brainiac.llm.context.assembler", "brainiac.llm.context.blocks",
-        "brainiac.llm.context.instructions", "brainiac.llm.context.long_term",
+        "brainiac.llm.context.instructions", "brainiac.llm.context.memory",
     ),
     "The past, and the running daemon": (
         "brainiac.history.copies", "brainiac.history.devices", "brainiac.history.digest", "brainiac.history.exchanges",
-        "brainiac.history.forget", "brainiac.history.rebuild", "brainiac.history.targets",
-        "brainiac.history.why", "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
+        "brainiac.history.forget", "brainiac.history.rebuild", "brainiac.history.targets", "brainiac.history.why",
+        "brainiac.pipeline.daemon", "brainiac.pipeline.dispatch",
     ),
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),
     "Tests": ("brainiac.testing",),

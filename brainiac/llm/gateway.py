@@ -14,7 +14,7 @@ from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Price, endpoint_of
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Stability, WorkingMemory
-from brainiac.llm.context.long_term import focus_blocks
+from brainiac.llm.context.memory import focus_blocks
 from brainiac.llm.costs import Ledger
 from brainiac.llm.gate import Gate, GatedEngine, is_private_request, is_through_door
 from brainiac.llm.litellm_engine import LiteLLMEngine

@@ -18,8 +18,7 @@ from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prom
 from brainiac.library import Library
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import TOOL_TOKENS, quoted, reference, safe_line, shortened
-from brainiac.llm.context.long_term import ShownPages, page_text
-from brainiac.llm.context.short_term import event_of, event_text
+from brainiac.llm.context.memory import ShownPages, event_of, event_text, page_text
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.documents import Hit

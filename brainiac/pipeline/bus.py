@@ -25,8 +25,18 @@ from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import TO_ANSWER, Inbox, is_free
-from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, is_touched, stamp_from, stamp_of
-from brainiac.pipeline.watch import differences, folders_beside, scan
+from brainiac.pipeline.watch import (
+    Pace,
+    Settler,
+    Stamp,
+    differences,
+    ends_with_send,
+    folders_beside,
+    is_touched,
+    scan,
+    stamp_from,
+    stamp_of,
+)
 from brainiac.storage.copies import original_of, twin_of
 from brainiac.storage.external_edits import NotRestedError
 

@@ -34,9 +34,9 @@ from brainiac.events import (
 )
 from brainiac.formats.markers import CONFLICT
 from brainiac.formats.prompt import client_of
-from brainiac.storage.concurrent_saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.file_state import FileState, size_stamp, stamp_of
 from brainiac.storage.files import read_bytes
+from brainiac.storage.merge import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.transactions import Transactions
 
 MAX_BYTES = 5_000_000  # larger files are known by size and time alone; their texts are not kept

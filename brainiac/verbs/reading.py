@@ -21,7 +21,7 @@ from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import Stability, WorkingMemory, quoted, safe_line, shortened
-from brainiac.llm.context.long_term import MEMORY_HITS, PAGE_TOKENS, ShownPages
+from brainiac.llm.context.memory import MEMORY_HITS, PAGE_TOKENS, ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.llm.tools import names_in

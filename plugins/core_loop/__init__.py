@@ -29,7 +29,7 @@ from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
 from brainiac.llm.context.instructions import workflow_named
-from brainiac.llm.context.long_term import MEMORY_HITS, missing_focus
+from brainiac.llm.context.memory import MEMORY_HITS, missing_focus
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from brainiac.brain import Brain
 from brainiac.events import PathKind, content_hash
+from brainiac.health.doctor import faults
 from brainiac.history.backup import Backup, backups_in
-from brainiac.history.continuity import faults
 from brainiac.history.restore import damages
 from tests.support.living import Living, living, living_brain
 

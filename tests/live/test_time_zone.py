@@ -160,7 +160,7 @@ def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
     create_brain(root)
     in_zone(root)
     script = (
-        "import sys; from brainiac.brain import Brain; from brainiac.host.sources import open_namespace\n"
+        "import sys; from brainiac.brain import Brain; from brainiac.host.trust import open_namespace\n"
         "open_namespace(); from brainiac_plugins.promotion.draft import day_page\n"
         "print(day_page(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False)[0])"
     )

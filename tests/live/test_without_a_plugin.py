@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 IMPORT_ALL = """
 import pkgutil, sys
 from importlib import import_module
-from brainiac.host.sources import open_namespace
+from brainiac.host.trust import open_namespace
 open_namespace()
 import brainiac, brainiac_plugins
 for package in (brainiac, brainiac_plugins):

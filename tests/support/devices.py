@@ -13,7 +13,7 @@ import pytest
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.cli.devices import set_up
+from brainiac.cli.brains import set_up
 from brainiac.events import content_hash
 from brainiac.history.copies import settle_versions
 from brainiac.storage.commit import Committer

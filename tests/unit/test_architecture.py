@@ -28,7 +28,7 @@ WRITERS = {
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
-    "brainiac/cli/devices.py": "git's temporary file, and the lines that .gitattributes lacks",
+    "brainiac/cli/brains.py": "git's temporary file, and the lines that .gitattributes lacks",
     "brainiac/verbs/writing.py": "drops a prompt or a note as a person does",
     "brainiac/server/address.py": "the token and where the server listens, in the state folder",
     "brainiac/server/app.py": "the folder of its socket, among the system's temporary files",

@@ -77,7 +77,6 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released() -> None
     assert {"brainiac/llm/gate.py"} == making
     assert importing <= {
         "brainiac/llm/completion.py",
-        "brainiac/llm/provider_errors.py",  # the classes of what it raises
         "brainiac/server/address.py",  # asks this brain's own daemon, on this machine
     }
     source = (ROOT / "brainiac/llm/completion.py").read_text("utf-8")

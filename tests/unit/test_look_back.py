@@ -13,11 +13,10 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id
-from brainiac.history.correct import correct, possible_targets
-from brainiac.history.past import Comparison, compare
+from brainiac.history.past import Comparison, compare, pages_at, present_pages
 from brainiac.history.purge import purge
 from brainiac.history.targets import find_words
-from brainiac.storage.past import pages_at, present_pages
+from brainiac.history.undo import correct, possible_targets
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, page_with, tell
 

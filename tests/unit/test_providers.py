@@ -12,8 +12,7 @@ import pytest
 
 from brainiac.errors import ModelError
 from brainiac.llm.catalog import Endpoint, endpoint_of, facts, is_loopback, provider_of
-from brainiac.llm.completion import litellm
-from brainiac.llm.provider_errors import FAILURES, model_error, retry_after_seconds, scrub
+from brainiac.llm.completion import FAILURES, litellm, model_error, retry_after_seconds, scrub
 from brainiac.settings import MachineSettings
 from tests.support.models import answer_request, model_brain, write_machine
 from tests.support.openai_server import ChatServer

@@ -12,15 +12,14 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.errors import UserError
 from brainiac.health.doctor import examine
-from brainiac.history.correct import correct, possible_targets
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import forget
-from brainiac.history.past import Comparison, compare
+from brainiac.history.past import Comparison, compare, present_pages
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.history.targets import find_words
+from brainiac.history.undo import correct, possible_targets
 from brainiac.storage.filed import FiledExchanges
-from brainiac.storage.past import present_pages
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 from tests.unit.test_month import Recording, live
 from tests.unit.test_past import NIGHTLY, later

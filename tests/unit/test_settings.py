@@ -17,7 +17,7 @@ from pydantic import ValidationError, model_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
-from brainiac.host.sources import bundled
+from brainiac.host.trust import bundled
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired
 

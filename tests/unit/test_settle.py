@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.pipeline.settle import Pace, Settler, Stamp, ends_with_send, stamp_of
+from brainiac.pipeline.watch import Pace, Settler, Stamp, ends_with_send, stamp_of
 
 SETTLE, TYPING = 0.1, 20.0
 SHORT = Stamp(5, 1, 7, 1)

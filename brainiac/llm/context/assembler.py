@@ -33,13 +33,16 @@ from brainiac.llm.context.blocks import (
     budget_tokens as most_tokens,
 )
 from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
-from brainiac.llm.context.long_term import PageOrder, background_block, focus_blocks, long_term_block
-from brainiac.llm.context.short_term import (
+from brainiac.llm.context.memory import (
+    PageOrder,
     ShownLists,
+    background_block,
     conversation_blocks,
     event_of,
     event_text,
+    focus_blocks,
     has_lost_changes,
+    long_term_block,
     short_term_blocks,
 )
 from brainiac.llm.gate import Gate
