@@ -21,6 +21,7 @@ from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
+from tests.support.program import run_program
 from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
 
 # every control character but newline, tab and NUL, with sequences that terminals obey
@@ -244,8 +245,7 @@ def test_a_pipe_gets_clean_text_and_json_that_reads_back(poisoned: tuple[Path, d
 
 
 def run_piped(root: Path, machine: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "brainiac", "--brain", str(root), *words]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **machine}, capture_output=True, text=True)
+    return run_program("--brain", str(root), *words, env={**os.environ, **machine})
 
 
 def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
