@@ -254,7 +254,8 @@ class _Copying:
             The journal's last `seq` at that moment.
         """
         with self._store.commit_lock():
-            self._store.committer.check_displaced()  # merges the saves that persons made into displaced files, which are not copied
+            # merges the saves that persons made into displaced files; such files are not copied
+            self._store.committer.check_displaced()
             events = self._store.journal.events(since_seq=since)
             changes = [change for event in events for change in event.changes]
             paths = {path for change in changes for path in (change.path, change.source) if path}
@@ -286,7 +287,7 @@ class _Copying:
             self._drop(path)
 
     def _paths(self, top: Path) -> Iterator[str]:
-        """Yield the paths of a folder's files but the journal's texts, caches and temporary files; note empty folders."""
+        """Yield the paths of a folder's files but blobs, caches and temporary files; note empty folders in `_empty`."""
         for folder, names, files in os.walk(top, onerror=self._note_unreadable):
             links = [name for name in names if os.path.islink(os.path.join(folder, name))]
             names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
