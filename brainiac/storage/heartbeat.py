@@ -21,6 +21,8 @@ from pathlib import Path
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError
+from brainiac.storage.files import locked
+from brainiac.storage.runstate import LOCK
 from brainiac.storage.store import Store
 
 FILE = ".~brainiac-heartbeat.tmp"
@@ -262,6 +264,16 @@ def other_daemon(store: Store) -> Beat | None:
         time.sleep(_LOOK_SECONDS)
     others.end_dead()
     return None
+
+
+def is_running(store: Store) -> bool:
+    """Return whether a daemon serves this folder, of this home or another."""
+    try:
+        with locked(store.places.state / LOCK, wait_seconds=0):
+            pass
+    except LockedError:
+        return True
+    return other_daemon(store) is not None
 
 
 def require_alone(store: Store) -> None:
