@@ -34,14 +34,7 @@ from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
-from brainiac.storage.heartbeat import (
-    DEAD_SECONDS,
-    Beat,
-    Heartbeat,
-    is_running,
-    require_alone,
-    serving_message,
-)
+from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
