@@ -277,16 +277,6 @@ def other_daemon(store: Store) -> Beat | None:
     return None
 
 
-def is_running(store: Store) -> bool:
-    """Return whether a daemon serves this folder, of this home or another."""
-    try:
-        with locked(store.places.state / LOCK, wait_seconds=0):
-            pass
-    except LockedError:
-        return True
-    return other_daemon(store) is not None
-
-
 def require_alone(store: Store) -> None:
     """Raise if a daemon of another home serves this folder; for work that only one home at a time may do.
 
