@@ -5,7 +5,7 @@ to which every exchange adds, is reversed item by item; logs and manifests stay 
 
 When a statement is corrected, its former wording goes to History. The new wording is the person's own: no process
 rewrites it, an earlier exchange does not bring the former one back (`plugins/promotion/placing.py`), and a search
-result from the exchange that it rested on names the present wording (`search/search.py`).
+result from the exchange that it rested on names the present wording (`search/outdated.py`).
 """
 
 from __future__ import annotations
