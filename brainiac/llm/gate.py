@@ -28,7 +28,7 @@ from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
 from brainiac.search.documents import Hit
-from brainiac.search.search import with_former
+from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.tree import NOTE_ENDINGS, Tree
 

@@ -34,7 +34,7 @@ from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
-from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, other_daemon, require_alone, serving_message
+from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
@@ -402,16 +402,6 @@ def _share_heaps() -> None:
     """Let all threads share two heaps of glibc: with one heap each, the daemon grew by 12 MB a minute under load."""
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_M_ARENA_MAX, 2)
-
-
-def is_running(brain: Brain) -> bool:
-    """Return whether a daemon serves this brain's folder, of this home or another."""
-    try:
-        with locked(brain.places.state / LOCK, wait_seconds=0):
-            pass
-    except LockedError:
-        return True
-    return other_daemon(brain) is not None
 
 
 @dataclass(frozen=True, slots=True)
