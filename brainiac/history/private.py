@@ -210,8 +210,8 @@ class _Marking:
     def _is_in_summary(self) -> bool:
         """Return whether the promotion that wrote the present summary read one of the exchanges."""
         for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
-            wrote_summary = isinstance(run := event.what, MemoryPromoted) and run.summarized_by is not None
-            if wrote_summary:
+            run = event.what
+            if isinstance(run, MemoryPromoted) and run.summarized_by is not None:  # it wrote the summary
                 return not self._ids.isdisjoint((*run.exchanges, *run.left))
         return False
 
