@@ -247,17 +247,17 @@ class _Reversal:
         after = None if before is None else self._text(self._change.after)
         if before is None or after is None:
             return
-        merged = merge_lines(after, now, before, is_ours_first=False)
-        if merged and not merged[1]:
+        merged = merge_lines(after, now, before, prefer_ours=False)
+        if merged and not merged.is_clean:
             # somebody changed the very lines since: their wording stays
-            merged = merge_lines(after, now, before, is_ours_first=True)
+            merged = merge_lines(after, now, before, prefer_ours=True)
             self._undoing.stays.append(f"{self._path}: lines that were changed since stay as they are")
         if merged is None:
             self._add_obstacle("was changed since, and is too long to be compared", "mend it by hand")
-        elif not merged[0].strip():
+        elif not merged.text.strip():
             self._undoing.changes.append(remove(self._path, now))
-        elif merged[0] != now:
-            self._undoing.changes.append(update(self._path, now, merged[0]))
+        elif merged.text != now:
+            self._undoing.changes.append(update(self._path, now, merged.text))
 
     def _reverse_short_term(self, now: bytes) -> None:
         """Reverse a change of short-term memory item by item, and keep what was added since."""

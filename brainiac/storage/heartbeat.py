@@ -252,6 +252,17 @@ class Heartbeat:
             _write(self._path, replace(self._own, is_ended=True))
 
 
+def is_running(store: Store) -> bool:
+    """Return whether a daemon serves this brain's folder, of this home or another."""
+    try:
+        # a daemon of this home holds the lock as long as it lives
+        with locked(store.places.state / LOCK, wait_seconds=0):
+            pass
+    except LockedError:
+        return True
+    return other_daemon(store) is not None
+
+
 def other_daemon(store: Store) -> Beat | None:
     """Return the daemon of another home that serves this folder; None where there is none.
 
@@ -264,16 +275,6 @@ def other_daemon(store: Store) -> Beat | None:
         time.sleep(_LOOK_SECONDS)
     others.end_dead()
     return None
-
-
-def is_running(store: Store) -> bool:
-    """Return whether a daemon serves this folder, of this home or another."""
-    try:
-        with locked(store.places.state / LOCK, wait_seconds=0):
-            pass
-    except LockedError:
-        return True
-    return other_daemon(store) is not None
 
 
 def require_alone(store: Store) -> None:
