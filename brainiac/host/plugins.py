@@ -154,26 +154,26 @@ class PluginHost:
         """
         if self._pluggy.has_plugin(name):
             raise PluginError(name, "a plugin of this name is loaded already; give it another name")
-        is_registered = False
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
             self._check_plain(plugin)
-            is_registered = True
-        except (pluggy.PluginValidationError, ValueError) as error:
+        except BaseException as error:
+            # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
+            if self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+            if not isinstance(error, pluggy.PluginValidationError | ValueError):
+                raise
             problem = " ".join(str(error).split())
             raise PluginError(name, f"{problem}; docs/hooks.md lists the hooks and their arguments") from error
-        finally:
-            # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
-            if not is_registered and self._pluggy.has_plugin(name):
-                self._pluggy.unregister(name=name)
 
     def _check_plain(self, plugin: object) -> None:
         """Raise `ValueError` for wrappers, generators and coroutines, which `call` cannot isolate."""
         for caller in self._pluggy.get_hookcallers(plugin) or ():
             for implementation in caller.get_hookimpls():
-                function, is_wrapper = implementation.function, implementation.wrapper or implementation.hookwrapper
+                function = implementation.function
                 is_lazy = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+                is_wrapper = implementation.wrapper or implementation.hookwrapper
                 if implementation.plugin is plugin and (is_lazy or is_wrapper):
                     raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
 
@@ -295,7 +295,7 @@ class PluginHost:
             self._on_fault(plugin, hook, error)
 
     def _status(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
-        """Return a plugin's state before loading; `replaced` names the bundled ones that plugins of the brain replace."""
+        """Return a plugin's state before loading; plugins of the brain take the place of bundled ones in `replaced`."""
         state: State = "ready"
         detail = ""
         if name in replaced:
