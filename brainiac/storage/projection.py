@@ -556,18 +556,6 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
     after = {change.path: change.after for change in event.changes}
     prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
     response_hash = after.get(exchange.response or "") or exchange.response_hash or None
+    prompt = exchange.prompt, exchange.prompt_id, exchange.prompt_sha256, prompt_hash
     is_ours, is_kept = isinstance(exchange, PromptAnswered), exchange.prompt in after
-    return (
-        event.id,
-        device,
-        event.at,
-        exchange.prompt,
-        exchange.prompt_id,
-        exchange.prompt_sha256,
-        prompt_hash,
-        exchange.response,
-        response_hash,
-        is_ours,
-        is_kept,
-        event.seq,
-    )
+    return event.id, device, event.at, *prompt, exchange.response, response_hash, is_ours, is_kept, event.seq
