@@ -321,7 +321,8 @@ class StatementLog:
                 for uuid, digest in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[uuid, digest], [posixpath.dirname(path)])
                     corrections.append(Correction(uuid, text, at))
-                by_hand |= {key: at for key in after.keys() - before.keys()}
+                for key in after.keys() - before.keys():
+                    by_hand[key] = at
         return _Edits(corrections, by_hand)
 
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:
