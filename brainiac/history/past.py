@@ -280,7 +280,7 @@ def _items(page: Memory) -> Iterator[_Item]:
     ends = sorted(spans)
     for statement in page.statements:
         if not any(start <= statement.start < end for start, end in ends):
-            own_end = text.find("\n", statement.own[1])
+            own_end = text.find("\n", statement.text_span[1])
             spans.append((statement.start, own_end if own_end != -1 else len(text)))
             yield _Item(
                 "statement",

@@ -188,7 +188,7 @@ def _spans(kind: PathKind, text: str, body: int) -> list[tuple[int, int, _Unit]]
         if any(start <= item.start < end for start, end, _ in spans[-1:]) and kind is not PathKind.SHORT_TERM:
             continue
         lines = text[item.start : item.end]
-        own_end = item.own[1] - item.start
+        own_end = item.text_span[1] - item.start
         proposal = _PROPOSAL.search(lines)
         if kind is PathKind.INDEX_PAGE and item.section in (MANIFEST, RELATED) and (links := find_links(lines)):
             key: Key = ("entry", item.section, links[0].uuid or links[0].target)
