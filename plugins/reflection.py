@@ -43,11 +43,12 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
     unextracted = FiledExchanges(brain).unextracted
     if not unextracted:
         return
-    events = (*brain.short_term().memory.events, *waiting_events(brain)[0])
+    events = (*brain.short_term().memory.events, *waiting_events(brain).events)
     by_id = {event.id: event for event in events if event.id in unextracted}
     for event in sorted(by_id.values(), key=lambda event: (event.at, event.id)):
         exchange = _exchange_of(event)
         if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:
+            # nothing followed from it: that it was read is recorded, so that it is not tried again
             brain.record(ExchangeReflected(exchange=exchange.id), by=NAME, cause=exchange.id)
 
 
@@ -76,7 +77,7 @@ def _note(
         exchange: The exchange.
         reflection: The goals, facts, decisions and tasks that follow from it.
         is_extracted: Whether a model extracted them; false where it has to be tried again.
-        is_new: Whether the exchange was never noted before; one that was may have left the Event Log since.
+        is_new: Whether the exchange was never noted before; one that was is not added again.
 
     Returns:
         The event; None where short-term memory does not change.
@@ -117,7 +118,10 @@ def _note(
 def _with_exchange(
     brain: Brain, document: ShortTermDocument, exchange: Exchange, reflection: Reflection, *, is_new: bool
 ) -> ShortTermDocument:
-    """Return short-term memory with an exchange, the items of its commands and those of its reflection."""
+    """Return short-term memory with an exchange, the items of its commands and those of its reflection.
+
+    One that is not new may have left the Event Log for the page of its day; then its facts are on that page, too.
+    """
     commands = exchange.prompt.commands
     event = StmEvent(
         id=exchange.id,
@@ -131,7 +135,7 @@ def _with_exchange(
     facts = [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]
     return logged.with_items(
         goals=_redacted(brain, reflection.goals),
-        facts=_redacted(brain, facts if logged.has_event(event.id) else ()),  # else its page has them
+        facts=_redacted(brain, facts if logged.has_event(event.id) else ()),
         tasks=_redacted(brain, [*arguments(commands, "todo"), *reflection.tasks]),
         is_private=exchange.is_private,
     ).with_done([*_ticked(document.memory.tasks, commands), *reflection.done])

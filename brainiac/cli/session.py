@@ -15,6 +15,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
+from brainiac.storage.heartbeat import is_running, require_alone
 from brainiac.storage.store import Store
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root
@@ -54,8 +55,6 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         if is_reading:
             _report_broken_settings(brain)
         elif not is_shared:
-            from brainiac.storage.heartbeat import require_alone  # few commands need to be alone
-
             require_alone(brain)
         yield brain
     finally:
@@ -64,8 +63,6 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
 
 def note_edits(brain: Brain) -> None:
     """Record what a person edited while no daemon ran, so that a process sees what they corrected by hand."""
-    from brainiac.pipeline.daemon import is_running  # few commands run a process by themselves
-
     if not is_running(brain):
         brain.committer.recover()
         brain.observed.adopt()

@@ -42,10 +42,10 @@ from brainiac.formats.page import MemoryDocument
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
-from brainiac.pipeline.daemon import is_running
 from brainiac.skeleton import create_brain
 from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
+from brainiac.storage.heartbeat import is_running
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links

@@ -75,7 +75,7 @@ class Hit:
         is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
         is_archived: It was put to rest.
         signals: What the score was made of, by name.
-        former: What of its words no longer holds; of an exchange that passed the gate (`search/search.py`).
+        former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
     """
 
     kind: HitKind

@@ -8,7 +8,7 @@ rank. Words match by their stems and, in any language, by the character trigrams
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -606,14 +606,21 @@ def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
     """Return for each page how well the summary of its folder, or of one above it, fits."""
     numbers = np.nonzero(units.kind[units.start] == UnitKind.SUMMARY)[0].tolist()
     summaries = {posixpath.dirname(pages[number].path): best[number] for number in numbers}
-    fit = np.zeros(len(pages))
-    if summaries:
-        for number, page in enumerate(pages):
-            folder = posixpath.dirname(page.path)
-            while folder:
-                fit[number] = max(fit[number], summaries.get(folder, 0.0))
-                folder = posixpath.dirname(folder)
-    return fit
+    if not summaries:
+        return np.zeros(len(pages))
+    folders = [posixpath.dirname(page.path) for page in pages]
+    fit = {
+        folder: max((summaries.get(other, 0.0) for other in _folder_and_above(folder)), default=0.0)
+        for folder in set(folders)
+    }
+    return np.array([fit[folder] for folder in folders], np.float64)
+
+
+def _folder_and_above(folder: str) -> Iterator[str]:
+    """Yield a folder and all that it lies in, innermost first."""
+    while folder:
+        yield folder
+        folder = posixpath.dirname(folder)
 
 
 def _linked(pages: Sequence[Page], best: Vector) -> Vector:

@@ -21,6 +21,8 @@ from pathlib import Path
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError
+from brainiac.storage.files import locked
+from brainiac.storage.runstate import LOCK
 from brainiac.storage.store import Store
 
 FILE = ".~brainiac-heartbeat.tmp"
@@ -248,6 +250,17 @@ class Heartbeat:
     def _end(self) -> None:
         with suppress(OSError):
             _write(self._path, replace(self._own, is_ended=True))
+
+
+def is_running(store: Store) -> bool:
+    """Return whether a daemon serves this brain's folder, of this home or another."""
+    try:
+        # a daemon of this home holds the lock as long as it lives
+        with locked(store.places.state / LOCK, wait_seconds=0):
+            pass
+    except LockedError:
+        return True
+    return other_daemon(store) is not None
 
 
 def other_daemon(store: Store) -> Beat | None:

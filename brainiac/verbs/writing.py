@@ -42,9 +42,10 @@ from brainiac.history.devices import waiting_message
 from brainiac.history.why import StatementMatch, find_statement
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE
-from brainiac.pipeline.daemon import answer_again, answer_one, capture_one, is_running
+from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.heartbeat import is_running
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
 from brainiac.storage.statements import text_hash

@@ -46,8 +46,9 @@ NAME = "core_loop"
 @hookimpl
 def startup(brain: Brain) -> None:
     """Open the index and the models now, so that the first prompt does not wait, and no two threads open them."""
+    # the first search opens the index, whatever it finds; the first access opens the models
     brain.recall.search("what was said", limit=1, now=brain.now())
-    assert brain.models
+    _ = brain.models
 
 
 @hookimpl
@@ -57,11 +58,13 @@ def prompt_arrived(brain: Brain, prompt: Prompt) -> None:
     Nothing is written where another process has answered it meanwhile.
 
     Raises:
-        ModelError: The model cannot serve now; the prompt stays pending.
+        ModelError: The model cannot serve now, or there is no such workflow; the prompt stays pending.
         ConflictError: The prompt changed meanwhile; its new text is answered instead.
     """
     started, former = brain.clock.monotonic(), brain.answered.of(prompt.path)
-    missing = _missing_notes(brain, prompt)
+    if prompt.workflow:
+        workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)  # raises where there is none of this name
+    missing = missing_focus(brain, prompt) if prompt.focus else []
     request, reply = _prepare(brain, prompt)
     answer = _answer(brain, request, reply)
     took_ms = round((brain.clock.monotonic() - started) * 1000)
@@ -125,19 +128,11 @@ class _Outcome:
     missing: Sequence[str]
 
 
-def _missing_notes(brain: Brain, prompt: Prompt) -> list[str]:
-    """Return the notes in the prompt's `focus` that do not exist.
-
-    Raises:
-        ModelError: The workflow that it names does not exist.
-    """
-    if prompt.workflow:
-        workflow_named(brain, Gate(brain, is_remote=False), prompt.workflow)
-    return missing_focus(brain, prompt) if prompt.focus else []
-
-
 def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.CommandReply]:
-    """Search memory for a prompt; return the request for its answer, and the reply to its commands."""
+    """Search memory for a prompt; return the request for its answer, and the reply to its commands.
+
+    The hits of the request are those of `/find`, then those for the model.
+    """
     conversation = brain.conversation(prompt)
     common: dict[str, Any] = {
         "now": brain.now(),
@@ -147,17 +142,14 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         "short_term": brain.short_term().memory,
         "conversation": conversation,
     }
-    gate = Gate(brain, is_remote=False, is_kept=prompt.remember, is_door=bool(prompt.by))
-    find_matches = gate.hits(commands.find_hits(brain, prompt))
-    hits = [*find_matches]
+    # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
+    gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
+    find_hits = gate.hits(commands.find_hits(brain, prompt))
+    hits = list(find_hits)
     if _is_for_engine(prompt):
-        keys = {(hit.path, hit.anchor, hit.text) for hit in find_matches}
-        expansion = QueriesRequest(**common)
-        # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
-        is_local = not brain.models.engine_for(expansion).is_remote
-        queries = _queries(brain, expansion)
-        retrieved = _retrieve(brain, queries, is_private=prompt.private, is_local=is_local)
-        hits += [hit for hit in gate.hits(retrieved) if (hit.path, hit.anchor, hit.text) not in keys]
+        find_keys = {(hit.path, hit.anchor, hit.text) for hit in find_hits}
+        retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common)))
+        hits += [hit for hit in retrieved if (hit.path, hit.anchor, hit.text) not in find_keys]
     request = AnswerRequest(
         **common,
         hits=hits,
@@ -166,19 +158,21 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         zone=brain.zone,
         on_text=brain.stream_of(prompt.path),
     )
-    reply = commands.reply_to_commands(brain, request, len(find_matches))
+    reply = commands.reply_to_commands(brain, request, n_find_hits=len(find_hits))
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
     return request, reply
 
 
 def _absent(brain: Brain, prompt: Prompt) -> list[str]:
-    """Return the words of a prompt that are nowhere in memory.
+    """Return the words of a prompt that are nowhere in memory; [] for a prompt of commands alone.
 
-    None for a prompt through a door: that a word is not listed would tell that some private page has it.
+    [] also for a prompt from another program (a door): a word that is not listed would tell that a private page has it.
     """
-    if prompt.by or not _is_for_engine(prompt):
+    is_from_door = bool(prompt.by)
+    if is_from_door or not _is_for_engine(prompt):
         return []
+    # a secret is not looked up, and the mask in its place is no word of the prompt
     return brain.recall.absent(without_masks(redact(brain, prompt.said)))
 
 
@@ -202,7 +196,7 @@ def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) 
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
-    """Return the prompt's own words and the queries that the model writes; only the former where it fails."""
+    """Return the prompt's own words, then the queries that the model writes; only the words where it fails."""
     try:
         written = brain.models.run(request)
     except ModelError as error:  # a step that only helps must not cost the answer
@@ -212,19 +206,19 @@ def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     return searches(request.prompt.said, written.queries)
 
 
-def _retrieve(brain: Brain, queries: Sequence[str], *, is_private: bool, is_local: bool) -> list[Hit]:
-    """Search for every query and return the hits, each place once, best first; plugins may add and reorder.
+def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
+    """Search for the prompt's own words and for the queries that a model writes; return the hits, best first.
 
-    Args:
-        brain: The brain to search.
-        queries: The prompt's own words, then the queries of a model.
-        is_private: Whether no query may leave this machine.
-        is_local: Whether the model's queries may not leave it, because a local model wrote them.
+    Each place is among them once. Plugins may add hits and reorder them.
     """
+    # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
+    is_model_local = not brain.models.engine_for(request).is_remote
+    queries = _queries(brain, request)
     results: list[list[Hit]] = []
     for number, query in enumerate(queries):
-        is_query_private = is_private or (is_local and number > 0)
-        hits = brain.recall.search(query, limit=MEMORY_HITS, now=brain.now(), is_private=is_query_private)
+        is_by_model = number > 0
+        is_private = request.is_private or (is_model_local and is_by_model)
+        hits = brain.recall.search(query, limit=MEMORY_HITS, now=brain.now(), is_private=is_private)
         from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
         results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
     hits = merged(results)[: 2 * MEMORY_HITS]
@@ -249,6 +243,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
     response = _response_at(target.path, prompt, outcome, at)
     text = render_response(response)
+    # observed: the journal keeps the very text that was answered
     changes: list[Change] = [observe(prompt.path, raw)] if prompt.remember else []
     changes += _log_lines(brain, outcome, at)
     changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
@@ -261,7 +256,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         # where the journal keeps no text of the response, an edit of the file is recognized by this
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
-        led=_leading_words(brain, outcome) if prompt.remember else (),
+        led=_led_passages(brain, outcome) if prompt.remember else (),
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
@@ -316,21 +311,25 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
     entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
-    if outcome.answer.led is None:
-        cited = [source.path for source in outcome.sources]
-    else:
+    # an engine that quotes many passages says which of them led to the answer: only those count as cited
+    if outcome.answer.led is not None:
         cited = [outcome.hits[number].path for number in outcome.answer.led]
+    else:
+        cited = [source.path for source in outcome.sources]
     entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
-def _leading_words(brain: Brain, outcome: _Outcome) -> tuple[LedWords, ...]:
-    """Return the words that the answer mainly rests on; Promotion keeps those that answers of several days rest on."""
+def _led_passages(brain: Brain, outcome: _Outcome) -> tuple[LedWords, ...]:
+    """Return place and hash of the passages that the answer mainly rests on: the first cited where none is named.
+
+    Promotion keeps passages that answers of several days rest on. Those of `sources:` are left out: they have a file.
+    """
     answer = outcome.answer
     numbers = answer.led if answer.led is not None else answer.cited[:1]
     hits = [outcome.hits[number] for number in numbers if 0 <= number < len(outcome.hits)]
-    memories = [hit for hit in hits if brain.tree.kind_of(hit.path) is not PathKind.SOURCE]  # a source keeps its own
+    memories = [hit for hit in hits if brain.tree.kind_of(hit.path) is not PathKind.SOURCE]
     return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in memories)
 
 

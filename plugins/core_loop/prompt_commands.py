@@ -65,20 +65,20 @@ def find_hits(brain: Brain, prompt: Prompt) -> list[Hit]:
     return hits
 
 
-def reply_to_commands(brain: Brain, request: AnswerRequest, n_found: int) -> CommandReply:
+def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int) -> CommandReply:
     """Return the reply to a prompt's commands.
 
     Args:
         brain: The brain.
         request: The prompt, short-term memory as it stands, and the hits.
-        n_found: How many of the hits, the first ones, are those of `/find`.
+        n_find_hits: How many of the hits, the first ones, are those of `/find`.
     """
     reply = CommandReply()
     for command in request.prompt.commands:
         match command.name:
             case "find":
                 continue  # all of them together, below
-            # they would leave a trace in memory of a prompt of which none may stay
+            # they would leave a trace of an off-the-record prompt in memory
             case "todo" | "done" | "remember" if not request.prompt.remember:
                 reply.paragraphs.append(f"Not done, since nothing of this prompt is kept: `/{command.name}`.")
             case "todo" | "done" | "tasks":
@@ -93,7 +93,7 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, n_found: int) -> Com
                 _reply_to_forget(brain, command, request, reply)
     reply.paragraphs = [redact(brain, paragraph) for paragraph in reply.paragraphs]  # no copy of a secret in the answer
     if any(command.name == "find" for command in request.prompt.commands):
-        _reply_to_find(brain, request, n_found, reply)
+        _reply_to_find(brain, request, request.hits[:n_find_hits], reply)
     return reply
 
 
@@ -135,15 +135,16 @@ def _listed(tasks: Iterable[Item]) -> str:
     return "\n".join(f"- [ ] {task.text}" for task in tasks)
 
 
-def _reply_to_find(brain: Brain, request: AnswerRequest, n_found: int, reply: CommandReply) -> None:
-    """Add the passages that `/find` found; a private one among them makes the reply private."""
-    hits = request.hits[:n_found]
+def _reply_to_find(brain: Brain, request: AnswerRequest, hits: Sequence[Hit], reply: CommandReply) -> None:
+    """Add passages of the hits of `/find`; a private one among them makes the reply private."""
     chosen = passages(hits)
     words = " ".join(arguments(request.prompt.commands, "find"))
     folder = posixpath.dirname(request.prompt.path)
     reply.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
     reply.cited += chosen
-    reply.is_private |= len(Gate(brain, is_remote=True).hits([hits[index] for index in chosen])) < len(chosen)
+    # private is what the gate withholds from a model elsewhere
+    shareable = Gate(brain, is_remote=True).hits(hits[index] for index in chosen)
+    reply.is_private |= len(shareable) < len(chosen)
 
 
 def _reply_to_forget(brain: Brain, command: Command, request: AnswerRequest, reply: CommandReply) -> None:

@@ -20,9 +20,10 @@ from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import new_id
 from brainiac.formats.prompt import parse_prompt
-from brainiac.pipeline.daemon import Daemon, answer_one, is_running, run_once
+from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.search import Recall
+from brainiac.storage.heartbeat import is_running
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.verbs import Caller
 from tests.support.living import command, unprivileged

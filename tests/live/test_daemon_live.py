@@ -15,7 +15,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.formats.short_term import EMPTY
-from brainiac.pipeline.daemon import is_running
+from brainiac.storage.heartbeat import is_running
 from brainiac.storage.runstate import read_run_state
 from tests.support.pipeline import eventually, make_folder
 

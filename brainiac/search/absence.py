@@ -1,0 +1,174 @@
+"""Which words of a prompt stand nowhere in memory: certain without a model that understands the prompt.
+
+A word stands in memory when a text holds it or a form of it; an earlier question with it does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brainiac.search.features import EncodedPage
+from brainiac.search.index import Asked
+from brainiac.search.pages import Pages
+from brainiac.search.signals import PageArrays, Units
+from brainiac.search.text import Analyzer, is_unspaced, words_of
+from brainiac.search.vocabulary import term_hash
+
+MOST_NAMED = 3
+_LEAST_SIGNS = 3  # of a word worth naming
+_MOST_ASKED = 64
+_LOOKED_AT = 64  # passages: a word that stands in more of them stands somewhere
+_SAME_WORD = 0.7  # of the longer word's character trigrams: words so much alike are taken for forms of one
+_WITHIN = 0.7  # of the asked word's: a compound that holds it holds it
+_FEW, _RARE_SHARE = 3, 0.05  # passages in which a word is rare
+_POSSESSIVE = re.compile(r"['’]s?$")
+# stretches of one script, where no blanks part the words: what stands between them mostly joins them
+_SCRIPT_RUN = re.compile(
+    "[\u30a0-\u30ff]{2,}|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+|[\u0e00-\u109f\u1780-\u17ff]+"
+)
+_LONGEST_TERM = 4  # signs of such a script: a longer stretch is no single word
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a prompt.
+
+    Attributes:
+        written: As it is written.
+        stems: Of its tokens: one, or the pairs of a script without spaces.
+        is_name: It is written as a name is.
+        is_run: It is a stretch of such a script.
+    """
+
+    written: str
+    stems: tuple[str, ...]
+    is_name: bool = False
+    is_run: bool = False
+
+
+def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
+    """Return words of a text that stand nowhere in memory, the archive included: names first, then longer words.
+
+    Args:
+        text: A prompt.
+        analyzer: The person's language: its stop words are not returned.
+        pages: Where memory is searched.
+
+    Returns:
+        At most `MOST_NAMED` words as they are written in the text.
+    """
+    # of two forms of one word the last is named, and a long paste is not looked through to its end
+    words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
+    # what was written a moment ago brings words of its own, which the forms below must know
+    pages.catch_up()
+    forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
+    terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
+    if not terms:
+        return []
+    candidates = pages.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
+    counts = candidates.frequencies
+    frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
+    places = _Places(candidates.pages, analyzer)
+
+    def stands(stem: str) -> bool:
+        return frequencies[stem] > _LOOKED_AT or places.tell(forms[stem])
+
+    absent = [part for word in words for part in _absent_parts(word, stands)]
+    order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
+    return list(dict.fromkeys(word.written for word in order))
+
+
+def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
+    """Return the words of a text that stand in few passages of memory, stop words left out.
+
+    Words of thanks, said each day, are in many passages whatever the language, and so are not returned.
+    """
+    tokens = [t for t in dict.fromkeys(analyzer.tokens(text)) if not t.is_stop and len(t.word) >= _LEAST_SIGNS - 1]
+    candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in tokens)), limit=1))
+    most = max(_FEW, candidates.n_passages * _RARE_SHARE)
+    return [token.word for token in tokens if candidates.frequencies.get(token.stem, 0) <= most]
+
+
+def _absent_parts(word: _Word, stands: Callable[[str], bool]) -> Iterator[_Word]:
+    """Yield a word that stands nowhere; of a stretch without spaces, the parts that no known pair of signs covers.
+
+    Args:
+        word: Of the prompt.
+        stands: Returns whether a stem stands in memory.
+    """
+    if not word.is_run:
+        if not stands(word.stems[0]):
+            yield word
+        return
+    pairs = [stands(stem) for stem in word.stems]
+    if "\u30a0" <= word.written[0] <= "\u30ff":  # katakana writes single words
+        if not all(pairs):
+            yield word
+        return
+    covered = np.zeros(len(word.written), bool)
+    for at in np.flatnonzero(pairs):
+        covered[at : at + 2] = True
+    for stretch in re.finditer("0+", "".join("01"[int(is_covered)] for is_covered in covered)):
+        if 1 < len(stretch[0]) <= _LONGEST_TERM or stretch[0] == "0" * len(word.written):
+            yield replace(word, written=word.written[stretch.start() : stretch.end()])
+
+
+def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
+    """Yield the words of a text that are worth naming: no stop words, none of fewer than `_LEAST_SIGNS` signs."""
+    for written, is_first in words_of(text):
+        if is_unspaced(written):
+            for run in _SCRIPT_RUN.findall(written):
+                yield _Word(run, tuple(analyzer.terms(run)), is_run=True)
+            continue
+        token = analyzer.token(written)
+        if token and not token.is_stop and len(token.word) >= _LEAST_SIGNS:
+            yield _Word(_POSSESSIVE.sub("", written), (token.stem,), is_name=written[0].isupper() and not is_first)
+
+
+def _forms(word: _Word, stem: str, analyzer: Analyzer) -> list[str]:
+    """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
+    vocabulary = analyzer.vocabulary
+    if word.is_run:
+        return vocabulary.holding(stem) if len(stem) == 1 else [stem]
+    token = analyzer.token(word.written)
+    similar = vocabulary.similar(token.word if token else stem, 8, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)
+    return [stem, *(other for other, _ in similar)]
+
+
+class _Places:
+    """The units in which words of a prompt stand.
+
+    Args:
+        pages: Those that hold any of the words.
+        analyzer: Whose vocabulary knows the words.
+    """
+
+    def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
+        pages = [page for page in pages if page.features]
+        self._units = Units(PageArrays(pages)) if pages else None
+        table = analyzer.vocabulary.table
+        self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
+        self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
+
+    def tell(self, forms: Sequence[str]) -> bool:
+        """Return whether a statement holds one of the stems, or two different questions do.
+
+        A word of several questions (`which`, in whatever language) is one that questions are made of.
+        """
+        wanted = np.array([term_hash(form) for form in forms], np.uint32)
+        if np.isin(wanted, self._headings).any():
+            return True
+        if self._units is None:
+            return False
+        holds = np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0
+        return bool((holds & self._units.tells).any()) or len(np.unique(self._units.content[holds])) > 1
+
+
+def _joined(arrays: Sequence[bytes]) -> NDArray[np.uint32]:
+    """Return several arrays of word hashes as one."""
+    return np.frombuffer(b"".join(arrays), np.uint32)

@@ -1,0 +1,127 @@
+"""Hits in raw exchanges whose words no longer hold, each with the statement that holds instead.
+
+A raw exchange stays as it was typed. Where a statement that rested on it was replaced, ended or corrected since, the
+hit says so: otherwise a reader would take the old words for true.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from brainiac.errors import FormatError
+from brainiac.events import StatementRecord
+from brainiac.formats.markdown import PRIVATE, one_line
+from brainiac.formats.page import Memory, parse_memory
+from brainiac.search.documents import Former, Hit
+from brainiac.storage.causes import undone_events
+from brainiac.storage.statements import text_hash
+from brainiac.storage.store import Store
+
+
+def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> list[Hit]:
+    """Return hits; those in raw exchanges have in `former` the words that no longer hold.
+
+    Args:
+        store: Whose pages and journals are asked.
+        hits: The hits.
+        hides_private: Whether a private statement that holds instead is left out.
+    """
+    exchanges = {hit.anchor for hit in hits if hit.kind == "exchange" and hit.anchor}
+    if not exchanges:
+        return list(hits)
+    rows = _rows(store, exchanges)
+    if not rows:
+        return [replace(hit, former=()) if hit.former else hit for hit in hits]
+    pages = _Pages(store, hides_private=hides_private)
+    current = {row.hash for _, row in rows if pages.holds(row)}
+    return [replace(hit, former=tuple(_former(hit, rows, current, pages))) for hit in hits]
+
+
+def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRecord]]:
+    """Return the records of statements that rest on exchanges, each with its exchange, oldest first."""
+    undone = undone_events(store)  # this follows the journals
+    rows = store.projection.query(
+        "SELECT wanted.value, event, data FROM statements, json_each(?) wanted"
+        " WHERE step = 0 AND instr(data, wanted.value) ORDER BY event",
+        json.dumps(sorted(exchanges)),
+    )
+    records = [(name, StatementRecord.from_json(json.loads(data))) for name, event, data in rows if event not in undone]
+    return [(name, row) for name, row in records if row.block and name in row.sources]
+
+
+def _former(
+    hit: Hit, rows: Sequence[tuple[str, StatementRecord]], current: set[str], pages: _Pages
+) -> Iterable[Former]:
+    """Yield the words of a hit that no longer hold, each once.
+
+    Args:
+        hit: The hit.
+        rows: The records that rest on any of the exchanges, each with its exchange.
+        current: Hashes of the statements that still hold.
+        pages: Where statements that hold instead are looked up.
+    """
+    # what the keyless engine kept is not outdated because a model has put it into other words since
+    seen = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced} | {""}
+    said = _folded(hit.text)
+    for exchange, row in rows:
+        if exchange != hit.anchor or row.hash in current or row.hash in seen:
+            continue
+        quotes = [one_line(quoted.quote) for quoted in row.evidence if quoted.exchange == exchange]
+        words = next((quote for quote in quotes if _folded(quote) in said), "")
+        # without evidence the statement is the person's own words, which the hit may hold besides others
+        if words or not quotes:
+            seen.add(row.hash)
+            yield Former(words, pages.successor(row))
+
+
+class _Pages:
+    """The pages of statements, each read once for a search."""
+
+    def __init__(self, store: Store, *, hides_private: bool) -> None:
+        self._store, self._hides_private = store, hides_private
+        self._read: dict[str, Memory | None] = {}
+
+    def holds(self, row: StatementRecord) -> bool:
+        """Return whether a statement holds as it was stated."""
+        page = self._page(row)
+        return page is not None and any(
+            not statement.is_history and text_hash(statement.text) == row.hash for statement in page.statements
+        )
+
+    def successor(self, row: StatementRecord) -> str:
+        """Return the statement that holds in place of another; "" where none does, or it must not be shown."""
+        page = self._page(row)
+        if page is None:
+            return ""
+        past = [
+            statement for statement in page.statements if statement.is_history and text_hash(statement.text) == row.hash
+        ]
+        blocks = [row.block, *(statement.replaced_by for statement in past)]
+        now = next((new for new in page.statements if not new.is_history and new.block_id in blocks), None)
+        if now is None or (self._hides_private and (page.is_private or PRIVATE.search(now.text))):
+            return ""
+        return one_line(now.text)
+
+    def _page(self, row: StatementRecord) -> Memory | None:
+        """Return the page of a statement, found by its uuid where it was moved; None where it is gone."""
+        if row.page not in self._read:
+            memory = self._parsed(row.path)
+            if memory is None or (memory.uuid or memory.path) != row.page:
+                memory = self._parsed(self._store.pages().path_by_uuid.get(row.page, ""))  # it was moved
+            self._read[row.page] = memory
+        return self._read[row.page]
+
+    def _parsed(self, path: str) -> Memory | None:
+        """Return the page at a path; None where there is none or it cannot be parsed."""
+        try:
+            text = self._store.read_page(path) if path else None
+            return None if text is None else parse_memory(path, text)
+        except FormatError:
+            return None
+
+
+def _folded(text: str) -> str:
+    """Return a text without case and extra white space, for comparing."""
+    return " ".join(text.split()).casefold()
