@@ -285,7 +285,7 @@ class Tree:
     def source_notes(self) -> Iterator[os.DirEntry[str]]:
         """Yield every note of the sources; none is reached through a symlink."""
         for folder, is_deep in self.source_folders():
-            for entry in self.walk(folder) if is_deep else _files_in(folder):
+            for entry in self.walk(folder) if is_deep else files_in(folder):
                 if self.kind_of(self.relative(entry.path)) is PathKind.SOURCE:
                     yield entry
 
@@ -317,7 +317,7 @@ def _subfolders(folder: Path) -> list[Path]:
     return [folder / name for name in names if not is_temporary(name)]
 
 
-def _files_in(folder: Path) -> list[os.DirEntry[str]]:
+def files_in(folder: Path) -> list[os.DirEntry[str]]:
     """Return the regular files right in a folder; no links."""
     try:
         with os.scandir(folder) as entries:

@@ -219,7 +219,7 @@ class StandIns:
         current = [statement for statement in memory.statements if not statement.is_history]
         return (page, "") in self.sources or (bool(current) and all(self.has(page, statement) for statement in current))
 
-    def replaced(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
+    def steps_to_take_out(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
         """Yield the steps that take out the stand-ins whose words a model's steps have by now.
 
         Args:

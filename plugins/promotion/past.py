@@ -211,9 +211,9 @@ class _Reader:
         # all exchanges make one sequence, whichever run they were filed by: after an interruption the windows are the
         # same again, so that an answer that was paid for is still the answer to its window
         for ids in (self._others, self._private):
-            yield from parts_of(self._read(ids), self._is_apart)
+            yield from parts_of(self._read(ids), self._begins_part)
 
-    def _is_apart(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
+    def _begins_part(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
         """Return whether a promotion would have been due between some exchanges and the next one.
 
         Then they are not read together: a statement that changed between them gets its History, as it would have had.
