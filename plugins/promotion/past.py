@@ -246,7 +246,7 @@ class _Reader:
     def _placed(self) -> Iterator[_Placed]:
         """Yield the exchanges that are to be read; the others are noted in the plan."""
         filed, past = FiledExchanges(self._brain), self.past
-        ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
+        ids = sorted(filed.without_model, key=filed.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]
             events = exchanges_in_pages(self._brain, part)
