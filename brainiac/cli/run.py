@@ -226,4 +226,4 @@ def add_to_assistant(
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
     edit.make()
-    say(f"Done. Now {programs[host].then}.")
+    say(f"Done. Now {programs[host].next_step}.")

@@ -34,7 +34,7 @@ PART = ".brainiac-backup"  # in the folder of backups: one that is being made, o
 FORMAT = 1
 ATTEMPTS = 20  # at a file that is written while it is copied
 _COARSE_NS = 2_000_000_000  # by how much a filesystem's clock may lag
-_NEVER = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")
+_LEFT_OUT_PREFIXES = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")  # of names: being written, or derived
 
 Progress = Callable[[int, int], None]
 
@@ -45,7 +45,7 @@ class Backup:
 
     Attributes:
         folder: Its folder.
-        brain_id: Of the brain.
+        brain_id: The brain's id.
         device: The device that made it.
         made_at: Its moment, ISO 8601 UTC.
         begun_ns: When copying began, by the system's clock, in nanoseconds since 1970.
@@ -85,8 +85,8 @@ class Made:
     """The result of making a backup.
 
     Attributes:
-        backup: It.
-        shared: How many of its files are shared with the backup before.
+        backup: The new backup.
+        shared: How many of its files are hard links to those of the backup before.
         off_record: Paths that were left out because they are off the record.
         links: Paths that were left out because they are links, pipes or devices.
         unreadable: Paths that were left out because there is no permission to read them.
@@ -104,7 +104,7 @@ class Made:
 
 
 def backups_in(folder: Path) -> list[Backup]:
-    """Return the whole backups in a folder, oldest first; a folder that is one itself is returned alone."""
+    """Return the whole backups in a folder, oldest first; for a folder that is a backup itself, that one."""
     if own := _read(folder):
         return [own]
     backups = (_read(path) for path in sorted(folder.iterdir())) if folder.is_dir() else iter(())
@@ -130,7 +130,7 @@ def _read(folder: Path) -> Backup | None:
 def back_up(
     store: Store, folder: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
 ) -> Made:
-    """Add a backup of a brain to a folder; whether it is whole or was interrupted, those before it stay as they are.
+    """Add a backup of a brain to a folder; the backups before it stay as they are, also if this one is interrupted.
 
     Args:
         store: The brain; a daemon may serve it.
@@ -191,7 +191,7 @@ def _name(backup: Backup, part: Path, disk: Disk) -> None:
 
 
 def _free_folder(folder: Path, made_at: str) -> Path:
-    """Return the folder of a backup by its moment, without the colons that some filesystems refuse."""
+    """Return a folder that is not there yet, named by a moment, without the colons that some filesystems refuse."""
     stem, number = made_at.replace(":", "-"), 1
     while (path := folder / (stem if number == 1 else f"{stem}-{number}")).exists():
         number += 1
@@ -201,13 +201,13 @@ def _free_folder(folder: Path, made_at: str) -> Path:
 class _Copying:
     """Copies a brain into the folder of an unfinished backup.
 
-    All files are copied without any lock; then, while nothing can be committed, once more those that were committed
-    meanwhile, and the journals: they are of one moment. The journal's texts come last; a line is never written before
-    its texts, so that all that the copied journals name are there.
+    All files are copied without any lock; then, while nothing can be committed, those that were committed meanwhile
+    and the journals are copied again: so all are of one moment. The journal's texts (its blobs) come last: a text is
+    written before the line that names it, so all texts that the copied journals name are there.
 
     Args:
         store: The brain.
-        part: The folder; it may hold what an interrupted run copied.
+        part: The unfinished backup's folder; it may hold what an interrupted run copied.
         former: The backup before.
         disk: What writes.
         progress: See `back_up`.
@@ -220,40 +220,41 @@ class _Copying:
         self._begun_ns = time.time_ns()
         self._files: dict[str, str] = {}  # content hash by path
         self._texts: dict[str, str] = {}  # likewise, of the journal's texts
-        self._stamps: dict[str, str] = {}
+        self._stamps: dict[str, str] = {}  # of a file as it was copied, by path
         self._changed: set[str] = set()  # the files that the present pass copied
         self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
-        self._empty: set[str] = set()
-        self._folders: set[Path] = set()
-        self._shared = 0
+        self._empty: set[str] = set()  # folders without files
+        self._folders: set[Path] = set()  # of the backup, those that are made
+        self._shared = 0  # files that are hard links to the former backup's
         self._is_resumed = part.exists()
 
     def run(self) -> Made:
         """Copy the brain; return the backup, whose folder has still to get its name."""
         self._copy_all()
         while True:  # once more where a purge meanwhile destroyed texts that are copied already
-            since = self._store.journal.last()[0]
+            seq_before = self._store.journal.last()[0]
             self._copy_all()  # what changed while the first pass took its time
-            seq = self._copy_at_rest(since)
+            seq_at_rest = self._copy_at_rest(seq_before)
             self._copy_texts()
-            if not self._is_purged_since(seq):
+            if not self._is_purged_since(seq_at_rest):
                 break
         self._remove_others()
         made = Made(self._described(), self._shared, beside=self._names_beside())
-        lists = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
+        paths_by_reason = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
         for path, reason in sorted(self._left_out.items()):
-            lists[reason].append(path)
+            paths_by_reason[reason].append(path)
         return made
 
     def _copy_at_rest(self, since: int) -> int:
-        """Copy what was committed after a `seq`, and the journals, while nothing is committed.
+        """Copy what was committed after a `seq`, and the journals, under the commit lock: nothing is committed then.
 
-        The time that this takes does not depend on how large the brain is.
+        Commits do not wait for long: no more is copied than changed during the passes before.
 
         Returns:
             The journal's last `seq` at that moment.
         """
         with self._store.commit_lock():
+            # merges the saves that persons made into displaced files; such files are not copied
             self._store.committer.check_displaced()
             events = self._store.journal.events(since_seq=since)
             changes = [change for event in events for change in event.changes]
@@ -265,7 +266,7 @@ class _Copying:
             return self._store.journal.last()[0]
 
     def _is_purged_since(self, seq: int) -> bool:
-        """Return whether texts were destroyed after a `seq`: then the copied journals have words that must go."""
+        """Return whether texts were purged after a `seq`: then the copy has words that must go."""
         kinds = {TextsPurged, PurgeHonoured}
         return next(self._store.journal.events(since_seq=seq, kinds=kinds), None) is not None
 
@@ -286,22 +287,25 @@ class _Copying:
             self._drop(path)
 
     def _paths(self, top: Path) -> Iterator[str]:
-        """Yield the paths of a folder's files, without the journal's texts and what is derived or in flight."""
+        """Yield the paths of a folder's files but blobs, caches and temporary files; note empty folders in `_empty`."""
         for folder, names, files in os.walk(top, onerror=self._note_unreadable):
             links = [name for name in names if os.path.islink(os.path.join(folder, name))]
             names[:] = [name for name in names if name not in links and self._is_walked(folder, name)]
             if not (names or files or links):
                 self._empty.add(self._tree.relative(folder))
             for name in sorted((*files, *links)):
-                if not name.startswith(_NEVER):
+                if not name.startswith(_LEFT_OUT_PREFIXES):
                     yield self._tree.relative(os.path.join(folder, name))
 
     def _is_walked(self, folder: str, name: str) -> bool:
         """Return whether a folder has files to copy; the journal's texts are copied apart."""
-        return not name.startswith(_NEVER) and Path(folder, name) != self._store.journal.blobs.folder
+        return not name.startswith(_LEFT_OUT_PREFIXES) and Path(folder, name) != self._store.journal.blobs.folder
 
     def _note_unreadable(self, error: OSError) -> None:
-        """Note that a file or folder cannot be read: a backup of all else is better than none."""
+        """Note a file or folder without permission to read it: a backup of all else is better than none.
+
+        One that vanished meanwhile is passed over; any other error is raised.
+        """
         if isinstance(error, PermissionError):
             self._left_out[self._tree.relative(str(error.filename))] = "unreadable"
         elif not isinstance(error, FileNotFoundError):
@@ -311,8 +315,8 @@ class _Copying:
         """Bring the copy of a file up to date."""
         try:
             info = os.lstat(f"{self._tree.root}/{path}")
-            if self._stamps.get(path) == stamp_of(info) and not self._is_other_prompt(path):
-                return
+            if self._stamps.get(path) == stamp_of(info) and not self._is_prompt_changed(path):
+                return  # copied by an earlier pass
             if reason := self._reason_to_leave_out(path, info):
                 self._left_out[path] = reason
                 self._drop(path)
@@ -337,15 +341,19 @@ class _Copying:
             return "link"
         if not self._tree.is_tracked(path):
             return ""
-        if self._is_as_before(path, info) and not self._is_other_prompt(path):
-            return ""  # it was asked when the backup before was made
+        if self._is_as_before(path, info) and not self._is_prompt_changed(path):
+            return ""  # the backup before has it, so it was not off the record then
         content = read_bytes(self._tree.absolute(path))
         return "off the record" if content and self._store.committer.is_off_record(path, content) else ""
 
-    def _is_other_prompt(self, path: str) -> bool:
-        """Return whether an answer's prompt changed since, so that it may be off the record by now."""
+    def _is_prompt_changed(self, path: str) -> bool:
+        """Return whether a file is a response whose prompt is missing or was copied anew by this pass.
+
+        The prompt may say by now that the exchange is off the record.
+        """
         prompts = prompt_path_of(path)
-        return bool(prompts) and not any(prompt in self._files and prompt not in self._changed for prompt in prompts)
+        has_same = any(prompt in self._files and prompt not in self._changed for prompt in prompts)
+        return bool(prompts) and not has_same
 
     def _copy(self, path: str) -> str:
         """Copy the present state of a file, whole; return its content hash.
@@ -355,9 +363,9 @@ class _Copying:
         """
         source, target = self._tree.absolute(path), self._target(path)
         self._make_folder(target.parent)
-        if digest := self._former_copy(path, source, target):
+        if digest := self._hash_of_interrupted_copy(path, source, target):
             return digest
-        self._remove_former(path, target)
+        self._remove_copy(path, target)
         for _ in range(ATTEMPTS):
             try:
                 self._wait_for_rest(path, source)
@@ -368,13 +376,14 @@ class _Copying:
                     self._report()
                     return digest
             except OSError:
-                self._disk.unlink(target)  # it vanished meanwhile
+                self._disk.unlink(target)  # no half copy may stay
                 raise
             self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
 
-    def _former_copy(self, path: str, source: Path, target: Path) -> str:
+    def _hash_of_interrupted_copy(self, path: str, source: Path, target: Path) -> str:
         """Return the content hash of a copy that an interrupted run left, if it is as the file is now; else ""."""
+        # a path in `_files` was copied by this run, and has changed since
         if not self._is_resumed or path in self._files or not target.exists():
             return ""
         info, copied = os.lstat(source), os.stat(target)
@@ -402,7 +411,7 @@ class _Copying:
         """Return whether a file is as it is in the backup before, so that both can share it."""
         if self._former is None or path not in self._former_digests:
             return False
-        # the change time cannot be set back: even a file that was given its old time is noticed
+        # it may have changed after that backup began; unlike its mtime, a file's ctime cannot be set back
         if info.st_ctime_ns >= self._former.begun_ns - _COARSE_NS:
             return False
         with suppress(OSError):
@@ -415,7 +424,7 @@ class _Copying:
         assert self._former is not None
         target = self._target(path)
         self._make_folder(target.parent)
-        self._remove_former(path, target)
+        self._remove_copy(path, target)
         if not self._disk.link(Path(f"{self._former.folder}/{FILES}/{path}"), target):
             return self._copy(path)
         self._stamps[path] = stamp_of(info)
@@ -431,11 +440,14 @@ class _Copying:
         A text may be stored as a difference to another: when one is removed, those that rest on it are written anew.
         """
         self._copy_new_texts()
-        while self._copy_new_texts():
+        while self._copy_new_texts():  # a text was removed since the pass before
             pass
 
     def _copy_new_texts(self) -> bool:
-        """Copy the texts that have no copy yet; return whether some were removed meanwhile."""
+        """Copy the texts that have no copy yet and remove the copies of removed texts; return whether any was removed.
+
+        A text's file never changes, so it needs no stamp.
+        """
         present, was_removed = set(), False
         for path in self._text_paths():
             present.add(path)
@@ -473,8 +485,8 @@ class _Copying:
             make_folders(self._disk, folder)
             self._folders.add(folder)
 
-    def _remove_former(self, path: str, target: Path) -> None:
-        """Remove an earlier copy of a file: it is never written into, as it may be shared with the backup before."""
+    def _remove_copy(self, path: str, target: Path) -> None:
+        """Remove the copy of a file, if there is one: writing into it would change the backup that shares it."""
         if self._is_resumed or path in self._files:
             self._disk.unlink(target)
 
@@ -536,6 +548,7 @@ def _sum_of(line: bytes) -> tuple[str, str]:
         UserError: The path leads outside of the backup.
     """
     digest, _, name = line.lstrip(b"\\").partition(b"  ")
+    # a backslash before the line says that the name has escapes, as `_sum_line` writes them
     if line.startswith(b"\\"):
         parts = (part.replace(b"\\n", b"\n").replace(b"\\r", b"\r") for part in name.split(b"\\\\"))
         name = b"\\".join(parts)

@@ -76,14 +76,14 @@ _MERGED = frozenset(
     }
 )
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
-_MAX_TOLD = 300  # characters of a statement in `review.md`
+_MAX_SHOWN = 300  # characters of a statement in `review.md`
 
 
 def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
     """Merge every conflict copy, moved pages, and files with conflict markers.
 
-    Only the device that runs the processes does, since two that merged the same copy would make new ones. Where its
-    journal does not arrive, it does not hear of moves, so that the device that moved a page merges it.
+    Only the device that runs the processes does so: two devices that merged the same copy would make new copies. Where
+    journals are not synced, that device does not learn which pages were moved here; then this device merges those.
 
     Args:
         brain: The brain.
@@ -92,13 +92,15 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
     Returns:
         The events of what was merged, set aside or proposed.
     """
-    if not brain.is_active:
-        return [] if brain.git_operation or _knows_active_device(brain) else settle_moved(brain)
-    return [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+    if brain.is_active:
+        return [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+    if brain.git_operation or _has_active_journal(brain):  # git itself may be about to merge them
+        return []
+    return settle_moved(brain)
 
 
-def _knows_active_device(brain: Brain) -> bool:
-    """Return whether a journal of the device that the settings name stands here; else none of the others' arrives."""
+def _has_active_journal(brain: Brain) -> bool:
+    """Return whether the journal of the device that runs the processes is here; True where the settings name none."""
     active = brain.settings.active_device
     return active is None or (brain.tree.journal / active).is_dir()
 
@@ -115,6 +117,7 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
             for name in sorted(files):
                 path = brain.tree.relative(os.path.join(folder, name))
                 original = original_of(path)
+                # such a name may be meant, so the content decides; it is read only where the other file is there
                 if original is None and any(possible_originals(name, names)):
                     original = twin_of(brain.tree, path)
                 if original is not None:
@@ -122,26 +125,22 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
 
 
 def settle_copies(brain: Brain) -> list[Event]:
-    """Handle every conflict copy.
-
-    Returns:
-        The events of the copies that were merged, set aside or proposed.
-    """
+    """Merge every conflict copy, set it aside or propose it in `memory/review.md`; return the events of that."""
     if not brain.is_active:
         return []
-    return _settled(brain, _settle_copy, list(find_copies(brain)), "conflict_copy_waits")
+    return _settle_all(brain, _settle_copy, list(find_copies(brain)), warning="conflict_copy_waits")
 
 
-def _settled(
-    brain: Brain, settle: Callable[..., Event | None], files: Iterable[tuple[str, ...]], warning: str
+def _settle_all(
+    brain: Brain, settle: Callable[..., Event | None], files: Iterable[tuple[str, ...]], *, warning: str
 ) -> list[Event]:
-    """Settle files one by one and return the events; one that is being written or is broken is left to the next look.
+    """Call a function for each file and return the events; a file that is being written or broken waits for next time.
 
     Args:
         brain: The brain.
         settle: Takes the brain and the paths of one entry of `files`.
-        files: The file itself, and what else is to be known of it.
-        warning: What the log calls a file that has to wait.
+        files: For each file its path, then the other paths that `settle` takes.
+        warning: The name of the log line for a file that has to wait.
     """
     events = []
     for paths in files:
@@ -160,24 +159,36 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
     raw, standing, kind = brain.read(copy), brain.read(original), brain.tree.kind_of(original)
     if raw is None or kind not in _MERGED | _PROMPTS:
         return None
-    if standing is None and (path := _path_of_page(brain, original, raw)):
-        return _merge_moved(brain, copy, path, original)
-    if standing is None and kind is not PathKind.SHORT_TERM:
-        return _propose_copy(brain, copy, original, raw) if kind not in _PROMPTS else _as_own_file(brain, copy, raw)
-    standing_text = b"" if standing is None else standing
     if kind is PathKind.SHORT_TERM:
-        ShortTermDocument(decode_text(raw))  # a copy that is still being written lacks its headings
+        ShortTermDocument(decode_text(raw))  # raises: a copy that is still being written lacks its headings
+    elif standing is None:
+        return _settle_without_original(brain, copy, original, raw)
     if kind is PathKind.INDEX_PAGE or raw == standing:
-        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
-    base = common_version(brain, original, standing_text, raw)
-    if kind in _PROMPTS and base not in (standing, raw):
+        return _set_aside(brain, copy, original, raw)
+    base = common_version(brain, original, standing or b"", raw)
+    if kind in _PROMPTS and base not in (standing, raw):  # both were edited: two prompts
         return _as_own_file(brain, copy, raw)
-    merged = merge(kind, base, standing_text, raw, _Removals(brain, original).has)
+    merged = merge(kind, base, standing or b"", raw, was_removed=_Removals(brain, original).has)
     if merged.text == standing:
-        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+        return _set_aside(brain, copy, original, raw)
     changes = [remove(copy, raw), _change(original, standing, merged.text)]
     changes += _review_lines(brain, original, merged)
-    return brain.commit(CopyMerged(copy=copy, of=original, differs=_hashes(merged)), by=_BY, changes=changes)
+    event = CopyMerged(copy=copy, of=original, differs=_hashes_of_differences(merged))
+    return brain.commit(event, by=_BY, changes=changes)
+
+
+def _settle_without_original(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
+    """Settle a copy whose original was moved or removed; return None where it waits for a person's decision."""
+    if path := _path_of_page(brain, original, raw):
+        return _merge_moved(brain, copy, path, original)
+    if brain.tree.kind_of(original) in _PROMPTS:
+        return _as_own_file(brain, copy, raw)
+    return _propose_copy(brain, copy, original, raw)
+
+
+def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
+    """Remove a copy that has nothing of its own, or that the person declined; the journal keeps its text."""
+    return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
 
 
 def _as_own_file(brain: Brain, copy: str, raw: bytes) -> Event:
@@ -190,18 +201,23 @@ def _as_own_file(brain: Brain, copy: str, raw: bytes) -> Event:
 
 
 def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
-    """Ask whether another device's version of a file that was deleted here is to be taken back."""
+    """Ask whether another device's version of a file that was deleted here is to be taken back.
+
+    Returns:
+        The event of the proposal, or of the removal of a copy that the person declined; None where it was asked before.
+    """
     copy_hash = content_hash(raw)
-    name = content_hash(f"{copy}\n{copy_hash}\nNone".encode())[:24]
-    is_asked, is_declined = _proposal_state(brain, name)
+    # by what is asked, so that the same question has the same id each time; None: no original
+    proposal_id = content_hash(f"{copy}\n{copy_hash}\nNone".encode())[:24]
+    is_asked, is_declined = _proposal_state(brain, proposal_id)
     if is_declined:
-        return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+        return _set_aside(brain, copy, original, raw)
     if is_asked:
         return None
-    beside = copy.rpartition("/")[2]
-    what = f"Take another device's version of {original}, which is deleted here and stands as {beside}; `-` drops it"
+    name = copy.rpartition("/")[2]
+    what = f"Take another device's version of {original}, which is deleted here and stands as {name}; `-` drops it"
     proposal = CopyProposal(
-        id=name, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
+        id=proposal_id, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
     )
     changes = review_change(brain, [Proposal(proposal, is_private_note(decode_text(raw)))])
     return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
@@ -240,88 +256,91 @@ def find_moved(brain: Brain) -> Iterator[tuple[str, str]]:
 
 
 def is_moved(brain: Brain, path: str, uuid: str, paths: Collection[str]) -> bool:
-    """Return whether a page stands at several paths because a device moved it, and one of these is the given path.
-
-    Args:
-        brain: The brain.
-        path: The path.
-        uuid: The page's.
-        paths: Where files with that uuid stand.
-    """
-    moved = new_paths(brain, uuid, paths)
-    return path in moved or path in moved.values()
-
-
-def settle_moved(brain: Brain) -> list[Event]:
-    """Merge what stands at the former path of a moved page into the page, and remove it there.
-
-    Returns:
-        The events of the pages that were merged.
-    """
-    moved = [(path, new_path, path) for path, new_path in find_moved(brain)]
-    return _settled(brain, _merge_moved, moved, "moved_page_waits")
-
-
-def _merge_moved(brain: Brain, path: str, new_path: str, former_path: str) -> Event | None:
-    """Merge a file into the page of which it is a version, and remove it; None where one of them is not there.
+    """Return whether a file is at the former or the new path of a page that one device moved while another edited it.
 
     Args:
         brain: The brain.
         path: The file.
-        new_path: Where the page stands.
-        former_path: Where the version stood of which the file is a copy; the file's own path where it is none.
+        uuid: The uuid on it.
+        paths: All files with that uuid; a person's copies of a page are among them.
+    """
+    new_path_by_former = new_paths(brain, uuid, paths)
+    return path in new_path_by_former or path in new_path_by_former.values()
+
+
+def settle_moved(brain: Brain) -> list[Event]:
+    """Merge what stands at the former path of a moved page into the page and remove it there; return the events."""
+    files = [(former_path, new_path, former_path) for former_path, new_path in find_moved(brain)]
+    return _settle_all(brain, _merge_moved, files, warning="moved_page_waits")
+
+
+def _merge_moved(brain: Brain, path: str, new_path: str, former_path: str) -> Event | None:
+    """Merge a file into the page of which it is a version, and remove it; return None where one of them is missing.
+
+    Args:
+        brain: The brain.
+        path: The file: at the page's former path, or a conflict copy of what was there.
+        new_path: Where the page is now.
+        former_path: Where the page was.
     """
     raw, standing = brain.read(path), brain.read(new_path)
     if raw is None or standing is None:
         return None
     base = common_version(brain, new_path, standing, raw, former_path)
-    moved = _Relinking(former_path, new_path, decode_text(raw))
-    former, ours, theirs = None if base is None else moved(base), moved(standing, is_moved=True), moved(raw)
+    # all with the links of the new path, so that only what somebody wrote differs
+    relinked = _Relinking(former_path, new_path, decode_text(raw))
+    former = None if base is None else relinked(base)
+    ours, theirs = relinked(standing, is_moved=True), relinked(raw)
     removals = _Removals(brain, new_path, former_path)
-    merged = merge(brain.tree.kind_of(new_path), former, ours, theirs, removals.has)
+    merged = merge(brain.tree.kind_of(new_path), former, ours, theirs, was_removed=removals.has)
     # it must differ: to a sync tool a change counts more than a removal that another device may have made meanwhile
     text = merged.text if merged.text != standing else _with_later_update(new_path, standing, raw)
     changes = [remove(path, raw), update(new_path, standing, text), *_review_lines(brain, new_path, merged)]
-    return brain.commit(CopyMerged(copy=path, of=new_path, differs=_hashes(merged)), by=_BY, changes=changes)
+    event = CopyMerged(copy=path, of=new_path, differs=_hashes_of_differences(merged))
+    return brain.commit(event, by=_BY, changes=changes)
 
 
 class _Relinking:
-    """Makes the relative links on versions of a moved page lead from its new path where they led from the former one.
+    """Rewrites the relative links on versions of a moved page, from those of its former path to those of its new one.
 
     Args:
-        former_path: The one path.
-        new_path: The other.
+        former_path: Where the page was.
+        new_path: Where it is now.
         text: A version that was written at the former path.
     """
 
     def __init__(self, former_path: str, new_path: str, text: str) -> None:
         self._former_path, self._folder = former_path, posixpath.dirname(new_path)
-        self._is_due = posixpath.dirname(former_path) != self._folder
-        self._written = {link.target for link in find_links(text)}
+        self._is_other_folder = posixpath.dirname(former_path) != self._folder
+        self._former_targets = {link.target for link in find_links(text)}
 
     def __call__(self, raw: bytes, *, is_moved: bool = False) -> bytes:
-        """Return a version with its links changed.
+        """Return a version with its links rewritten.
 
         Args:
             raw: The version.
-            is_moved: It stands at the new path; a link on it is changed only where nobody has repaired it yet.
+            is_moved: Whether it is the one at the new path; a link on it that somebody repaired already stays.
         """
+        if not self._is_other_folder:
+            return raw
         text = decode_text(raw)
-        present = {link.target for link in find_links(text)} if is_moved else set()
+        present = {link.target for link in find_links(text)}
 
         def target_of(link: Link) -> str:
+            """Return the new target of a link; "" leaves the link as it is."""
             target = posixpath.relpath(linked_path(link, self._former_path), self._folder)
-            is_repaired = is_moved and (link.target not in self._written or target in present)
+            # the version at the former path lacks this link, or its new form is on the page
+            is_repaired = is_moved and (link.target not in self._former_targets or target in present)
             return "" if link.target.startswith("/") or is_repaired else target
 
-        return _encoded(retarget_links(text, target_of)) if self._is_due else raw
+        return _encoded(retarget_links(text, target_of))
 
 
 def _with_later_update(path: str, raw: bytes, other: bytes) -> bytes:
-    """Return a page with an `updated_at` a second after those of both versions, alike on every device.
+    """Return a page with an `updated_at` a second after those of both versions, the same on every device.
 
     Raises:
-        FormatError: It has none yet; it gets one when it has rested for a minute.
+        FormatError: Neither version has an `updated_at`; a page gets one when it was left alone for a minute.
     """
     text = decode_text(raw)
     times = [split(each)[0].get("updated_at") for each in (text, decode_text(other))]
@@ -333,11 +352,12 @@ def _with_later_update(path: str, raw: bytes, other: bytes) -> bytes:
 
 
 def _path_of_page(brain: Brain, path: str, copy: bytes) -> str:
-    """Return where the page stands that was moved from a path, by the uuid in a copy of it; "" for none."""
+    """Return the present path of the page that a path had, by the uuid in a copy of it; "" for none."""
     if brain.tree.kind_of(path) not in (PathKind.MEMORY, PathKind.ARCHIVED):
         return ""
     with suppress(FormatError):
-        return brain.pages().path_by_uuid.get(str(split(decode_text(copy))[0].get("uuid") or ""), "")
+        meta, _ = split(decode_text(copy))
+        return brain.pages().path_by_uuid.get(str(meta.get("uuid") or ""), "")
     return ""
 
 
@@ -345,10 +365,10 @@ def _path_of_page(brain: Brain, path: str, copy: bytes) -> str:
 
 
 def settle_logs(brain: Brain) -> list[Event]:
-    """Take over the lines of copies of the access log, and remove copies of journals that have nothing of their own.
+    """Take over the lines of copies of the access log, and remove copies of journals and blobs that nobody needs.
 
-    A copy of a journal with lines of its own stays: all devices read it like a journal. A copy of a kept text goes
-    where the text can be read: two devices may store one text as different splices.
+    A copy of a journal with lines of its own stays: all devices read it like a journal. A copy of a blob is removed if
+    the blob can be read: two devices may store one text as different splices.
 
     Returns:
         The events of the copies of the access log.
@@ -357,8 +377,9 @@ def settle_logs(brain: Brain) -> list[Event]:
         if _own_lines(original, copy) == b"":
             copy.unlink()
     for original, copy in _copies_in(brain, *brain.tree.journal.glob("blobs/*/")):
-        with suppress(BlobError):  # the text is damaged here; the copy may have it
-            brain.journal.blobs.get(original.parent.name + original.name.removesuffix(SPLICE_SUFFIX))
+        digest = original.parent.name + original.name.removesuffix(SPLICE_SUFFIX)
+        with suppress(BlobError):  # the blob is damaged; the copy may have its text
+            brain.journal.blobs.get(digest)
             copy.unlink()
     return [
         brain.retry(partial(_take_lines, brain, original, copy))
@@ -382,10 +403,10 @@ def _own_lines(original: Path, copy: Path) -> bytes:
 
 def _take_lines(brain: Brain, original: Path, copy: Path) -> Event:
     """Append the lines of a copy of the access log that the log lacks, and remove the copy."""
-    name, of, lines = brain.tree.relative(copy), brain.tree.relative(original), _own_lines(original, copy)
-    changes = [append(of, lines if lines.endswith(b"\n") else lines + b"\n")] if lines else []
-    event = brain.commit(CopyMerged(copy=name, of=of, differs=()), by=_BY, changes=changes)
-    copy.unlink(missing_ok=True)  # after a crash before this its lines are all there, and it goes then
+    path, log, lines = brain.tree.relative(copy), brain.tree.relative(original), _own_lines(original, copy)
+    changes = [append(log, lines if lines.endswith(b"\n") else lines + b"\n")] if lines else []
+    event = brain.commit(CopyMerged(copy=path, of=log, differs=()), by=_BY, changes=changes)
+    copy.unlink(missing_ok=True)  # after a crash before this the next look finds no new lines, and removes it
     return event
 
 
@@ -393,39 +414,39 @@ def _take_lines(brain: Brain, original: Path, copy: Path) -> Event:
 
 
 def find_marked(brain: Brain, paths: Iterable[str] | None = None) -> Iterator[str]:
-    """Return those files of memory, inbox and settings that have conflict markers.
+    """Yield the files of memory, inbox and settings that have conflict markers.
 
     Args:
         brain: The brain.
         paths: The files to look at; None for all that may have some.
     """
-    return (path for path in (brain.observed.unread() if paths is None else paths) if is_marked(brain, path))
+    return (path for path in (brain.observed.restamped() if paths is None else paths) if is_marked(brain, path))
 
 
 def is_marked(brain: Brain, path: str) -> bool:
-    """Return whether a file that is merged has conflict markers of git; a prompt only where git keeps the brain."""
+    """Return whether a file of memory, inbox or settings has git's conflict markers; False if it may not be read.
+
+    In a prompt of a brain without git they are words: somebody asks about a merge of theirs.
+    """
     kind = brain.tree.kind_of(path)
-    # in a prompt somebody may ask about a merge of theirs
     if kind not in _MERGED | _PROMPTS or (kind in _PROMPTS and brain.git is None):
         return False
     try:
         raw = brain.read(path)
-    except OSError:  # what nobody may read costs nothing but itself; `doctor` names it
+    except OSError:  # one such file must not stop the others; `doctor` names it
         return False
     return raw is not None and CONFLICT in raw and has_markers(decode_text(raw))
 
 
 def settle_markers(brain: Brain, paths: Iterable[str] | None = None) -> list[Event]:
-    """Merge the versions that files with conflict markers hold.
+    """Merge the versions that files with conflict markers hold; return the events.
 
     Args:
         brain: The brain.
         paths: Files that may have some; None to look for them.
-
-    Returns:
-        The events.
     """
-    return _settled(brain, _settle_marked, [(path,) for path in find_marked(brain, paths)], "conflict_markers_wait")
+    files = [(path,) for path in find_marked(brain, paths)]
+    return _settle_all(brain, _settle_marked, files, warning="conflict_markers_wait")
 
 
 def _settle_marked(brain: Brain, path: str) -> Event | None:
@@ -435,14 +456,16 @@ def _settle_marked(brain: Brain, path: str) -> Event | None:
     if raw is None or sides is None:
         return None
     ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)
-    merged = merge(brain.tree.kind_of(path), _base_of(brain, path, sides), ours, theirs, _Removals(brain, path).has)
-    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=_hashes(merged))
+    base = _base_of(brain, path, sides)
+    merged = merge(brain.tree.kind_of(path), base, ours, theirs, was_removed=_Removals(brain, path).has)
+    differs = _hashes_of_differences(merged)
+    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
     changes = [update(path, raw, merged.text), *_review_lines(brain, path, merged)]
     return brain.commit(event, by=_BY, changes=changes)
 
 
 def _base_of(brain: Brain, path: str, sides: Sides) -> bytes | None:
-    """Return the version that both sides grew from: git's own, else the journals'."""
+    """Return the version that both sides grew from, between the markers or in the journals; None for neither."""
     if sides.base is not None:
         return _encoded(sides.base)
     return common_version(brain, path, _encoded(sides.ours), _encoded(sides.theirs))
@@ -459,12 +482,12 @@ def _change(path: str, before: bytes | None, after: bytes) -> Change:
     return create(path, after) if before is None else update(path, before, after)
 
 
-def _hashes(merged: Merge) -> tuple[str, ...]:
+def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:
     return tuple(content_hash(_encoded(difference.other)) for difference in merged.differences)
 
 
 def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
-    """Return the change that adds a line to `memory/review.md` for each statement of which both texts stand."""
+    """Return the change that adds a line to `memory/review.md` for each statement of which both texts stand, if any."""
     review = brain.tree.relative(brain.tree.review)
     if not merged.differences or path == review:
         return []
@@ -482,30 +505,31 @@ def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
 
 def _review_line(path: str, difference: Difference, *, is_private: bool) -> str:
     """Return the line that names both texts; it is the same on every device that merges the same two versions."""
-    kept, other = (one_line(PRIVATE.sub("", text))[:_MAX_TOLD] for text in (difference.kept, difference.other))
+    kept, other = (one_line(PRIVATE.sub("", text))[:_MAX_SHOWN] for text in (difference.kept, difference.other))
     is_private |= any(PRIVATE.search(text) for text in (difference.kept, difference.other))
     mark = f" {PRIVATE_MARK}" if is_private else ""
     return f"- {path}: two devices changed it, and both stand; keep what holds: `{kept}` or `{other}`{mark}\n"
 
 
 class _Removals:
-    """The texts that processes, on any device, removed from a file, by its paths; a person's removals do not count."""
+    """The texts that processes, on any device, removed from a file at any of its paths; not what a person removed."""
 
     def __init__(self, brain: Brain, *paths: str) -> None:
         self._brain, self._paths = brain, paths
 
     def has(self, text: str) -> bool:
         """Return whether a process removed a text."""
-        return any(text in before and text not in after for before, after in self._pairs)
+        return any(text in before and text not in after for before, after in self._updates)
 
     @cached_property
-    def _pairs(self) -> list[tuple[str, str]]:
+    def _updates(self) -> list[tuple[str, str]]:
+        """The text before and after each change of the file by a process."""
         # read only when a copy has something that the original lacks, which is rare
         events = (event for _, event in self._brain.journal.all_events() if event.by != "person")
         changes = [change for event in events for change in event.changes]
-        texts = self._brain.kept_text
+        text_of = self._brain.kept_text
         return [
-            (texts(change.before) or "", texts(change.after) or "")
+            (text_of(change.before) or "", text_of(change.after) or "")
             for change in changes
             if change.path in self._paths and change.op == "update"
         ]

@@ -17,7 +17,7 @@ def takeover(brain: Brain) -> Event | None:
     """Make this device the one that runs the processes; the others follow once `system/config.yaml` is synced.
 
     Returns:
-        The event; None when it is this device already.
+        The event; None when this device runs them already.
 
     Raises:
         SettingsError: The settings are broken.
@@ -52,7 +52,7 @@ def require_active(brain: Brain) -> None:
 
 
 def waiting_message(brain: Brain) -> str:
-    """Return a sentence that says why this device does not run the processes and how to change it."""
+    """Return a sentence why this device does not run the processes and how to change it; "" where it does."""
     return brain.waits_for
 
 
@@ -64,7 +64,7 @@ def other_active_devices(brain: Brain) -> list[str]:
     if brain.settings.active_device is not None:
         return []
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
-    ours = {brain.journal.device, "blobs", *devices_in_folder(brain)}
-    folders = (path for path in brain.tree.journal.glob("*/") if path.name not in ours)
+    left_out = {brain.journal.device, "blobs", *devices_in_folder(brain)}  # `blobs` is no device's journal
+    folders = (path for path in brain.tree.journal.glob("*/") if path.name not in left_out)
     # by file names, which are days: no journal is read
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))

@@ -53,16 +53,16 @@ class DigestLine:
 
     Attributes:
         at: When, ISO 8601.
-        what: `learned`, `changed`, `ended`, `restored`, `moved`, `refused` or `asked`.
+        what: `learned`, `changed`, `ended`, `restored` (by `brainiac undo`), `moved`, `refused` or `asked`.
         text: The statement, or what was moved, refused or asked.
         before: The former wording or path; "" where there was none.
         path: The page that has it; "" for a refusal or a question.
         title: The title of that page.
         reason: Why it was refused or moved; "".
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
-        statement: The statement that it left, `path#^block`, by which `brainiac undo` takes back this line alone; ""
-            where it has changed since, and for what is no statement.
-        is_part: Whether its event is a run, which did more than this line tells.
+        statement: The name of the statement, `path#^block`, by which `brainiac undo` takes back this line alone; ""
+            where the statement has changed since, and for what is no statement.
+        is_part: Whether to undo the event would take back other lines too, as for the event of a run.
     """
 
     at: str
@@ -102,7 +102,7 @@ class Digest:
     withheld: int = 0
 
     def runs(self) -> Iterator[tuple[list[DigestLine], str]]:
-        """Yield the lines of each run with the command that undoes the whole run; "" for lines that were no run's."""
+        """Yield the lines of each run with the command that undoes the whole run; "" as command for any other lines."""
         for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
             yield list(lines), f"brainiac undo {event}" if event else ""
 
@@ -174,52 +174,70 @@ class _Reader:
         """
         moved = {row.hash for row in rows if row.operation == "NEW"}
         moved &= {row.replaced.hash for row in rows if row.operation == "DELETE" and row.replaced}
-        learned = "restored" if isinstance(event.what, StatementCorrected) else "learned"
-        names = {"NEW": learned, "UPDATE": "changed", "DELETE": "ended"}
+        # of corrections only undo adds a statement: one that was there before
+        added = "restored" if isinstance(event.what, StatementCorrected) else "learned"
+        names = {"NEW": added, "UPDATE": "changed", "DELETE": "ended"}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
+            # the `DELETE` of a moved statement is no line of its own
             if row.operation in names and former not in moved:
                 self._add_line(event, "moved" if row.hash in moved else names[row.operation], row, former)
 
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
-        """Add the line of one statement, if a page still has its words, now or in History."""
-        now, past = self._texts.get(row.hash, _NO_TEXT), self._texts.get(former, _NO_TEXT)
-        if now.is_private or past.is_private:
+        """Add the line of one statement, if a page still has its new or its former words.
+
+        Args:
+            event: What changed it.
+            what: See `DigestLine`.
+            row: The operation on it.
+            former: Hash of its former words; "" for none.
+        """
+        new_text, former_text = self._texts.get(row.hash, _NO_TEXT), self._texts.get(former, _NO_TEXT)
+        if new_text.is_private or former_text.is_private:
             self._digest.withheld += 1
-        elif place := now.page or past.page:
-            line = DigestLine(event.at, what, now.text, past.text, place.path, place.title, event=event.id)
-            is_part = not isinstance(event.what, StatementCorrected)  # a run also files what was said
-            statement = self._undo_name(row, now, past) if is_part and what != "moved" else ""
+        elif page := new_text.page or former_text.page:
+            line = DigestLine(event.at, what, new_text.text, former_text.text, page.path, page.title, event=event.id)
+            # a run did more; a correction changed this statement alone, and its event is the name for undo
+            is_part = not isinstance(event.what, StatementCorrected)
+            statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
             self._digest.lines.append(replace(line, statement=statement, is_part=is_part))
 
-    def _undo_name(self, row: StatementRecord, now: _Text, past: _Text) -> str:
+    def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:
         """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
 
-        It cannot where the statement has changed since, or is a step of a how-to, which changes as a whole.
+        An ended statement is named by its place under History, another one by its place in the body. `undo` cannot
+        take back an operation whose statement has changed since, nor a step of a how-to, which changes as a whole.
         """
-        is_ended = not row.hash
-        place, block = (past, row.replaced.history if row.replaced else "") if is_ended else (now, row.block)
-        statement = place.statement
-        if place.page is None or statement is None or statement.section == STEPS:
+        if row.hash:
+            text, block, is_ended = new_text, row.block, False
+        else:
+            text, block, is_ended = former_text, row.replaced.history if row.replaced else "", True
+        statement = text.statement
+        if text.page is None or statement is None or statement.section == STEPS:
             return ""
-        if not block or statement.block_id != block or statement.is_history != is_ended:
+        is_unchanged = statement.block_id == block and statement.is_history == is_ended
+        if not block or not is_unchanged:
             return ""
         top = self._store.tree.relative(self._store.tree.long_term)
-        return f"{place.page.path.removeprefix(top + '/')}#^{block}"
+        return f"{text.page.path.removeprefix(top + '/')}#^{block}"
 
     def _add_refused(self, event: Event, refused: Iterable[Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
         for row in refused:
             if not row.statement:
                 continue  # its words were purged
-            if self._is_open(row.candidate):
+            if self._may_be_shown(row.candidate):
                 text, reason = one_line(row.statement), one_line(row.reason)
                 self._digest.lines.append(DigestLine(event.at, "refused", text, reason=reason))
             else:
                 self._digest.withheld += 1
 
-    def _is_open(self, candidate: str) -> bool:
-        """Return whether no exchange that a candidate was found in is private, so that its words may be shown."""
+    def _may_be_shown(self, candidate: str) -> bool:
+        """Return whether all exchanges of a candidate are there and not private.
+
+        Args:
+            candidate: Its id, `EVENT#NUMBER`, with the event that analyzed the exchanges.
+        """
         analysis = self._store.journal.find(candidate.partition("#")[0])
         if analysis is None or not isinstance(analysis.what, EventsAnalyzed):
             return False
@@ -227,7 +245,7 @@ class _Reader:
 
     @cached_property
     def _open_exchanges(self) -> set[str]:
-        """The ids of the exchanges that are not private, on pages and in short-term memory."""
+        """The ids of the exchanges on pages and in short-term memory that are not private."""
         pages = (page for page in self._pages.memories.values() if not page.is_private)
         said = [event for page in pages for event in parse_exchanges(page.text)]
         said += self._store.short_term().memory.events
@@ -256,7 +274,9 @@ class _Reader:
                 self._digest.withheld += 1
                 continue
             former = change.source or ""
-            line = DigestLine(event.at, "moved", change.path, former, page.path, page.title, event=event.id)
+            line = DigestLine(
+                event.at, "moved", change.path, before=former, path=page.path, title=page.title, event=event.id
+            )
             self._digest.lines.append(line)
 
 
@@ -269,9 +289,11 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
     for page in pages.pages.values():
         for statement in page.statements:
             is_private = page.is_private or PRIVATE.search(statement.text) is not None
-            present = texts.get(text_hash(statement.text))
-            if present is None or is_private or (present.statement and present.statement.is_history):
-                texts[text_hash(statement.text)] = _Text(page, one_line(statement.text), is_private, statement)
+            text = _Text(page, one_line(statement.text), is_private, statement)
+            other = texts.setdefault(text_hash(statement.text), text)
+            is_other_ended = other.statement is not None and other.statement.is_history
+            if is_private or (is_other_ended and not other.is_private):
+                texts[text_hash(statement.text)] = text
     return texts
 
 

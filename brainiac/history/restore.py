@@ -14,7 +14,7 @@ from brainiac.storage.runstate import LOCK
 from brainiac.tree import MARKER, LocalPlaces, is_brain
 
 RESTORING = ".brainiac-restore"  # in a folder that is being restored: which backup
-_LAST = ("system/config.yaml", MARKER.as_posix())  # make a folder a brain
+_MAKES_A_BRAIN = ("system/config.yaml", MARKER.as_posix())  # a folder with both is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Restored:
     """The result of restoring a backup.
 
     Attributes:
-        backup: It.
-        folder: The brain.
-        state: Where this machine's state of a brain that lay there before was set aside; None where there was none.
+        backup: The backup.
+        folder: The restored brain.
+        state: The renamed state folder of a brain that was in this folder before; None where there was none.
     """
 
     backup: Backup
@@ -63,13 +63,13 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
 def restore(
     backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
 ) -> Restored:
-    """Put the brain of a backup into an empty folder; an interrupted restore is continued.
+    """Put the brain of a backup into an empty folder, or go on with a restore that was interrupted.
 
-    The folder is no brain before all of it is there and checked: the files that make it one come last.
+    The folder is no brain before all of it is there and checked: the files that make it a brain come last.
 
     Args:
-        backup: Whole; check `damages` first.
-        into: Missing or empty, or what an interrupted restore of the same backup left.
+        backup: A whole backup; check `damages` first.
+        into: A missing or empty folder, or one that an interrupted restore of the same backup left.
         disk: What writes.
         progress: Called with the files done and the total.
 
@@ -84,11 +84,12 @@ def restore(
     if not (into / RESTORING).exists():
         disk.write(into / RESTORING, backup.sums.encode())
     # an interrupted run made it a brain already: what stands by now may be newer than the backup
-    is_brain_by_now = any((into / path).exists() for path in _LAST)
-    paths = [*(path for path in digests if path not in _LAST), *(path for path in _LAST if path in digests)]
+    is_brain_by_now = any((into / path).exists() for path in _MAKES_A_BRAIN)
+    ordinary = [path for path in digests if path not in _MAKES_A_BRAIN]
+    paths = [*ordinary, *(path for path in _MAKES_A_BRAIN if path in digests)]
     for number, path in enumerate(paths, 1):
-        if path == _LAST[0]:
-            disk.sync_filesystem(into)
+        if number == len(ordinary) + 1:
+            disk.sync_filesystem(into)  # all else is on the disk before the folder becomes a brain
         if not (is_brain_by_now and (into / path).exists()):
             _restore_file(backup, path, digests[path], into, disk)
         progress(number, len(digests))
@@ -117,7 +118,10 @@ def _check_into(backup: Backup, into: Path) -> None:
 
 
 def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
-    """Rename this machine's state of a brain that lay at a path before: its commits belong to other files.
+    """Rename this machine's state of a brain that was at this path before, as it tells of other files.
+
+    Returns:
+        Its new path; None where there is no such state.
 
     Raises:
         LockedError: A daemon serves the folder still.
@@ -138,16 +142,16 @@ def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
 
 
 def _restore_file(backup: Backup, path: str, digest: str, into: Path, disk: Disk) -> None:
-    """Copy a file out of a backup and check it; one that is there already, whole, stays.
+    """Copy a file out of a backup and check its hash; a file that is there already with that hash stays.
 
     Raises:
-        UserError: It is missing or damaged.
+        UserError: The backup's file is missing or damaged.
     """
     target = into / path
     if target.exists() and file_hash(target) == digest:
         return
     make_folders(disk, target.parent)
-    draft = Path(temporary_beside(str(target))) if path in _LAST else target
+    draft = Path(temporary_beside(str(target))) if path in _MAKES_A_BRAIN else target
     disk.unlink(draft)
     try:
         copied = disk.copy(backup.folder / FILES / path, draft)

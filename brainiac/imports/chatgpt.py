@@ -44,10 +44,10 @@ def conversation(record: dict[str, Any], file_at: str) -> Conversation:
 def _path(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
     """Return the keys of the messages from the first to a leaf; without a leaf, to the latest message."""
     if leaf not in nodes:
-        times = (moment_of(mapping(node.get("message")).get("create_time")) for node in nodes.values())
-        # of messages without a time, or with the same, the last in the file
-        leaf = max(zip(times, range(len(nodes)), nodes, strict=True), default=("", 0, ""))[2]
-    path: dict[str, None] = {}  # in order, and each once: a damaged export may lead round in a circle
+        times = {key: moment_of(mapping(node.get("message")).get("create_time")) for key, node in nodes.items()}
+        # of messages without a time, or with the same, `max` takes the first: that is the last in the file
+        leaf = max(reversed(nodes), key=times.__getitem__, default="")
+    path: dict[str, None] = {}  # in order, and each once: parents of a damaged export may form a circle
     while leaf in nodes and leaf not in path:
         path[leaf] = None
         leaf = text_of(nodes[leaf].get("parent"))
@@ -75,8 +75,8 @@ def _message(node: dict[str, Any]) -> dict[str, Any] | None:
 
     The profile that every conversation begins with (`user_editable_context`) was not written in the conversation.
     """
-    message, content = mapping(node.get("message")), mapping(mapping(node.get("message")).get("content"))
-    metadata = mapping(message.get("metadata"))
+    message = mapping(node.get("message"))
+    content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
     is_hidden = metadata.get("is_visually_hidden_from_conversation") or metadata.get("is_user_system_message")
     is_profile = content.get("content_type") == "user_editable_context"
     is_for_tool = text_of(message.get("recipient")) not in ("", "all")
@@ -97,10 +97,8 @@ def _text(message: dict[str, Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    """Return one part of a message as text."""
+    """Return one part of a message as text; of a picture `[image]`, since its type is `image_asset_pointer`."""
     if isinstance(part, str):
         return part
-    kind = text_of(mapping(part).get("content_type"))
-    if spoken := text_of(mapping(part).get("text")):
-        return spoken  # of a recording
-    return f"[{kind.split('_')[0]}]" if kind else ""
+    kind, transcript = (text_of(mapping(part).get(key)) for key in ("content_type", "text"))
+    return transcript or (f"[{kind.split('_')[0]}]" if kind else "")

@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import tzinfo
 from typing import BinaryIO, NamedTuple
 
@@ -51,14 +51,20 @@ def conversations(opened: BinaryIO, zone: tzinfo, file_at: str) -> Iterator[Item
         rows_by_title[row.conversation].append(row)
     person = _person(rows_by_title.values())
     for title, messages in rows_by_title.items():
-        dialogue, counts = Dialogue(), Counter[str]()
-        for row in messages:
-            digest = hashlib.sha256("\0".join(row).encode("utf-8", "replace")).hexdigest()[:16]
-            # a person may write the same twice
-            counts[digest] += 1
-            key = f"{digest}-{counts[digest]}"
+        dialogue = Dialogue()
+        for row, key in zip(messages, _keys(messages), strict=True):
             dialogue.add(key, moment_of(row.time, zone), row.text, is_person=row.author == person)
-        yield dialogue.conversation(title, title, "", file_at)
+        # the title is the only name of a conversation, and the table does not say when it began
+        yield dialogue.conversation(name=title, title=title, began_at="", file_at=file_at)
+
+
+def _keys(rows: Iterable[_Row]) -> Iterator[str]:
+    """Yield the key of each row of a conversation: a hash, and a number since a person may write the same twice."""
+    counts = Counter[str]()
+    for row in rows:
+        digest = hashlib.sha256("\0".join(row).encode("utf-8", "replace")).hexdigest()[:16]
+        counts[digest] += 1
+        yield f"{digest}-{counts[digest]}"
 
 
 def _person(conversations: Collection[list[_Row]]) -> str:

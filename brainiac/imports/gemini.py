@@ -21,8 +21,9 @@ from brainiac.clock import day_in, iso
 from brainiac.imports.records import Conversation, Item, PastExchange, mapping, moment_of, sequence, text_of
 
 _NAMES = ("gemini", "bard")  # the product's name in every language
-_LOOKED_AT = 200  # records by which Google's word before each prompt is known
+_LOOKED_AT = 200  # first records, by which Google's word before each prompt and the order of dates are known
 _SHARE = 0.95  # of the records that must begin with the same word for it to be Google's and not the person's
+_MAX_WORD = 40  # characters of Google's word
 _CHUNK = 65_536
 _HAS_DATE = re.compile(r"(?=.*\d{4})(?=.*\d{1,2}[:.]\d\d)")
 _NUMERIC = re.compile(r"\s*(\d{1,2})([./-])(\d{1,2})[./-]\d{4}")
@@ -34,7 +35,7 @@ class _Record:
     """A record as it is in the export.
 
     Attributes:
-        title: Google's word, such as `Prompted`, and the prompt.
+        title: Google's word before each prompt, such as `Prompted`, and the prompt.
         at: ISO 8601 UTC moment.
         answer: "" where the record has none.
     """
@@ -77,9 +78,9 @@ def _record(record: dict[str, Any]) -> _Record:
 def _by_day(records: Iterator[_Record], zone: tzinfo) -> Iterator[Item]:
     """Yield a conversation for each day of records, which are in order of time, newest first."""
     first = list(islice(records, _LOOKED_AT))
-    word = _common_word(first)
+    googles_word = _word_before_prompts(first)
     for day, group in groupby(chain(first, records), lambda record: day_in(zone, record.at)):
-        exchanges = [_exchange(record, word) for record in group]
+        exchanges = [_exchange(record, googles_word) for record in group]
         if not day:
             yield Conversation("", "Gemini", problem=f"{len(exchanges)} records have no date that can be read")
             continue
@@ -87,21 +88,22 @@ def _by_day(records: Iterator[_Record], zone: tzinfo) -> Iterator[Item]:
         yield Conversation(day, day, tuple(exchanges), latest_at=exchanges[-1].at)
 
 
-def _common_word(records: list[_Record]) -> str:
-    """Return the word that Google puts before prompts: nearly all records with an answer begin with it.
+def _word_before_prompts(records: list[_Record]) -> str:
+    """Return the word that Google puts before prompts: the one with which nearly all records with an answer begin.
 
-    Where too few do, it is the English `Prompted`. A word of Google's that stays in a prompt does no harm; taking out a
-    word of the person's would.
+    Where there is none, it is the English `Prompted`. A word of Google's that stays in a prompt does no harm; taking
+    out a word of the person's would.
     """
     words = Counter(record.title.split(" ", 1)[0] for record in records if record.answer and " " in record.title)
     word, count = words.most_common(1)[0] if words else ("", 0)
     return word if count >= max(20, _SHARE * sum(words.values())) else "Prompted"
 
 
-def _exchange(record: _Record, word: str) -> PastExchange:
-    """Return the exchange of a record, without the word before its prompt."""
-    before, mark, after = record.title.partition("\xa0")  # in web pages it follows Google's word
-    prompt = after if mark and len(before) < 40 else record.title.removeprefix(f"{word} ")
+def _exchange(record: _Record, googles_word: str) -> PastExchange:
+    """Return the exchange of a record, without Google's word before its prompt."""
+    # in web pages a no-break space follows Google's word; one further behind is the person's
+    before, space, after = record.title.partition("\xa0")
+    prompt = after if space and len(before) < _MAX_WORD else record.title.removeprefix(f"{googles_word} ")
     # two prompts may have the same second; spaces differ between the formats of the export
     digest = hashlib.sha256(" ".join(prompt.split()).encode("utf-8", "replace")).hexdigest()[:12]
     return PastExchange(f"{record.at} {digest}", record.at, prompt.strip(), record.answer.strip())
@@ -124,12 +126,16 @@ def conversations_of_page(opened: BinaryIO, zone: tzinfo) -> Iterator[Item]:
 
 
 def _record_of(cell: list[str], dates: _Dates) -> _Record:
-    """Return the record in a cell's lines: the prompt, names of attached files, the date, the answer."""
+    """Return the record in a cell's lines: the prompt with names of attached files, a line with the date, the answer.
+
+    Where no line is a date, all are the prompt, and the moment is "".
+    """
+    # not the first line, which is the prompt's even where it looks like a date
     for number, line in enumerate(cell[1:], 1):
         if at := dates.moment(line):
             title = "\n".join(cell[:number]).strip()
             return _Record(title, at, "\n".join(cell[number + 1 :]).strip())
-    return _Record("\n".join(cell).strip(), "", "")
+    return _Record("\n".join(cell).strip(), at="", answer="")
 
 
 def _cells(opened: BinaryIO) -> Iterator[list[str]]:
@@ -146,7 +152,7 @@ class _Dates:
     """Reads dates as Google writes them in any language.
 
     Args:
-        lines: Lines of the page, some of which are dates, to see whether days or months come first.
+        lines: Lines of the page, some of which are dates: they show whether days or months come first.
         zone: Of a date that names no zone.
     """
 
@@ -162,15 +168,15 @@ class _Dates:
         if len(line) > 80 or not _HAS_DATE.match(line):
             return ""
         text = " ".join(line.split())  # some languages have narrow spaces before AM and PM
-        for attempt in (text, text.rpartition(" ")[0]):  # without a zone that is not known
-            moment = self._parser.get_date_data(attempt).date_obj if attempt else None
-            if moment is not None:
+        without_last_word = text.rpartition(" ")[0]  # which may be a zone that the parser does not know
+        for attempt in filter(None, (text, without_last_word)):
+            if moment := self._parser.get_date_data(attempt).date_obj:
                 return iso(moment)
         return ""
 
 
 def _order(dates: Iterable[str]) -> str:
-    """Return whether days or months come first in dates of digits: "DMY" or "MDY"; "" where no date is of digits."""
+    """Return "DMY" or "MDY": whether dates of digits begin with day or month; "" where no date is of digits."""
     matches = [match for date in dates if (match := _NUMERIC.match(date))]
     if any(int(match[1]) > 12 for match in matches):
         return "DMY"
@@ -180,19 +186,23 @@ def _order(dates: Iterable[str]) -> str:
 
 
 class _Page(HTMLParser):
-    """Collects the text of the first content cell of each record of My Activity."""
+    """Collects the text of the first content cell of each record of My Activity.
+
+    A record is a `div` of class `outer-cell`. In it are one of class `header-cell`, which names the product, and some
+    of class `content-cell`, the first of which has the exchange.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._depth = 0  # of `div`s within the record
+        self._depth = 0  # of nested `div`s; the record's own is 1
         self._header, self._content = _Text(), _Text()
-        self._target: _Text | None = None  # of the present cell's text
-        self._target_depth = 0
-        self._n_cells = 0
+        self._target: _Text | None = None  # takes the text of the present cell; None where that is not needed
+        self._target_depth = 0  # depth of the cell's own `div`
+        self._n_cells = 0  # content cells of the record so far
         self._records: list[list[str]] = []
 
     def take_records(self) -> list[list[str]]:
-        """Return the records since the last call, each as lines."""
+        """Return the records since the last call, each as lines; they are returned once."""
         records, self._records = self._records, []
         return records
 
@@ -208,7 +218,8 @@ class _Page(HTMLParser):
                 self._target, self._target_depth = self._header, self._depth
             elif "content-cell" in classes:
                 self._n_cells += 1
-                self._target, self._target_depth = (self._content if self._n_cells == 1 else None), self._depth
+                self._target = self._content if self._n_cells == 1 else None
+                self._target_depth = self._depth
         if self._target is not None:
             self._target.handle_starttag(tag, attrs)
 
@@ -218,10 +229,10 @@ class _Page(HTMLParser):
             self._target.handle_endtag(tag)
         if tag != "div":
             return
-        if self._target is not None and self._depth == self._target_depth:
+        if self._depth == self._target_depth:
             self._target = None
         self._depth -= 1
-        if self._depth == 0 and self._n_cells:
+        if self._depth == 0 and self._n_cells:  # the record's own `div`
             self._n_cells = 0
             if any(name in self._header.text.casefold() for name in _NAMES):
                 self._records.append(self._content.text.split("\n"))

@@ -151,7 +151,10 @@ def import_path(
 
 
 def _folder_in_memory(brain: Brain, path: Path) -> str:
-    """Return the folder of long-term memory that a path is in; "" for a path outside: a document there stays there."""
+    """Return the folder of long-term memory that a path is in; "" for a path outside.
+
+    A document that lies in memory already gets its page beside it.
+    """
     absolute, top = path.resolve(), brain.tree.long_term.resolve()
     folder = absolute if absolute.is_dir() else absolute.parent
     if top not in folder.parents:
@@ -167,7 +170,7 @@ class _Commits:
         source: Name of the file or folder that a person named.
 
     Attributes:
-        event: Id of that event; "" before the first commit.
+        event: Id of the event that causes them; "" before the first commit.
     """
 
     def __init__(self, brain: Brain, source: str) -> None:
@@ -191,7 +194,7 @@ class Intake:
         is_private: Mark every page private.
 
     Attributes:
-        top: The folder of the pages.
+        top: The folder of the pages: the service's, unless the documents lie in another folder of memory.
     """
 
     def __init__(
@@ -199,8 +202,8 @@ class Intake:
     ) -> None:
         self._brain, self._service, self._commits = brain, service, commits
         self._is_dry, self._is_private = is_dry, is_private
-        tree = brain.tree
-        self.top = f"{tree.relative(tree.long_term)}{IMPORTED}{service}"
+        self._service_folder = f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{service}"
+        self.top = self._service_folder
         self._undone = json.dumps(list(undone_events(brain)))
         self._dry_pages: dict[str, str] = {}  # page by exchange id, of a dry run, which the journal knows nothing of
 
@@ -215,23 +218,23 @@ class Intake:
         Raises:
             ConflictError: Somebody saved one of their pages meanwhile.
         """
-        batch = _Batch(self._brain, self.top)
+        batch = _Batch(self._brain, self._service_folder)
         outcomes = [
             self._take_note(batch, item) if isinstance(item, Note) else self._take_conversation(batch, item)
             for item in items
         ]
-        episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
         if self._is_dry:
-            self._dry_pages |= {exchange: path for path, exchanges in episodes.items() for exchange in exchanges}
+            self._dry_pages |= batch.page_of
         elif changes := batch.changes():
             # the ids are in the event: by them a second import knows these exchanges
+            episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
             with self._brain.commit_lock():
-                self._require_news(batch)
+                self._refuse_imported_meanwhile(batch.page_of)
                 self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
         return outcomes
 
-    def _require_news(self, batch: _Batch) -> None:
-        """Refuse a batch with exchanges that were imported after it was begun.
+    def _refuse_imported_meanwhile(self, ids: Iterable[str]) -> None:
+        """Refuse exchanges that were imported after their batch was begun.
 
         Another import runs at the same time, or one that was killed left a commit that is finished only now.
 
@@ -240,30 +243,34 @@ class Intake:
         """
         self._brain.committer.finish_pending()
         self._brain.projection.follow()
-        if pages := self._pages_of(_Batch(self._brain, self.top), list(batch.page_of)):
+        if pages := self._imported_pages(ids):
             raise ConflictError(sorted(set(pages.values())))
 
     # --- conversations ----------------------------------------------------------------------------------
 
     def _take_conversation(self, batch: _Batch, conversation: Conversation) -> Outcome:
-        """Add the new exchanges of a conversation to a batch, and texts of it that are in no exchange."""
+        """Add the new exchanges of a conversation to a batch, and its asides that its pages do not have yet."""
         title = one_line(redact(self._brain, conversation.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
         exchanges = {self._id_of(conversation, exchange): exchange for exchange in conversation.exchanges}
-        # with secrets redacted no text of an exchange is what the export has: only ids tell which are new
-        pages = self._pages_of(batch, list(exchanges))
+        # ids tell which exchanges are new: their texts on the pages are redacted, and perhaps changed by a person
+        pages = self._imported_pages(exchanges)
+        for pages_of_run in (self._dry_pages, batch.page_of):
+            pages |= {uuid: pages_of_run[uuid] for uuid in exchanges if uuid in pages_of_run}
         new_events = [
-            self._event(uuid, exchanges[uuid], conversation.file_at) for uuid in exchanges if uuid not in pages
+            self._event(uuid, exchange, conversation.file_at)
+            for uuid, exchange in exchanges.items()
+            if uuid not in pages
         ]
-        path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
         n_known = len(exchanges) - len(new_events)
-        if not new_events and not _has_news(batch, path, conversation):
-            return Outcome(title, conversation.id, known=n_known, path=path)
-        last = self._add_exchanges(batch, path, title, conversation, new_events)
+        last_page = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
+        if not new_events and not _has_later_texts(batch, last_page, conversation):
+            return Outcome(title, conversation.id, known=n_known, path=last_page)
+        last_page = self._add_exchanges(batch, last_page, title, conversation, new_events)
         if pages or conversation.asides:
-            self._add_asides(batch, last, {*pages.values(), last}, conversation)
-        return Outcome(title, conversation.id, len(new_events), n_known, path=last)
+            self._add_asides(batch, last_page, {*pages.values(), last_page}, conversation)
+        return Outcome(title, conversation.id, len(new_events), n_known, path=last_page)
 
     def _id_of(self, conversation: Conversation, exchange: PastExchange) -> str:
         """Return the id of an exchange in the brain."""
@@ -274,19 +281,18 @@ class Intake:
         user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
         return StmEvent(uuid, exchange.at or file_at, user, ai)
 
-    def _pages_of(self, batch: _Batch, ids: Sequence[str]) -> dict[str, str]:
-        """Return the page of each exchange that was imported before, by id, also where that page was deleted since.
+    def _imported_pages(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the page of each exchange that a commit imported, by id, also where that page was deleted since.
 
         An import that was undone does not count.
         """
         rows = self._brain.projection.query(
             "SELECT exchange, page FROM filings WHERE page IS NOT NULL AND exchange IN (SELECT value FROM json_each(?))"
             " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event",
-            json.dumps(ids),
+            json.dumps(list(ids)),
             self._undone,
         )
-        in_this_run = batch.page_of | self._dry_pages
-        return dict(rows) | {uuid: in_this_run[uuid] for uuid in ids if uuid in in_this_run}
+        return dict(rows)  # of several pages of an exchange the latest counts
 
     def _add_exchanges(
         self, batch: _Batch, path: str, title: str, conversation: Conversation, events: Sequence[StmEvent]
@@ -315,7 +321,7 @@ class Intake:
         return path
 
     def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
-        """Add the texts of a conversation that are in no exchange below its exchanges, unless its pages have them.
+        """Add the asides of a conversation at the end of a page, unless its pages have them.
 
         Args:
             batch: Takes the page.
@@ -323,39 +329,40 @@ class Intake:
             paths: All pages of the conversation.
             conversation: The conversation.
         """
-        pages = [page.text for other in paths if (page := batch.page(other))]
-        events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
-        texts_in_exchanges = {text.strip() for event in events.values() for text in (event.user, event.ai)}
-        asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
-        asides += self._second_answers(conversation, events, {aside.text for aside in asides})
-        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in texts_in_exchanges]
-        blocks = [block for block in blocks if not any(block in text for text in pages)]
         page = batch.page(path)
         if page is None:
             return
+        blocks = self._new_asides(conversation, [other.text for path in paths if (other := batch.page(path))])
         text = page.text
         if blocks and _ASIDES not in text:
             text = f"{text.rstrip()}\n\n{_ASIDES}\n{_ABOUT_ASIDES}\n"
         text += "".join(f"\n{block}\n" for block in blocks)
         batch.change(path, page, text, conversation.latest_at)
 
-    def _second_answers(
-        self, conversation: Conversation, events: Mapping[str, StmEvent], branches: Collection[str]
-    ) -> list[Aside]:
-        """Return the answers that the person had made anew since the last import.
+    def _new_asides(self, conversation: Conversation, pages: Sequence[str]) -> list[str]:
+        """Return the asides of a conversation that the texts of its pages do not have, as block quotes."""
+        events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
+        texts_in_exchanges = {text.strip() for event in events.values() for text in (event.user, event.ai)}
+        asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
+        asides += self._second_answers(conversation, events, {aside.text for aside in asides})
+        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in texts_in_exchanges]
+        return [block for block in blocks if not any(block in text for text in pages)]
 
-        The page has the former answer, which the export now has on a branch. An answer that a person changed on its
-        page is on no branch.
+    def _second_answers(
+        self, conversation: Conversation, events: Mapping[str, StmEvent], aside_texts: Collection[str]
+    ) -> list[Aside]:
+        """Return the answers that the person had made anew since the last import; their pages keep the first ones.
 
         Args:
             conversation: The conversation as exported now.
             events: Its exchanges on the pages, by id.
-            branches: The texts of its branches.
+            aside_texts: The texts of its asides.
         """
         answers = []
         for exchange in conversation.exchanges:
             event = events.get(self._id_of(conversation, exchange))
-            if event and event.ai in branches and (text := redact(self._brain, exchange.ai)) != event.ai:
+            # then the export has the first answer on a branch; one that a person changed on its page is on no branch
+            if event and event.ai in aside_texts and (text := redact(self._brain, exchange.ai)) != event.ai:
                 answers.append(Aside("branch", "AI", text.strip()))
         return answers
 
@@ -367,26 +374,27 @@ class Intake:
         Its path, which is the same in every import, says whether it was imported before. A page that was changed here
         stays, and one that was deleted here stays deleted.
         """
-        path = self._path_of(note)
+        outcome = partial(Outcome, note.title, note.key)
         if note.problem or not note.text.strip():
-            return Outcome(note.title, note.key, reason=note.problem or "is empty")
-        present = batch.page(path)
-        former = self._imported_hash(path)
-        if path in batch.pages or (former and present is None):
-            return Outcome(note.title, note.key, known=1, path=path)
+            return outcome(reason=note.problem or "is empty")
+        path = self._path_of(note)
+        present, imported_hash = batch.page(path), self._imported_hash(path)
+        is_deleted_here = bool(imported_hash) and present is None
+        if path in batch.pages or is_deleted_here:
+            return outcome(known=1, path=path)
         try:
             text = self._note_text(note, path, present)
         except FormatError as error:
-            return Outcome(note.title, note.key, reason=f"has front matter that cannot be read: {error.problem}")
+            return outcome(reason=f"has front matter that cannot be read: {error.problem}")
         # the same text as the last import wrote: whatever a person made of it since stays
-        if former == _hash(text):
-            return Outcome(note.title, note.key, known=1, path=path)
-        if present is not None and former != _hash(present.text):
-            return Outcome(note.title, note.key, reason=f"{path} was changed here since; it stays as it is", path=path)
-        batch.change(path, Page(present.before if present else None, ""), text)
+        if _hash(text) == imported_hash:
+            return outcome(known=1, path=path)
+        if present is not None and _hash(present.text) != imported_hash:
+            return outcome(reason=f"{path} was changed here since; it stays as it is", path=path)
+        batch.change(path, present or Page(None, ""), text)
         if note.original:
             batch.files[path.removesuffix(".md")] = note.original
-        return Outcome(note.title, note.key, taken=1, reason=note.remark, path=path)
+        return outcome(taken=1, reason=note.remark, path=path)
 
     def _imported_hash(self, path: str) -> str:
         """Return the hash of the text that the last import wrote at a path; "" where none did."""
@@ -408,7 +416,7 @@ class Intake:
         return f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
 
     def _note_text(self, note: Note, path: str, present: Page | None) -> str:
-        """Return the text of a note's page: a person's note with the keys that it lacks, any other text as a quote.
+        """Return the text of a note's page: a note or document with the keys that it lacks, any other text as a quote.
 
         Args:
             note: The note.
@@ -418,23 +426,26 @@ class Intake:
         Raises:
             FormatError: Its front matter, or that of the present page, is broken.
         """
-        text, at = redact(self._brain, note.text), note.at
-        if not at:  # a later import must not give it another date
-            at = str(split(present.text, path)[0].get("created_at") or "") if present else note.file_at
+        text, at = redact(self._brain, note.text), note.at or note.file_at
+        if present and not note.at:  # a later import must not give it another date
+            at = str(split(present.text, path)[0].get("created_at") or "")
         uuid = note_id(self._service, note.key)
+        front_matter = self._front_matter(uuid, at, at)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
-            return self._front_matter(uuid, at, at) + f"\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"
-        meta, offset = split(text, path)
-        if not offset:
-            return self._front_matter(uuid, at, at) + f"\n{text}"
-        keys: dict[str, object] = {
+            return f"{front_matter}\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"
+        meta, front_matter_end = split(text, path)
+        if not front_matter_end:
+            return f"{front_matter}\n{text}"
+        defaults: dict[str, object] = {
             "uuid": uuid,
             "created_at": own_date(meta, path, is_creation=True) or at,
             "updated_at": at,
+            "tags": [],
+            "emotion": "neutral",
+            "reinforcement_count": 0,
         }
-        keys |= {"tags": [], "emotion": "neutral", "reinforcement_count": 0}
-        missing = {key: value for key, value in keys.items() if meta.get(key) is None}
+        missing = {key: value for key, value in defaults.items() if meta.get(key) is None}
         private = {"private": True} if self._is_private else {}
         return edit_meta(text, **missing, origin="import", by=self._service, **private)
 
@@ -482,33 +493,35 @@ class _Batch:
 
     Args:
         brain: The brain.
-        top: The folder of the service.
+        service_folder: The folder of the service.
 
     Attributes:
         pages: By path.
-        page_of: Page by the id of an exchange that is added.
-        files: Contents of files that are no pages, by path.
+        page_of: Path of the page of each exchange that is added, by its id.
+        files: Contents of the imported documents that stand beside their pages, by path.
     """
 
-    def __init__(self, brain: Brain, top: str) -> None:
-        self._brain, self._top = brain, top
+    def __init__(self, brain: Brain, service_folder: str) -> None:
+        self._brain, self._service_folder = brain, service_folder
         self.pages: dict[str, Page] = {}
         self.page_of: dict[str, str] = {}
         self.files: dict[str, bytes] = {}
         self._names: dict[str, set[str]] = {}  # of the files in each folder, without their ending
 
     def page(self, path: str) -> Page | None:
-        """Return a page with the changes of this batch so far; None for no page, or one with broken front matter."""
-        if path in self.pages or not path:
-            return self.pages.get(path)
+        """Return a page with the changes of this batch so far; None for the path "", no page, or an unreadable one."""
+        if not path:
+            return None
+        if path in self.pages:
+            return self.pages[path]
         try:
             text = self._brain.read_page(path)
-            return None if text is None else Page(text, text)
         except FormatError:
             return None
+        return None if text is None else Page(before=text, text=text)
 
     def change(self, path: str, page: Page, text: str, latest_at: str = "") -> None:
-        """Give a page a text in this batch, and an existing page `latest_at` as the moment of its last change."""
+        """Give a page a text in this batch; a page on the disk gets `latest_at`, where given, as its `updated_at`."""
         if page.before is not None and text != page.text and latest_at:
             text = edit_meta(text, updated_at=latest_at)
         page.text = text
@@ -548,13 +561,15 @@ class _Batch:
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
-        """Yield the index pages that are missing; their lists of entries are made elsewhere."""
+        """Yield the index pages that the service's folders lack; their lists of entries are made elsewhere."""
         root, now = self._brain.tree.relative(self._brain.tree.long_term), iso(self._brain.clock.now())
-        folders = {folder for path in self.pages for folder in _folders_above(path, f"{root}/events")}
+        service_pages = [path for path in self.pages if path.startswith(f"{self._service_folder}/")]
+        folders = {folder for path in service_pages for folder in _folders_above(path, f"{root}/events")}
         for folder in sorted(folders):
             if self._brain.read(index := f"{folder}/_index.md") is None:
                 title = SERVICES.get(posixpath.basename(folder)) or title_of_folder(folder)
-                yield create(index, new_index(title, uuid=new_id(), now=now, summary=_about(folder, self._top)))
+                summary = _summary_of(folder, self._service_folder)
+                yield create(index, new_index(title, uuid=new_id(), now=now, summary=summary))
 
 
 def _hash(text: str) -> str:
@@ -563,10 +578,10 @@ def _hash(text: str) -> str:
 
 
 def _safe(path: str) -> str:
-    """Return a path of an export as one for the brain: parts such as `..` are left out, unprintable ones replaced."""
-    parts = [part for part in posixpath.splitext(path.replace("\\", "/"))[0].split("/") if part.strip(". ")]
-    if not all(is_printable(part) and len(part.encode()) < _MAX_NAME_BYTES for part in parts) or not parts:
-        parts = [slugify(part) for part in parts] or ["note"]
+    """Return the path of the page for a path of an export: without parts such as `..`, and with no unusable names."""
+    parts = [part for part in posixpath.splitext(path.replace("\\", "/"))[0].split("/") if part.strip(". ")] or ["note"]
+    if not all(is_printable(part) and len(part.encode()) < _MAX_NAME_BYTES for part in parts):
+        parts = [slugify(part) for part in parts]
     name = "index-page" if parts[-1] == "_index" else parts[-1]  # `_index.md` is the page about a folder
     return "/".join([*parts[:-1], f"{name}.md"])
 
@@ -577,13 +592,12 @@ def _folders_above(path: str, top: str) -> Iterator[str]:
         yield path
 
 
-def _about(folder: str, top: str) -> str:
-    """Return the sentence about a folder of the import, which a person may replace."""
-    service = SERVICES[posixpath.basename(top)]
-    if len(folder) < len(top):
+def _summary_of(folder: str, service_folder: str) -> str:
+    """Return the first summary of a folder, which is above the service's, that folder itself, or in it."""
+    if service_folder.startswith(f"{folder}/"):
         return "What came in from other programs: nothing in it was said here."
-    when = "" if folder == top else f" in {title_of_folder(folder)}"
-    return f"What was imported from {service}{when}."
+    when = "" if folder == service_folder else f" in {title_of_folder(folder)}"
+    return f"What was imported from {SERVICES[posixpath.basename(service_folder)]}{when}."
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
@@ -608,7 +622,7 @@ def _size_of(item: Item) -> int:
     return in_exchanges + sum(len(aside.text) for aside in item.asides)
 
 
-def _has_news(batch: _Batch, path: str, conversation: Conversation) -> bool:
+def _has_later_texts(batch: _Batch, path: str, conversation: Conversation) -> bool:
     """Return whether a conversation has texts that are later than those of its page; False for a broken page."""
     page = batch.page(path)
     if page is None:
@@ -640,8 +654,7 @@ def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
 
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
-    """Return a page with exchanges added after its last one."""
+    """Return a page with exchanges added after its last one; at its end where it has none."""
     rendered = "".join(f"\n{render_exchange(event)}" for event in events)
-    last = max((placed.end for placed in find_events(text)), default=0) if "<!-- exchange: " in text else 0
-    at = end_of_content(text, 0, last) if last else len(text)
-    return splice(text, at, rendered)
+    last_end = max((placed.end for placed in find_events(text)), default=len(text))
+    return splice(text, end_of_content(text, 0, last_end), rendered)

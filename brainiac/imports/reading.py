@@ -110,11 +110,11 @@ def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export
 
 
 def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -> Iterator[Item]:
-    """Yield the notes of a folder; each keeps its path within it, below a folder of memory.
+    """Yield the notes in files; the path of each is `folder/`, then its path relative to what the person named.
 
     Args:
-        files: The notes.
-        folder: The name of that folder.
+        files: Markdown files.
+        folder: Name of the folder in memory that gets them.
         count: Called with the bytes of each file.
     """
     for file in files:
@@ -178,14 +178,22 @@ def _files(path: Path, zone: tzinfo, scratch: Path) -> Iterator[_File]:
         raise UserError(f"{path} is no file and no folder; name what the service sent you, unpacked or not")
 
 
-def _files_at(path: Path, inner_path: str, zone: tzinfo, scratch: Path) -> Iterator[_File]:
-    """Yield a file of the disk, or the files in it where it is an archive."""
+def _files_at(path: Path, relative: str, zone: tzinfo, scratch: Path) -> Iterator[_File]:
+    """Yield a file of the disk, or the files in it where it is an archive.
+
+    Args:
+        path: The file.
+        relative: Its path relative to the folder that the person named; its name where they named the file.
+        zone: The person's time zone.
+        scratch: A folder for archives in archives.
+    """
     status = path.stat()
     file_at = iso(datetime.fromtimestamp(status.st_mtime, UTC))
     if zipfile.is_zipfile(path):
         yield from _packed(path, path.name, zone, file_at, scratch)
     else:
-        yield _File(inner_path, status.st_size, lambda: path.open("rb"), inner_path, zone, file_at)
+        size = status.st_size
+        yield _File(name=relative, size=size, open=lambda: path.open("rb"), path=relative, zone=zone, file_at=file_at)
 
 
 def _packed(
@@ -302,7 +310,7 @@ def _json_reader(read: Callable[[dict[str, Any], str], Iterable[Item]]) -> _Read
     def items(opened: BinaryIO, file: _File) -> Iterator[Item]:
         for number, record in enumerate(_records(opened, file), 1):
             if isinstance(record, Conversation):
-                yield record
+                yield record  # the problem with which `_records` ends
             elif not isinstance(record, dict):
                 yield Conversation("", f"record {number} of {file.name}", problem="is no conversation")
             else:
@@ -323,7 +331,7 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
     """
     import ijson  # a command that imports nothing needs none of it
 
-    count = 0
+    n_records = 0
     try:
         prefix = _prefix(file)
         # an object that is no list can only be read into memory as a whole
@@ -332,26 +340,30 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
             yield Conversation("", file.name, problem=problem)
             return
         for record in ijson.items(_after_mark(opened), prefix, use_float=True):
-            count += 1
+            n_records += 1
             yield record
     except (ijson.JSONError, UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError) as error:
-        problem = f"cannot be read beyond record {count} ({' '.join(str(error).split())[:120]})"
+        problem = f"cannot be read beyond record {n_records} ({' '.join(str(error).split())[:120]})"
         problem += "; what came before is taken, so download it again for the rest"
         yield Conversation("", file.name, problem=problem)
 
 
 def _prefix(file: _File) -> str:
-    """Return the place of a JSON file's records, as ijson names it; "" for the whole."""
+    """Return the place of a JSON file's records, as ijson names it.
+
+    Returns:
+        `item` for a file that is a list, `conversations.item` for an object with a list of that name, else "": the
+        whole file is one record.
+    """
     import ijson  # for one kind of export
 
     with file.open() as opened:
         events = ijson.parse(_after_mark(opened), use_float=True)
-        if next(events)[1] == "start_array":
+        _, first_event, _ = next(events)
+        if first_event == "start_array":
             return "item"
-        return next(("conversations.item" for prefix, event, _ in events if (prefix, event) == _LIST), "")
-
-
-_LIST = ("conversations", "start_array")
+        has_list = any(prefix == "conversations" and event == "start_array" for prefix, event, _ in events)
+        return "conversations.item" if has_list else ""
 
 
 def _after_mark(opened: BinaryIO) -> BinaryIO:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from brainiac.clock import iso, parse_iso
 
 _IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # the ids of notes are derived within it
-_MILLISECONDS = 100_000_000_000  # no moment in seconds is as large
+_MAX_SECONDS = 100_000_000_000  # a larger number of a moment counts milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ Item = Conversation | Note
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An exchange whose messages are still being read: those of the person, and those that answer."""
+    """An exchange whose messages are still being read: those of the person, and those that answer them."""
 
     key: str
     at: str
@@ -212,11 +212,10 @@ def moment_of(value: Any, zone: tzinfo = UTC) -> str:
     # what a service writes as a date is in no documentation: anything may come
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-            return iso(datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC))
-        moment = (
-            datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value) > len("2024-05") else None
-        )
-        return iso(moment if moment.tzinfo else moment.replace(tzinfo=zone)) if moment else ""
+            seconds = value / 1000 if value > _MAX_SECONDS else value
+            return iso(datetime.fromtimestamp(seconds, UTC))
+        moment = datetime.fromisoformat(text_of(value).strip())
+        return iso(moment if moment.tzinfo else moment.replace(tzinfo=zone))
     except (ValueError, OverflowError, OSError):
         return ""
 

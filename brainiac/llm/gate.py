@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,14 +31,14 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageNa
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
-from brainiac.tree import NOTE_ENDINGS, Tree
+from brainiac.tree import NOTE_ENDINGS, Tree, files_in
 
 R = TypeVar("R", bound="Request")
 
 WITHHELD = "(private)"
 # a private mark is about its paragraph, so that texts are checked paragraph by paragraph
 _GAP = re.compile(r"(\n[ \t\r]*\n)")
-_MAX_RESPONSES = 20
+_MAX_RESPONSES = 20  # of one prompt that are looked at
 
 
 # --- hidden paths --------------------------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ def is_hidden(tree: Tree, path: str) -> bool:
     # an index page is hidden exactly if its folder is
     absolute = tree.absolute(folder if name == "_index.md" else path)
     if not absolute.is_dir():
-        return absolute.is_file() and (_is_private_file(absolute) or _has_private_part(tree, path))
+        return absolute.is_file() and (_is_private_file(absolute) or _is_of_private_exchange(tree, path))
     # a folder without notes is not hidden: it says nothing about anybody
     has_notes = False
     for entry in tree.walk(absolute):
@@ -79,15 +80,13 @@ def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
 
 
-def _has_private_part(tree: Tree, path: str) -> bool:
+def _is_of_private_exchange(tree: Tree, path: str) -> bool:
     """Return whether a file of the inbox belongs to an exchange of which the prompt or a response is private."""
     if not path.startswith(f"{tree.relative(tree.inbox)}/"):
         return False
-    return any(
-        _is_private_file(tree.absolute(file), is_exchange=True)
-        for prompt in prompt_path_of(path) or (path,)
-        for file in (prompt, *(response_path(prompt, number) for number in range(1, _MAX_RESPONSES)))
-    )
+    prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
+    responses = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 
 # --- links to hidden paths -----------------------------------------------------------------------------------------
@@ -96,8 +95,7 @@ def _has_private_part(tree: Tree, path: str) -> bool:
 def without_hidden(tree: Tree, path: str, text: str) -> str:
     """Return a text without the lines that have a link to a hidden path, or to a file that is gone and may be hidden.
 
-    A link to a missing file counts if it stands on an index page or has a uuid: such links were written by a process,
-    so that the file existed once.
+    A paragraph with such a link that goes over two lines is left out as a whole.
 
     Args:
         tree: The brain's folder.
@@ -112,15 +110,22 @@ def without_hidden(tree: Tree, path: str, text: str) -> str:
         return all(_is_open(tree, folder, link, is_index=name == "_index.md") for link in find_links(part))
 
     parts = []
-    for part in _GAP.split(text):
-        lines = "\n".join(line for line in part.split("\n") if is_open(line))
+    for part in _GAP.split(text):  # paragraphs, and the gaps between them
+        lines = [line for line in part.split("\n") if is_open(line)]
         # joined, too: a link whose title goes over two lines is in neither line
-        parts.append(lines if is_open(" ".join(lines.split("\n"))) else "")
+        parts.append("\n".join(lines) if is_open(" ".join(lines)) else "")
     return "".join(parts)
 
 
 def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
-    """Return whether a link may be shown: it leads to no hidden path (see `without_hidden`)."""
+    """Return whether a link may be shown: it leads to no hidden path, and to no missing file that may be hidden.
+
+    Args:
+        tree: The brain's folder.
+        folder: That of the file with the link.
+        link: The link.
+        is_index: Whether the file is an index page.
+    """
     if link.is_external or not link.target:
         return True
     if link.is_wiki:
@@ -138,9 +143,11 @@ def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
                 if is_hidden(tree, path):
                     return False
                 is_missing = False
-    # a missing file may have been moved to where it is hidden
-    is_of_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
-    return not is_missing or not (is_of_process or _names_hidden(tree, link))
+    if not is_missing:
+        return True
+    # a process links only to files that exist: this one may have been moved to where it is hidden
+    was_written_by_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
+    return not was_written_by_process and not _names_hidden(tree, link)
 
 
 def _names_hidden(tree: Tree, link: Link) -> bool:
@@ -157,8 +164,11 @@ def _name_key(name: str) -> str:
 def _hidden_names(tree: Tree) -> set[str]:
     """Return the names, paths and titles of all private notes of memory and sources, as wiki links may have them."""
     names: set[str] = set()
-    sources = (folder for folder, is_deep in tree.source_folders() if is_deep)
-    for entry in tree.walk(tree.memory, *sources):
+    sources = tree.source_folders()
+    # the folders without subfolders are those that hold the brain itself
+    files = [files_in(folder) for folder, has_subfolders in sources if not has_subfolders]
+    entries = tree.walk(tree.memory, *(folder for folder, has_subfolders in sources if has_subfolders))
+    for entry in chain(entries, *files):
         if entry.name.lower().endswith(NOTE_ENDINGS):
             status = entry.stat(follow_symlinks=False)
             names |= _names_if_hidden(entry.path, tree.relative(entry.path), status.st_mtime_ns, status.st_size)
@@ -235,16 +245,19 @@ class Gate:
     Args:
         library: The memory that is read.
         is_remote: Whether the request leaves this machine.
-        is_kept: Whether the answer is remembered: then it is shown nothing off the record, which it might repeat.
+        is_answer_kept: Whether the answer is remembered: then nothing off the record is shown, since the answer might
+            repeat it.
         is_door: Whether the answer goes to a client at a door (see the glossary): then nothing private is shown, to a
             model on this machine either.
     """
 
-    def __init__(self, library: Library, *, is_remote: bool, is_kept: bool = False, is_door: bool = False) -> None:
-        self._library, self.is_remote, self._is_kept = library, is_remote, is_kept
+    def __init__(
+        self, library: Library, *, is_remote: bool, is_answer_kept: bool = False, is_door: bool = False
+    ) -> None:
+        self._library, self.is_remote, self._is_answer_kept = library, is_remote, is_answer_kept
         self._hides_private = is_remote or is_door
         self._tree = library.tree
-        self._pages: dict[str, tuple[str, str | None]] = {}
+        self._pages: dict[str, tuple[str, str | None]] = {}  # see `_page`; by path
         self._is_visible: dict[str, bool] = {}  # by path
         self._is_off_record: dict[str, bool] = {}  # by path
 
@@ -319,7 +332,10 @@ class Gate:
         return [hit for _, hit in self.numbered_hits(hits)]
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield the hits that may be shown, each with its index among all hits and what of it no longer holds."""
+        """Yield the hits that may be shown, each with its index among all hits.
+
+        A hit also names the statements that its own has replaced, or that replaced it.
+        """
         numbered = list(self._shown_hits(hits))
         hits_with_former = with_former(self._library, [hit for _, hit in numbered], hides_private=self._hides_private)
         yield from zip((number for number, _ in numbered), hits_with_former, strict=True)
@@ -342,8 +358,8 @@ class Gate:
         page, shareable = self._page(hit.path)
         if shareable is None:
             return False
-        # words that are on the page twice, once of them private, may be shown
         if hit.kind != "exchange":
+            # enough for words that stand in a private part as well
             return shareable == page or _folded(hit.text) in _folded(shareable)
         on_page = (placed.event for placed in find_events(page))
         is_marked = any(event.id == hit.anchor and is_private_event(event) for event in on_page)
@@ -374,23 +390,24 @@ class Gate:
         statements_to_show = []
         for statement in statements:
             page, shareable = self._page(statement.path)
+            if shareable is None or not self.knows(statement.path) or PRIVATE.search(statement.content):
+                continue
             text = _folded(statement.content)
-            is_only_in_private_part = shareable is None or (text in _folded(page) and text not in _folded(shareable))
-            if not is_only_in_private_part and not PRIVATE.search(statement.content) and self.knows(statement.path):
-                content = self._without_hidden(statement.path, statement.content) or WITHHELD
-                statements_to_show.append(replace(statement, content=content))
+            if text in _folded(page) and text not in _folded(shareable):
+                continue  # it stands in a private part alone
+            content = self._without_hidden(statement.path, statement.content) or WITHHELD
+            statements_to_show.append(replace(statement, content=content))
         return statements_to_show
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
-        """Return the pages whose names may be shown; the line about a page only where its shareable part has it."""
+        """Return the pages whose names may be shown; `about` is "" where no part of a page that may be shown has it."""
         pages_to_show = []
         for page in pages:
             if self.knows(page.path):
                 _, shareable = self._page(page.path)
-                is_open = shareable is not None and _folded(page.about) in _folded(shareable)
-                pages_to_show.append(
-                    replace(page, about=self._without_hidden(page.path, page.about) if is_open else "")
-                )
+                has_about = shareable is not None and _folded(page.about) in _folded(shareable)
+                about = self._without_hidden(page.path, page.about) if has_about else ""
+                pages_to_show.append(replace(page, about=about))
         return pages_to_show
 
     def _nothing(self, values: Any) -> tuple[()]:
@@ -398,13 +415,13 @@ class Gate:
         return ()
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
-        """Return the folders whose names may be shown; a summary only where the index page may be shown."""
+        """Return the folders whose names may be shown; a summary is "" where no index page that may be shown has it."""
         top = self._tree.relative(self._tree.long_term)
         folders_to_show = {}
-        for name, about in folders.items():
+        for name, summary in folders.items():
             if self.knows(f"{top}/{name}"):
-                page = self.read_note(f"{top}/{name}/_index.md", tops=("memory",)) if about else ""
-                folders_to_show[name] = about if page is not None and _folded(about) in _folded(page) else ""
+                index = self.read_note(f"{top}/{name}/_index.md", tops=("memory",)) if summary else None
+                folders_to_show[name] = summary if index and _folded(summary) in _folded(index) else ""
         return folders_to_show
 
     def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
@@ -412,11 +429,13 @@ class Gate:
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the rows of statistics of which every page and folder may be named."""
-        return {
-            name: [row for row in rows if all(map(self.knows, _paths_in(row)))] if isinstance(rows, list) else rows
-            for name, rows in patterns.items()
-        }
+        """Return access statistics without the rows that name a hidden page or folder; mere numbers stay."""
+
+        def shown(values: Any) -> Any:
+            is_rows = isinstance(values, list)
+            return [row for row in values if all(map(self.knows, _paths_in(row)))] if is_rows else values
+
+        return {name: shown(values) for name, values in patterns.items()}
 
     # --- files ------------------------------------------------------------------------------------------------
 
@@ -429,10 +448,12 @@ class Gate:
         return self._is_visible[path]
 
     def _is_withheld(self, path: str) -> bool:
-        """Return whether a file is off the record and the answer, which might repeat it, is remembered."""
-        if self._is_kept and path not in self._is_off_record:
+        """Return whether a file is off the record, and the answer, which might repeat it, is kept."""
+        if not self._is_answer_kept:
+            return False
+        if path not in self._is_off_record:
             self._is_off_record[path] = is_off_record(self._library.read(path))
-        return self._is_kept and self._is_off_record[path]
+        return self._is_off_record[path]
 
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
         """Return the text of a note; None where it may not be shown or does not exist.
@@ -452,7 +473,8 @@ class Gate:
         return self._source_note(path)
 
     def _source_note(self, path: str) -> str | None:
-        """Return the part of a note of a source that may be shown; None where there is no such note."""
+        """Return the part of a note of a source that may be shown; None where there is none, or no such note."""
+        # made absolute first: a path from a model may be absolute, or lead out of the brain by `..` to a source
         relative = self._tree.relative(posixpath.normpath(posixpath.join(self._tree.root, path)))
         if self._tree.kind_of(relative) is not PathKind.SOURCE:
             return None
@@ -462,7 +484,7 @@ class Gate:
             return None
 
     def _shown_note(self, path: str) -> str | None:
-        """Return the part of a note that may be shown; None where there is none."""
+        """Return the part of a note that may be shown; None where there is none, or no such note."""
         if self._is_withheld(path):
             return None
         text = self._library.read_text(path)
@@ -472,15 +494,18 @@ class Gate:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets
+        # pages may have exchanges whose files became private since
         for placed in reversed(list(find_events(shown))):
             if self.is_private_by_now(placed.event.id):
                 shown = shown[: placed.start] + shown[placed.end :]
         return self._without_hidden(path, shown)
 
-    def own(self, path: Path) -> str | None:
+    def system_text(self, path: Path) -> str | None:
         """Return the text of a file of `system/` (identity, template, workflow); None where it may not be shown."""
         text = self._library.read_text(path)
-        return shareable_text(text) if text is not None and self._hides_private else text
+        if text is None or not self._hides_private:
+            return text
+        return shareable_text(text)
 
     def _without_hidden(self, path: str, text: str) -> str:
         """Return a text without lines that link to hidden paths."""
@@ -537,9 +562,9 @@ def is_private_request(library: Library, request: Request) -> bool:
 
 
 def is_through_door(request: Request) -> bool:
-    """Return whether a prompt came through a door: its client must see nothing private, whatever engine answers."""
+    """Return whether a request is about a prompt of a door's client, who must see nothing private."""
     prompt = getattr(request, "prompt", None)
-    return prompt is not None and bool(prompt.by)
+    return prompt is not None and bool(prompt.by)  # doors name the client there; a person's prompt has none
 
 
 class GatedEngine:
@@ -582,9 +607,9 @@ def _paths_in(row: Any) -> list[str]:
 
 
 def _cleared(content: Any) -> Any:
-    """Return a message's content, a text or a list of parts, without the paragraphs that have a private mark."""
+    """Return a message's content (a text, or parts), with `WITHHELD` in place of paragraphs with a private mark."""
     if isinstance(content, str):
-        parts = _GAP.split(content) if PRIVATE.search(content) else [content]
+        parts = _GAP.split(content)  # paragraphs, and the gaps between them
         return "".join(WITHHELD if PRIVATE.search(part) else part for part in parts)
     if isinstance(content, list):
         return [{**part, "text": _cleared(part["text"])} if "text" in part else part for part in content]

@@ -97,7 +97,10 @@ class LiteLLMEngine:
     def _answer(self, request: AnswerRequest) -> Answer:
         """Have the model answer a prompt, and return the text with correct links and the pages it cites."""
         gate = Gate(
-            self._library, is_remote=self.is_remote, is_kept=not request.off_record, is_door=is_through_door(request)
+            self._library,
+            is_remote=self.is_remote,
+            is_answer_kept=not request.off_record,
+            is_door=is_through_door(request),
         )
         room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)

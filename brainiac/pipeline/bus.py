@@ -11,8 +11,7 @@ import sched
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,9 +31,8 @@ from brainiac.pipeline.watch import (
     differences,
     ends_with_send,
     folders_beside,
-    is_touched,
+    is_unwritten,
     scan,
-    stamp_from,
     stamp_of,
 )
 from brainiac.storage.copies import original_of, twin_of
@@ -51,14 +49,14 @@ class AccessLogTail:
 
     def __init__(self, path: Path, mark: dict[str, Any] | None) -> None:
         self._path = path
-        self._offset, self._last = (int(mark["offset"]), str(mark["last"])) if mark else (0, "")
+        self._offset, self._last_line = (int(mark["offset"]), str(mark["last"]).encode()) if mark else (0, b"")
         if mark is None:
-            self.read()
+            self.read()  # nobody is told of the lines that are there already
 
     @property
     def mark(self) -> dict[str, Any]:
         """How far the log was read: the offset, and the last line read, by which `read` finds its place again."""
-        return {"offset": self._offset, "last": self._last}
+        return {"offset": self._offset, "last": self._last_line.decode("utf-8", "replace")}
 
     def read(self) -> Sequence[AccessEntry]:
         """Return the entries in the whole lines that were added since the last call."""
@@ -67,27 +65,26 @@ class AccessLogTail:
                 start = self._seek_last_line(log)
                 content = log.read()
         except FileNotFoundError:
-            self._offset, self._last = 0, ""
+            self._offset, self._last_line = 0, b""
             return []
-        whole = content[: content.rfind(b"\n") + 1].decode("utf-8", "replace")
-        self._offset = start + content.rfind(b"\n") + 1
-        self._last = whole.splitlines()[-1] if whole else self._last
-        return parse_access_log(whole).entries
+        whole_lines = content[: content.rfind(b"\n") + 1]
+        self._offset = start + len(whole_lines)
+        if whole_lines:
+            self._last_line = whole_lines[:-1].rpartition(b"\n")[2]
+        return parse_access_log(whole_lines.decode("utf-8", "replace")).entries
 
     def _seek_last_line(self, log: BinaryIO) -> int:
-        """Seek to the end of the last line read, wherever it is now, and return the offset.
+        """Seek to the end of the last line read, wherever it is now, and return that offset.
 
         Organization removes old lines at the front. Where the last line read is gone too, all is read.
         """
-        line = self._last.encode() + b"\n"
-        start = self._offset
-        log.seek(max(0, start - len(line)))
-        if start and log.read(len(line)) != line:
-            log.seek(0)
-            content = log.read()
-            last_line = content.rfind(line)
-            start = last_line + len(line) if last_line >= 0 else 0
-        return log.seek(start)
+        line = self._last_line + b"\n"
+        log.seek(max(0, self._offset - len(line)))
+        if not self._offset or log.read(len(line)) == line:
+            return log.seek(self._offset)
+        log.seek(0)
+        position = log.read().rfind(line)
+        return log.seek(position + len(line) if position >= 0 else 0)
 
 
 FOREGROUND_WORKERS = 4
@@ -95,8 +92,7 @@ STOP_SECONDS = 5.0
 MAX_NOTICE_SECONDS = 60.0
 GIT_SECONDS = 2.0  # between two looks whether git has finished
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
-VERSIONS_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
-_UNSEEN = (PathKind.IGNORED, PathKind.JOURNAL, PathKind.ACCESS_LOG)
+MERGE_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
 
 
 class Bus:
@@ -107,24 +103,25 @@ class Bus:
         tail: Reads the new lines of the access log.
 
     Attributes:
-        marked: Paths of files that may have conflict markers; only the notice tier uses it once the bus has started.
+        conflicted: Paths of files that may have git's conflict markers; only the notice tier uses it once the bus has
+            started.
     """
 
     def __init__(self, brain: Brain, tail: AccessLogTail) -> None:
         self._brain, self.tail = brain, tail
         self._changed = threading.Condition()
         self._hints: dict[str, None] = {}  # absolute paths to check, in order, each once
-        self._is_looking = False
+        self._is_checking = False  # whether the bus's thread is checking paths that are no hints any more
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
-        self._is_log_due = self._are_versions_due = False
-        self.marked: set[str] = set()
+        self._is_log_due = self._is_merge_due = False  # whether a timer for it runs
+        self.conflicted: set[str] = set()
         self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
-        self.near = KeyedExecutor("near-background", 1, self._wake, self._log_bug, first=self.foreground)
+        self.near = KeyedExecutor("near-background", 1, self._wake, self._log_bug, yields_to=self.foreground)
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
-        self.inbox = Inbox(brain, self._again)
+        self.inbox = Inbox(brain, self._ask_later)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
@@ -182,8 +179,8 @@ class Bus:
     def is_idle(self) -> bool:
         """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
         with self._changed:
-            is_seen = not self._hints and not self._is_looking and not self.settler.waiting_paths
-        return is_seen and not any(tier.pending for tier in self._tiers)
+            is_checked = not self._hints and not self._is_checking and not self.settler.waiting_paths
+        return is_checked and not any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
         """Block until `is_idle`."""
@@ -210,7 +207,7 @@ class Bus:
     # --- the bus's own thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Check hinted paths, pass on finished files and run timers until the bus stops."""
+        """Check paths, pass on finished files and run timers until the bus stops; after each round wake `wait_idle`."""
         clock = self._brain.clock
         while (hints := self._next_hints()) is not None:
             for path in hints:
@@ -219,7 +216,7 @@ class Bus:
                 self._safely(partial(self._finish, path))
             self._safely(lambda: self._agenda.run(blocking=False))
             with self._changed:
-                self._is_looking = False
+                self._is_checking = False
                 self._changed.notify_all()
 
     def _safely(self, step: Callable[[], object]) -> None:
@@ -239,7 +236,7 @@ class Bus:
                     break
                 clock.wait(self._changed, seconds)
             hints, self._hints = list(self._hints), {}
-            self._is_looking = True
+            self._is_checking = True  # until `_run` has checked these, the bus is not idle
             return None if self._is_stopping else hints
 
     def _seconds_left(self, now: float) -> float | None:
@@ -250,30 +247,28 @@ class Bus:
         return min(due) - now if due else None
 
     def _check_path(self, path: str) -> None:
-        """Pass the present stamp of a file, or of each file in a folder, to the settler.
-
-        A change of the access log, or a conflict copy of a sync tool, only schedules a look at these.
-        """
+        """Do what a hint at an absolute path asks for, by the kind of the path."""
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
         if kind is PathKind.ACCESS_LOG:
-            self._log_grew()
-        if kind is PathKind.IGNORED and original_of(relative) is not None:
-            self._versions_came()
-        if kind in _UNSEEN or relative in (".", tree.layout.logs):
-            return
+            self._schedule_log_read()
+        elif kind is PathKind.IGNORED:
+            if original_of(relative) is not None:  # a sync tool's conflict copy
+                self._schedule_merge()
+        elif kind is not PathKind.JOURNAL and relative != tree.layout.logs:
+            self._check_file_or_folder(path, relative)
+
+    def _check_file_or_folder(self, path: str, relative: str) -> None:
+        """Pass the present stamp of a file, or of each file in a folder, to the settler."""
         try:
-            status = os.lstat(path)
+            is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
         except OSError:
-            status = None
-        # a path that is gone and was no known file may have been a folder
-        is_folder = not self._is_known(relative) if status is None else stat.S_ISDIR(status.st_mode)
+            is_folder = not self._is_known(relative)  # it is gone: what was no known file may have been a folder
         if is_folder:
             self._check_folder(relative)
         else:
-            is_file = status is not None and stat.S_ISREG(status.st_mode)
-            self._observe(relative, stamp_from(status) if status is not None and is_file else None)
+            self._observe(relative, stamp_of(path))
 
     def _check_folder(self, folder: str) -> None:
         """Check all files that are or were in a folder: events in a new or moved folder get lost."""
@@ -301,13 +296,14 @@ class Bus:
         if not self.settler.finish(path, stamp):
             self._observe(path, stamp)
             return
-        with ExitStack() as on_error:
-            on_error.callback(self.settler.prime, path, former)  # so that the rescan finds it again
-            if is_touched(former, stamp):
-                self._submit_touched(path)
+        try:
+            if is_unwritten(former, stamp):
+                self._submit_unwritten(path)
             else:
                 self._submit_change(path, stamp, was_known=former is not None)
-            on_error.pop_all()
+        except BaseException:
+            self.settler.set_settled(path, former)  # so that the rescan finds the change again
+            raise
 
     def _submit_change(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
         """Submit a finished file to the tier that processes it."""
@@ -326,43 +322,43 @@ class Bus:
         finally:
             self._submit_notice(change)
 
-    def _submit_touched(self, path: str) -> None:
-        """Have a file hashed of which only the change time differs; plugins hear of it only if its content does."""
+    def _submit_unwritten(self, path: str) -> None:
+        """Have a tracked file that seems unwritten hashed; plugins hear of it only if its content differs anyway."""
         if self._brain.tree.is_tracked(path):
             change = FileChange("modified", path, self._brain.tree.kind_of(path))
-            self._submit_notice(change, is_touched=True)
+            self._submit_notice(change, is_written=False)
 
-    def _log_grew(self) -> None:
+    def _schedule_log_read(self) -> None:
         """Schedule one read of the access log soon; unlike other files it need not rest first."""
         if not self._is_log_due:
             self._is_log_due = True
-            self._agenda.enter(self._pace().settle_seconds, 0, self._read_log)
+            self.later(self._pace().settle_seconds, self._read_log)
 
     def _read_log(self) -> None:
         """Read the new lines of the access log and submit the hook `access_log_grew`."""
         self._is_log_due = False
         log = self._brain.tree.access_log
         # before reading: a line added in between changes the stamp, and the rescan sees it
-        self.settler.prime(self._brain.tree.relative(log), stamp_of(log))
+        self.settler.set_settled(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
             self.far.submit("access log", partial(self.dispatcher.call, "access_log_grew", entries=entries))
 
-    def _versions_came(self) -> None:
-        """Schedule one look for conflict copies and conflict markers, for when a sync tool has finished writing."""
-        if not self._are_versions_due:
-            self._are_versions_due = True
-            self.later(max(VERSIONS_SECONDS, self._pace().settle_seconds), self._settle_versions)
+    def _schedule_merge(self) -> None:
+        """Schedule one `merge_versions` for when a sync tool has finished writing."""
+        if not self._is_merge_due:
+            self._is_merge_due = True
+            self.later(max(MERGE_SECONDS, self._pace().settle_seconds), self._submit_merge)
 
-    def _settle_versions(self) -> None:
-        self._are_versions_due = False
+    def _submit_merge(self) -> None:
+        self._is_merge_due = False
         self.notice.submit("versions", self.merge_versions)
 
     def merge_versions(self) -> None:
-        """Merge conflict copies, moved pages and conflict markers; what has to wait is tried again later."""
-        settle_versions(self._brain, sorted(self.marked))
-        self.marked = set(find_marked(self._brain, self.marked))
+        """Merge what two devices wrote: conflict copies, moved pages, conflict markers; what has to wait stays."""
+        settle_versions(self._brain, sorted(self.conflicted))
+        self.conflicted = set(find_marked(self._brain, self.conflicted))
 
-    def _again(self, path: str, seconds: float) -> None:
+    def _ask_later(self, path: str, seconds: float) -> None:
         """Process a prompt after some seconds, unless it is being changed then: its change processes it."""
         self.later(seconds, lambda: None if self.settler.is_waiting(path) else self.ask(path))
 
@@ -370,93 +366,112 @@ class Bus:
         """Mark the files of folders that begin to be watched as finished, since nobody changed them just now."""
         for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
             if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
-                self.settler.prime(path, stamp)
+                self.settler.set_settled(path, stamp)
 
     # --- the notice tier --------------------------------------------------------------------------------
 
-    def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_touched: bool = False) -> None:
-        self.notice.submit("in order", lambda: self._notice(change, attempt, is_touched=is_touched))
+    def _submit_notice(self, change: FileChange, attempt: int = 1, *, is_written: bool = True) -> None:
+        self.notice.submit("in order", lambda: self._notice(change, attempt, is_written=is_written))
 
-    def _notice(self, change: FileChange, attempt: int, *, is_touched: bool) -> None:
-        """Record a person's change in the journal and pass it on; after an error try again later.
+    def _notice(self, change: FileChange, attempt: int, *, is_written: bool) -> None:
+        """Record a person's change in the journal and do what follows from it; after an error try again later.
 
-        A change that the journal has already is not passed on, with one exception: of a prompt the commit of its
-        answer recorded it, and the hooks have not heard of it yet.
+        Args:
+            change: The change.
+            attempt: How often this was tried, counting this time.
+            is_written: False where the file seemed unwritten, see `is_unwritten`.
         """
+        again = partial(self._submit_notice, change, is_written=is_written)
         if self._brain.git_operation:  # what git checks out meanwhile is no edit
-            self.later(GIT_SECONDS, lambda: self._submit_notice(change, is_touched=is_touched))
+            self.later(GIT_SECONDS, again)
             return
         try:
-            is_tracked = self._brain.tree.is_tracked(change.path)
-            with storage_trouble():
-                # None: the journal has this content already
-                recorded = self._brain.observed.note_change(change.path, change.action) if is_tracked else change
+            recorded = self._record(change)
         except NotRestedError as error:
-            self.later(error.again_in_seconds, lambda: self._submit_notice(change, is_touched=is_touched))
-            return
+            self.later(error.again_in_seconds, again)
         except StorageError as error:
             self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
-            again = partial(self._submit_notice, change, attempt + 1, is_touched=is_touched)
-            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), again)
-            return
-        if is_touched:
-            self._process_touched(change.path, is_new=recorded is not None)
+            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), partial(again, attempt=attempt + 1))
+        else:
+            self._follow_up(change, recorded, is_written=is_written)
+
+    def _record(self, change: FileChange) -> FileChange | None:
+        """Record a change of a tracked file in the journal; return the change, None where the journal has it already.
+
+        Raises:
+            NotRestedError: The file is in the middle of being saved.
+            StorageError: The disk or the system refuses.
+        """
+        if not self._brain.tree.is_tracked(change.path):
+            return change
+        with storage_trouble():
+            return self._brain.observed.note_change(change.path, change.action)
+
+    def _follow_up(self, change: FileChange, recorded: FileChange | None, *, is_written: bool) -> None:
+        """Pass on a change that was recorded just now; None in `recorded`: the journal had it already."""
+        if not is_written:
+            self._process_unwritten(change.path, has_new_content=recorded is not None)
         elif recorded is None and change.kind in TO_ANSWER:
-            recorded = change  # by the commit of the answer; it is still a person's change, for the hooks
+            # the commit of the answer recorded the prompt; the hooks have not heard of it yet
+            recorded = change
         if recorded is not None:
-            self._check_versions(change.path, is_new_page=recorded.action == "created" and change.kind in _PAGES)
+            is_new_page = recorded.action == "created" and change.kind in _PAGES
+            self._schedule_merge_if_needed(change.path, is_new_page=is_new_page)
             self.pass_on(recorded)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
 
-    def _check_versions(self, path: str, *, is_new_page: bool) -> None:
-        """Schedule a look for versions where a changed file has conflict markers or a conflict copy, or is a new page.
+    def _schedule_merge_if_needed(self, path: str, *, is_new_page: bool) -> None:
+        """Schedule a merge where a changed file has git's conflict markers, is a conflict copy, or is a new page.
 
-        A new page may be one that another device moved, or that stands again where it was moved from.
+        A new page may be one that another device moved here, or one that stands again where it was moved from.
         """
         if is_marked(self._brain, path):
-            self.marked.add(path)
-        if is_new_page or path in self.marked or twin_of(self._brain.tree, path):
-            self._versions_came()
+            self.conflicted.add(path)
+        if is_new_page or path in self.conflicted or twin_of(self._brain.tree, path):
+            self._schedule_merge()
 
-    def _process_touched(self, path: str, *, is_new: bool) -> None:
-        """Process a prompt of which only the change time differed, if its content is new or it waits to be retried."""
-        if is_new:
+    def _process_unwritten(self, path: str, *, has_new_content: bool) -> None:
+        """Have search read a file that seemed unwritten if its content is new; process a prompt then, or if it waits.
+
+        A prompt may wait because it could not be read: a `chmod` that permits it changes nothing but the change time.
+        """
+        if has_new_content:
             self._brain.recall.note_change(path)
         is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
-        if self._brain.tree.kind_of(path) in TO_ANSWER and (is_new or is_waiting):
+        if self._brain.tree.kind_of(path) in TO_ANSWER and (has_new_content or is_waiting):
             self.ask(path)
 
     def pass_on(self, change: FileChange) -> None:
         """Call the hooks for a recorded change, and process responses, deletions and settings."""
-        self.dispatcher.changed(change)
+        self.dispatcher.submit_change(change)
         path, kind = change.path, change.kind
         if change.action == "deleted" and kind in TO_ANSWER:
             self.ask(path)  # removes it from the waiting prompts, and its error file
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
-            prompt = next(iter(prompt_path_of(path)), path)
-            self.foreground.submit(self._conversation(prompt), lambda: self.inbox.take_response(path))
-        elif kind is PathKind.ERROR and change.action == "deleted":
-            self.retry(set(prompt_path_of(path)))
-        elif kind is PathKind.CONFIG:
+            likeliest_prompt = next(iter(prompt_path_of(path)), path)
+            self.foreground.submit(self._conversation(likeliest_prompt), lambda: self.inbox.take_response(path))
+        elif kind is PathKind.ERROR and change.action == "deleted":  # a person's way to ask for another attempt
+            self.retry(prompt_path_of(path))
+        elif kind is PathKind.CONFIG:  # other sources, models or devices may be set now
             self._look_at_sources()
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
             self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
 
-    def retry(self, paths: set[str] | None = None) -> None:
-        """Process waiting prompts again: those at some paths, or all but a held backlog."""
+    def retry(self, paths: Collection[str] | None = None) -> None:
+        """Process waiting prompts again: those at some paths; None for all, a held backlog only where it is free."""
         for pending in self.inbox.pending:
             is_due = not pending.is_held or is_free(self._brain)
-            if pending.prompt in paths if paths is not None else is_due:
+            if is_due if paths is None else pending.prompt in paths:
                 self.ask(pending.prompt)
 
-    def retry_waiting(self) -> None:
+    def retry_for_device(self) -> None:
         """Process the prompts that wait until this device runs the processes."""
         self.retry({pending.prompt for pending in self.inbox.pending if pending.is_for_device})
 
     def _look_at_sources(self) -> None:
-        """Search and watch the sources of today, where the settings or this machine's permission changed."""
+        """Read the sources from the settings and this machine's permissions; search and watch them if they changed."""
         if self._brain.refresh_sources():
             self.learn_folders()
             self._brain.recall.rescan()
@@ -470,9 +485,9 @@ class Bus:
 
     def _log_bug(self, error: BaseException) -> None:
         """Log an unexpected error; trouble with the disk is a warning, since the work is done again later."""
-        is_system = isinstance(error, OSError | sqlite3.Error)
-        trouble = StorageError.of(error) if is_system else error  # type: ignore[arg-type]
-        if isinstance(trouble, StorageError):
-            self._brain.log.warning("job_postponed", problem=trouble.problem)
-            return
-        self._brain.log.error("job_failed", error=repr(error), exc_info=error)
+        if isinstance(error, OSError | sqlite3.Error):
+            error = StorageError.of(error) or error
+        if isinstance(error, StorageError):
+            self._brain.log.warning("job_postponed", problem=error.problem)
+        else:
+            self._brain.log.error("job_failed", error=repr(error), exc_info=error)

@@ -55,9 +55,9 @@ class QuietTimer:
 
     def __init__(self, brain: Brain, bus: Bus) -> None:
         self._brain, self._bus = brain, bus
-        self._since = brain.clock.now()  # for a brain in which nothing was exchanged yet
-        # the moment of a last exchange that lies in the future, and when that was noticed (monotonic seconds)
-        self._future_exchange: tuple[str | None, float] | None = None
+        self._started_at = iso(brain.clock.now())  # for a brain in which nothing was exchanged yet
+        # after the clock was set back: the last exchange, which is in the future, and when that was noticed (monotonic)
+        self._future_exchange, self._noticed_at = "", 0.0
 
     def start(self) -> None:
         """Begin to count."""
@@ -65,15 +65,14 @@ class QuietTimer:
 
     @property
     def idle_seconds(self) -> float:
-        """Seconds since the last exchange."""
-        clock, last = self._brain.clock, self._brain.answered.last_exchange_at
-        idle = (clock.now() - (parse_iso(last) if last else self._since)).total_seconds()
+        """Seconds since the last exchange; where that lies in the future, since this was noticed."""
+        clock, last = self._brain.clock, self._brain.answered.last_exchange_at or self._started_at
+        idle = (clock.now() - parse_iso(last)).total_seconds()
         if idle >= 0:
             return idle
-        # the clock was set back: idle time counts from when this was noticed
-        if self._future_exchange is None or self._future_exchange[0] != last:
-            self._future_exchange = last, clock.monotonic()
-        return clock.monotonic() - self._future_exchange[1]
+        if last != self._future_exchange:
+            self._future_exchange, self._noticed_at = last, clock.monotonic()
+        return clock.monotonic() - self._noticed_at
 
     def _step(self) -> float:
         """Return the seconds between two ticks: the shortest idle time in the settings, within 0.5 to 30."""
@@ -91,6 +90,7 @@ class QuietTimer:
             self._bus.far.submit("quiet", self._call_quiet)
 
     def _call_quiet(self) -> None:
+        """Call `quiet` where this device runs the processes, and the hook of the same meaning for every device."""
         self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
         self._bus.dispatcher.call(ON_ANY_DEVICE, idle_seconds=self.idle_seconds)
 
@@ -106,6 +106,7 @@ SIGNAL_SECONDS = 0.5
 # a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
 SWITCH_SECONDS = 0.0005
 _M_ARENA_MAX = -8  # malloc.h
+_UNANSWERED = "{}: no plugin answered it; see `brainiac plugins` and `brainiac log`"
 
 
 class Daemon:
@@ -127,18 +128,18 @@ class Daemon:
         beside: AbstractContextManager[object] | None = None,
     ) -> None:
         self._beside = beside or nullcontext()
-        self._brain, self._is_backlog_answered = brain, is_backlog_answered
-        self._held = ExitStack()
-        self._is_asked_to_stop, self._is_signalled = threading.Event(), False
+        self._brain, self._is_backlog_answered, self._tell = brain, is_backlog_answered, tell
+        self._lock_and_heartbeat = ExitStack()
+        self._stop_request, self._is_signalled = threading.Event(), False
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(
             brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
         )
         self.quiet = QuietTimer(brain, self.bus)
-        self._state, self._say = RunState(), tell
-        self._plugins_stamp: object = None
-        self._heartbeat = Heartbeat(brain, self._is_asked_to_stop.set)
+        self._state = RunState()  # as last written
+        self._plugins_stamp: object = None  # of the plugins as loaded
+        self._heartbeat = Heartbeat(brain, self._stop_request.set)
 
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
@@ -152,13 +153,13 @@ class Daemon:
         sys.setswitchinterval(SWITCH_SECONDS)
         former = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            if not self._start(True, self._wait_for_other):
-                return True
-            self._say_plugin_states(self._brain.plugins.status)
-            self._say(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
+            if not self._start(is_watching=True, wait=self._wait_for_other):
+                return True  # asked to stop while it waited: there was no work
+            self._tell_plugin_states(self._brain.plugins.status)
+            self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             with self._beside:
                 # in short waits: a signal that another thread received, or that came just before, does not end the wait
-                while not self._is_asked_to_stop.wait(SIGNAL_SECONDS):
+                while not self._stop_request.wait(SIGNAL_SECONDS):
                     pass
             return self.stop()
         finally:
@@ -167,7 +168,7 @@ class Daemon:
 
     def ask_to_stop(self) -> None:
         """Let `run` return; any thread may call."""
-        self._is_asked_to_stop.set()
+        self._stop_request.set()
 
     def start(self, *, is_watching: bool = True) -> None:
         """Recover, adopt the tree as it stands, and begin to work.
@@ -179,11 +180,12 @@ class Daemon:
             LockedError: Another daemon serves this brain.
         """
         require_alone(self._brain)
-        until = time.monotonic() + DEAD_SECONDS
-        self._start(is_watching, partial(self._wait_briefly, until))
+        # a daemon that was killed just now seems alive for so long
+        deadline = time.monotonic() + DEAD_SECONDS
+        self._start(is_watching=is_watching, wait=partial(self._wait_until, deadline))
 
-    def _start(self, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
-        """Start work once no other daemon serves; return False where `wait`, which is called meanwhile, gave up."""
+    def _start(self, *, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
+        """Start work once no other daemon serves; return whether it did, see `Heartbeat.claim` for `wait`."""
         with ExitStack() as resources:
             self._lock(resources)
             if not self._heartbeat.claim(wait):
@@ -192,23 +194,27 @@ class Daemon:
             # checked at each commit: a laptop that slept may wake while another daemon serves
             self._brain.before_commit = self._heartbeat.check
             self._begin(is_watching)
-            self._held = resources.pop_all()
+            self._lock_and_heartbeat = resources.pop_all()
         return True
 
     def _wait_for_other(self, other: Beat) -> bool:
-        """Say once which daemon serves, and wait a moment; return False when this one is asked to stop."""
+        """Say once which daemon serves, and wait a moment; return False to give up: this one is asked to stop."""
         problem = f"{serving_message(self._brain, other)}. This one waits and takes over when that one is gone; "
         problem += f"to have it serve at once, stop process {other.pid} there"
         if problem != self._state.problem:
-            self._say(f"{problem[0].upper()}{problem[1:]}.")
+            self._tell(f"{problem[0].upper()}{problem[1:]}.")
             self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
             with suppress(OSError):
                 write_run_state(self._brain.places.state, self._state)
-        return not self._is_asked_to_stop.wait(LOOK_SECONDS)
+        return not self._stop_request.wait(LOOK_SECONDS)
 
-    def _wait_briefly(self, until: float, other: Beat) -> bool:
-        """Wait a moment, since the other daemon may be about to end; raise when the time is over."""
-        if time.monotonic() > until:
+    def _wait_until(self, deadline: float, other: Beat) -> bool:
+        """Wait a moment and return True, to look again whether the other daemon still serves.
+
+        Raises:
+            LockedError: The deadline, in monotonic seconds, has passed.
+        """
+        if time.monotonic() > deadline:
             raise LockedError(f"{serving_message(self._brain, other)}; stop that one first")
         time.sleep(LOOK_SECONDS)
         return True
@@ -233,12 +239,12 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_replaced:
+                if not self._heartbeat.is_replaced:  # else the daemon that serves instead does it
                     self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
-        self._report(pid=0)
-        self._held.close()
+        self._report(is_stopped=True)
+        self._lock_and_heartbeat.close()
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
 
@@ -261,19 +267,17 @@ class Daemon:
         brain = self._brain
         # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
         recovery = brain.committer.recover()
-        _ = brain.answered  # created before adoption, so that it sees a prompt that was moved meanwhile
         adopted = brain.observed.adopt()
-        self.bus.marked.update(brain.observed.conflicted)
-        self._process_other_devices()
-        brain.answered.refresh()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
+        self.bus.conflicted.update(brain.observed.conflicted)  # to be merged in the next step
+        self._process_other_devices()
         brain.plugins.call("startup", brain=brain)
         self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
         self._submit_existing(adopted)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
-            self._brain.unsettled = self._unsettled
+            brain.unsettled = self._unsettled
             self.watcher.start()
             self._start_timers()
         self._report()
@@ -281,7 +285,7 @@ class Daemon:
         brain.log.info("watching", root=str(brain.root), **asdict(self.watcher.health()))
 
     def _unsettled(self) -> list[str] | None:
-        """Return the files that may still be being saved; None where that is not known, since the watcher polls."""
+        """Return the files that may be in the middle of being saved; None where the watcher polls, and nobody knows."""
         return None if self.watcher.is_polling else self.bus.unsettled
 
     def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
@@ -298,16 +302,19 @@ class Daemon:
         waiting = backlog(self._brain, stamps)
         limit = self._brain.settings.inbox.backlog_limit
         is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)
-        open_paths = {*waiting.moved, *waiting.withdrawn, *(() if is_held else waiting.unanswered)}
-        for path, stamp in stamps.items():
-            if path not in open_paths:
-                self.bus.settler.prime(path, stamp)
-        for path in sorted(open_paths):
-            self.bus.look(str(self._brain.tree.absolute(path)))
+        # also before a held backlog: these two cost no model call
+        to_process = {*waiting.moved, *waiting.withdrawn}
         if is_held:
             reason = f"{len(waiting.unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
             for path in waiting.unanswered:
                 self.bus.inbox.hold(path, reason, is_backlog=True)
+        else:
+            to_process.update(waiting.unanswered)
+        for path in sorted(to_process):
+            self.bus.look(str(self._brain.tree.absolute(path)))
+        for path, stamp in stamps.items():
+            if path not in to_process:
+                self.bus.settler.set_settled(path, stamp)
 
     # --- timers -----------------------------------------------------------------------------------------
 
@@ -327,7 +334,7 @@ class Daemon:
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
         if self._brain.is_active:
-            self.bus.retry_waiting()  # another device may have handed over, or git have finished
+            self.bus.retry_for_device()  # another device may have handed over, or git have finished
         self.bus.notice.submit("exchanges", lambda: self.bus.dispatcher.deliver_open_exchanges(MIN_AGE_SECONDS))
         self.bus.rescan()
 
@@ -354,17 +361,17 @@ class Daemon:
 
     def _reload_plugins(self) -> None:
         """Load changed plugins and watch the folders that they add."""
-        self._say_plugin_states(self._brain.plugins.reload())
+        self._tell_plugin_states(self._brain.plugins.reload())
         self.bus.later(0, self.bus.learn_folders)
         self.bus.notice.submit("watch", self.watcher.check)
 
-    def _say_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
-        """Print the state of each of the brain's own plugins, with the reason where one does not run."""
+    def _tell_plugin_states(self, plugins: Sequence[PluginStatus]) -> None:
+        """Tell the person the state of each of the brain's own plugins, with the reason where one does not run."""
         for plugin in plugins:
             if plugin.source == "brain":
-                self._say(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
+                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
 
-    def _report(self, pid: int | None = None) -> None:
+    def _report(self, *, is_stopped: bool = False) -> None:
         """Write the daemon's state for `status`, if it changed."""
         try:
             self._brain.check_settings()
@@ -373,7 +380,7 @@ class Daemon:
             problem = str(error)
         state = replace(
             self._state,
-            pid=os.getpid() if pid is None else pid,
+            pid=0 if is_stopped else os.getpid(),
             watch=asdict(self.watcher.health()),
             pending=[asdict(pending) for pending in self.bus.inbox.pending],
             access_log=self.bus.tail.mark,
@@ -418,27 +425,19 @@ def run_once(brain: Brain, *, is_backlog_answered: bool = False) -> Outcome:
     """Answer and reflect all prompts in the inbox, and end.
 
     Raises:
-        LockedError: A daemon serves this brain, of this home or another; it does so anyway.
+        LockedError: A daemon serves this brain, of this home or another; that one answers the prompts.
     """
-    answers: list[Event] = []
-    brain.on_event(lambda event: answers.append(event) if event.kind == PromptAnswered.kind else None)
+    events: list[Event] = []
+    brain.on_event(events.append)
     daemon = Daemon(brain, is_backlog_answered=is_backlog_answered)
     daemon.start(is_watching=False)
     try:
         daemon.bus.wait_idle()
     finally:
         daemon.stop()
-    pending = daemon.bus.inbox.pending
-    reasons = {prompt.prompt: prompt.reason for prompt in pending}
-    return Outcome(len(answers), daemon.bus.dispatcher.exchanges, len(pending), reasons)
-
-
-def _present_answer(brain: Brain, prompt: Prompt) -> Path | None:
-    """Return the path of the answer that a prompt already has in its present text; None where it has none."""
-    answer = brain.answered.of(prompt.path)
-    if answer is None or not answer.response or not brain.answered.is_answered(prompt):
-        return None
-    return brain.tree.absolute(answer.response)
+    n_answered = sum(event.kind == PromptAnswered.kind for event in events)
+    reasons = {pending.prompt: pending.reason for pending in daemon.bus.inbox.pending}
+    return Outcome(n_answered, daemon.bus.dispatcher.exchanges, len(reasons), reasons)
 
 
 def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
@@ -454,52 +453,65 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         ModelError: No model could serve.
     """
     require_alone(brain)
-    # a running daemon did this at its start
-    if not is_running(brain):
+    if not is_running(brain):  # a running daemon did this at its start
         brain.committer.recover()
-    prompt = read_prompt(brain, path)
-    if prompt is None:
-        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    prompt = _prompt_to_answer(brain, path)
     if not brain.answers_here(prompt):
         require_active(brain)  # raises where this device is passive, and says what to do
         raise UserError(f"{path}: {prompt.device} answers it, as its `device` says")
-    former = brain.answered.of(path)
     # before anything is recorded: what an earlier version of the prompt left in the journal goes
     if prompt.private or not prompt.remember:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         withdraw_private(brain, prompt)
-    if not is_again and (answer := _present_answer(brain, prompt)):
-        return answer
+    if not is_again and (response := _present_response(brain, prompt)):
+        return response
     events: list[Event] = []
     brain.on_event(events.append)
-    prompt_id = former.prompt_id if former else new_id()
-    brain.plugins.call("prompt_arrived", brain=brain, prompt=replace(prompt, id=prompt_id))
-    event, response = next(((e, e.what.response) for e in events if isinstance(e.what, ExchangeEvent)), (None, None))
-    if event is None and (answer := _present_answer(brain, prompt)):
-        return answer  # another process was quicker
-    if event is None or not response:
-        raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
-    _reflect(brain, event)
-    return brain.tree.absolute(response)
+    brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    for event in events:
+        if isinstance(event.what, ExchangeEvent) and event.what.response:
+            _reflect(brain, event)
+            return brain.tree.absolute(event.what.response)
+    if response := _present_response(brain, prompt):
+        return response  # another process was quicker
+    raise UserError(_UNANSWERED.format(path))
 
 
 def answer_again(brain: Brain, path: str) -> Path:
-    """Answer a prompt once more in the daemon's own process, whose dispatcher reflects it; return the answer's path.
+    """Answer a prompt once more and return the answer's path; called in the process of the daemon, which reflects it.
 
     Raises:
         UserError: There is nothing to answer, or no plugin answered.
         ModelError: No model could serve.
     """
-    prompt, former = read_prompt(brain, path), brain.answered.of(path)
-    if prompt is None:
-        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
-    prompt = replace(prompt, id=former.prompt_id if former else new_id())
+    prompt, former = _prompt_to_answer(brain, path), brain.answered.of(path)
     brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
     brain.answered.refresh()
     answer = brain.answered.of(path)
-    if answer is None or not answer.response or (former and answer.exchange == former.exchange):
-        raise UserError(f"{path}: no plugin answered it; see `brainiac plugins` and `brainiac log`")
+    is_new = answer is not None and (former is None or answer.exchange != former.exchange)
+    if answer is None or not answer.response or not is_new:
+        raise UserError(_UNANSWERED.format(path))
+    return brain.tree.absolute(answer.response)
+
+
+def _prompt_to_answer(brain: Brain, path: str) -> Prompt:
+    """Return the prompt at a path, with the id of its earlier answers or a new one.
+
+    Raises:
+        UserError: There is none.
+    """
+    prompt, answer = read_prompt(brain, path), brain.answered.of(path)
+    if prompt is None:
+        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+    return replace(prompt, id=answer.prompt_id if answer else new_id())
+
+
+def _present_response(brain: Brain, prompt: Prompt) -> Path | None:
+    """Return the path of the response to a prompt's present text; None where that was not answered."""
+    answer = brain.answered.of(prompt.path)
+    if answer is None or not answer.response or not brain.answered.is_answered(prompt):
+        return None
     return brain.tree.absolute(answer.response)
 
 
@@ -520,8 +532,9 @@ def capture_one(brain: Brain, path: str) -> None:
     events: list[Event] = []
     brain.on_event(events.append)
     Inbox(brain, again=lambda path, seconds: None).take(path)
-    for event in [event for event in events if isinstance(event.what, ExchangeEvent)]:
-        _reflect(brain, event)
+    for event in list(events):  # reflecting records further events
+        if isinstance(event.what, ExchangeEvent):
+            _reflect(brain, event)
 
 
 def _reflect(brain: Brain, event: Event) -> None:

@@ -55,7 +55,7 @@ class KeyedExecutor:
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
         on_bug: Called with an unexpected error of a job; jobs handle the errors they expect.
-        first: A tier that goes first: while it is crowded, a job here waits up to ten seconds.
+        yields_to: Another tier: while it is crowded, a job here waits up to ten seconds before it starts.
     """
 
     def __init__(
@@ -64,16 +64,18 @@ class KeyedExecutor:
         workers: int,
         on_idle: Callable[[], None],
         on_bug: Callable[[BaseException], None],
-        first: KeyedExecutor | None = None,
+        yields_to: KeyedExecutor | None = None,
     ) -> None:
         self._on_idle, self._on_bug = on_idle, on_bug
-        self._workers, self._first = workers, first
+        self._workers, self._yields_to = workers, yields_to
         self._mutex = threading.Lock()
         self._lanes: dict[str, deque[Job]] = {}  # the waiting and running jobs by key
-        self._waiting: OrderedDict[str, None] = OrderedDict()  # keys that wait for a worker, longest first
-        self._fresh: OrderedDict[str, None] = OrderedDict()  # those of them that never had a worker
+        # two ordered sets: the keys that wait for a worker, longest first; those of them that never had a worker
+        self._waiting: OrderedDict[str, None] = OrderedDict()
+        self._fresh: OrderedDict[str, None] = OrderedDict()
         self._is_turn_of_newest = False
-        self._pending = self._busy = 0
+        self._pending = 0  # jobs that wait or run
+        self._busy = 0  # workers that run a job
         self._running: set[Future[None]] = set()
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
@@ -111,7 +113,7 @@ class KeyedExecutor:
         return self._pending
 
     def _start_next(self) -> None:
-        """Start the next job if a worker is free; the caller holds the mutex."""
+        """Give a waiting key to a free worker, if there are both; the caller holds the mutex."""
         if self._waiting and self._busy < self._workers and not self._is_stopping:
             self._busy += 1
             key = self._take_next_key()
@@ -132,17 +134,17 @@ class KeyedExecutor:
         return key
 
     def _run(self, key: str, job: Job) -> None:
-        """Run one job, after those of the foreground, and start the next one of its key."""
+        """Run one job, then let its key wait for a worker again if it has more jobs."""
         try:
-            self._yield_to_first()
+            self._wait_for_other_tier()
             job()
         finally:
             self._finish_job(key)
 
-    def _yield_to_first(self) -> None:
-        """Wait while the tier before this one is crowded, ten seconds at most."""
+    def _wait_for_other_tier(self) -> None:
+        """Wait while the tier that this one yields to is crowded, ten seconds at most."""
         for _ in range(MAX_STEPS):
-            if self._first is None or not self._first.is_crowded or self._is_stopping:
+            if self._yields_to is None or not self._yields_to.is_crowded or self._is_stopping:
                 return
             time.sleep(STEP_SECONDS)
 
@@ -181,17 +183,23 @@ _ACTIONS = {"create": "created", "update": "modified", "remove": "deleted", "mov
 class HookDispatcher:
     """Turns journal events and outside changes into hook calls, in order.
 
+    An exchange is delivered once `response_arrived` was called for it and it has an outcome in the journal.
+
     Args:
         brain: The brain.
         near: The tier in which the hooks are called.
         later: Runs a job after a number of seconds.
+
+    Attributes:
+        exchanges: How many exchanges the plugins were given.
     """
 
     def __init__(self, brain: Brain, near: KeyedExecutor, later: Callable[[float, Callable[[], None]], None]) -> None:
         self._brain, self._near, self._later = brain, near, later
         self._mutex = threading.Lock()
         self._open: set[str] = set()  # ids of the exchange events whose delivery has started and not ended
-        self._has_failed = False  # whether a plugin failed at the exchange that is being delivered
+        # whether a plugin failed at the exchange that is being delivered; `_on_event` hears of it
+        self._has_failed = False
         self.exchanges = 0
 
     def start(self) -> None:
@@ -213,8 +221,8 @@ class HookDispatcher:
         for event in self._brain.answered.undelivered(latest):
             self._start_delivery(event)
 
-    def changed(self, change: FileChange) -> None:
-        """Call the hooks for a change that a person made."""
+    def submit_change(self, change: FileChange) -> None:
+        """Have the hooks called for a change that a person made."""
         self._near.submit(_LANE, lambda: self._call_file_hooks(change))
 
     def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
@@ -237,13 +245,12 @@ class HookDispatcher:
         if isinstance(event.what, ExchangeEvent):
             self._start_delivery(event)
         failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
-        self._has_failed |= failed_hook == "response_arrived"
-        memories = [change for change in event.changes if self._is_memory(change)]
-        if memories and event.kind not in FOUND:  # the bus reports what a person changed
-            for change in memories:
-                self._near.submit(
-                    _LANE, partial(self._call_memory_hook, _ACTIONS[change.op], change.path, change.source)
-                )
+        if failed_hook == "response_arrived":
+            self._has_failed = True
+        if event.kind not in FOUND:  # the bus reports what a person changed
+            for change in filter(self._is_memory, event.changes):
+                call_hook = partial(self._call_memory_hook, _ACTIONS[change.op], change.path, change.source)
+                self._near.submit(_LANE, call_hook)
         # a plugin that fails at each event would be called with its own failure, and so on for ever
         if failed_hook != "event_recorded" and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, partial(self.call, "event_recorded", event=event))
@@ -304,44 +311,38 @@ class HookDispatcher:
         if not self._brain.is_active:
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
-        exchange: Exchange | None = None
-        error: BrainiacError | None = None
+        self._has_failed = False
         try:
             with storage_trouble():
-                exchange = exchange_of(self._brain, event)
-            if exchange is None and not self._brain.tree.is_there:
-                raise StorageError("The brain's folder is not there; what was said is reflected when it is back.")
-        except StorageError as trouble:
-            error = trouble
-        self._has_failed = False
-        if exchange:
-            error = self.call("response_arrived", exchange=exchange)
-        # after an error that no retry mends it counts as delivered, or each start would deliver it again
-        if error is None or (isinstance(error, ModelError) and not error.retryable):
-            error = self._record_unreflected(event)
-        if error is not None:
+                self._hand_out(event)
+        except (ModelError, ConflictError, StorageError):
             # doubled each time: a provider that is down for an hour is not asked every second
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
             return
-        self.exchanges += exchange is not None
         if not self._has_failed:
             with self._mutex:
                 self._open.discard(event.id)
 
-    def _record_unreflected(self, event: Event) -> StorageError | None:
-        """Record that an exchange has no outcome, if no plugin recorded one, so that it is not delivered again.
+    def _hand_out(self, event: Event) -> None:
+        """Call `response_arrived` for an exchange, and record it as unreflected if no plugin recorded an outcome.
 
         Where a plugin failed nothing is recorded: the next start, perhaps with a repaired plugin, delivers it again.
+
+        Raises:
+            ModelError, ConflictError, StorageError: It is to be tried again later.
         """
-        if self._has_failed or not self._brain.answered.is_undelivered(event.id):
-            return None
-        try:
-            with storage_trouble():
-                self._brain.record(ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
-        except StorageError as error:
-            return error
-        return None
+        exchange = exchange_of(self._brain, event)
+        if exchange is None and not self._brain.tree.is_there:
+            raise StorageError("The brain's folder is not there; what was said is reflected when it is back.")
+        error = self.call("response_arrived", exchange=exchange) if exchange else None
+        is_final = isinstance(error, ModelError) and not error.retryable
+        if error is not None and not is_final:
+            raise error
+        # also after an error that no retry mends, or each start would deliver the exchange again
+        if not self._has_failed and self._brain.answered.is_undelivered(event.id):
+            self._brain.record(ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
+        self.exchanges += exchange is not None
 
 
 def exchange_of(brain: Brain, event: Event) -> Exchange | None:
@@ -361,7 +362,8 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
         prompt = parse_prompt(path, raw, at=event.at, inbox=brain.tree.layout.inbox)
         response = None
         if response_path:
-            answer = _text_of(brain, response_path, hashes.get(response_path) or event.what.response_hash)
+            response_hash = hashes.get(response_path) or event.what.response_hash or None
+            answer = _text_of(brain, response_path, response_hash)
             if answer is None:
                 return None
             response = parse_response(response_path, answer)
@@ -372,18 +374,24 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
 
 
 def _with_present_privacy(brain: Brain, prompt: Prompt) -> Prompt:
-    """Return a prompt that is also private, or off the record, if its present file or an answer beside it says so."""
-    raw = brain.read(prompt.path)
-    is_private = prompt.private or is_hidden(brain.tree, prompt.path)
-    return replace(prompt, private=is_private, remember=prompt.remember and not is_off_record(raw))
+    """Return a prompt as private or off the record if it became so since: what was said later counts.
+
+    It is private if its present file or the answer beside it says so, and off the record if its present file does.
+    """
+    is_private = prompt.private or is_hidden(brain.tree, prompt.path)  # looks at the answer too
+    is_remembered = prompt.remember and not is_off_record(brain.read(prompt.path))
+    return replace(prompt, private=is_private, remember=is_remembered)
 
 
 def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:
-    """Return a file's content with a hash, from the tree or else the journal; where neither has it, the present one."""
+    """Return the content with an expected hash, from the file or else from the journal.
+
+    The file's present content is returned where neither has it or no hash is known; None where there is no file either.
+    """
     raw = brain.read(path)
-    if raw is not None and expected in (None, content_hash(raw)):
+    if expected is None or (raw is not None and content_hash(raw) == expected):
         return raw
     try:
-        return brain.committer.text_of(expected) if expected else None
+        return brain.committer.text_of(expected)
     except BlobError:
         return raw

@@ -130,7 +130,7 @@ class Watcher(FileSystemEventHandler):
         more: Returns further folders to watch.
 
     Attributes:
-        is_polling: Whether files are looked at every few seconds, since the system reports no changes.
+        is_polling: Whether files are looked at every few seconds, by a setting or since the system cannot watch them.
     """
 
     def __init__(
@@ -143,9 +143,9 @@ class Watcher(FileSystemEventHandler):
     ) -> None:
         self._tree, self._settings, self._on_path, self._on_loss = tree, settings, on_path, on_loss
         self._more = more
-        self._observer: BaseObserver | None = None
+        self._observer: BaseObserver | None = None  # None: it does not watch
         self.is_polling = False
-        self._reason = ""
+        self._fallback_reason = ""  # why the system cannot watch, so that files are polled; "" where it can
         self._overflows = 0
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}  # folder: its watch and inode
         self._mutex = threading.RLock()
@@ -173,16 +173,16 @@ class Watcher(FileSystemEventHandler):
                 return
             should_poll = self._settings().polling
             # where the system cannot watch, polling goes on whatever the setting says
-            if should_poll != self.is_polling and not self._reason:
+            if should_poll != self.is_polling and not self._fallback_reason:
                 self._close()
                 self._open(is_polling=should_poll)
                 return
             try:
-                has_new_watch = self._watch_folders(self._observer)
+                may_have_missed = self._watch_folders(self._observer)
             except OSError as error:
                 self._fall_back(error)
-                has_new_watch = True
-        if has_new_watch:
+                may_have_missed = True
+        if may_have_missed:
             self._on_loss()
 
     def health(self) -> WatchHealth:
@@ -191,7 +191,8 @@ class Watcher(FileSystemEventHandler):
             if self._observer is None:
                 return WatchHealth("stopped")
             missing = tuple(self._tree.relative(folder) for folder, _ in self._folders() if folder not in self._watches)
-            return WatchHealth("polling" if self.is_polling else "events", self._reason, missing, self._overflows)
+            mode = "polling" if self.is_polling else "events"
+            return WatchHealth(mode, self._fallback_reason, missing, self._overflows)
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Pass on the paths of a watchdog event; called in watchdog's thread."""
@@ -211,7 +212,7 @@ class Watcher(FileSystemEventHandler):
 
     def _open(self, *, is_polling: bool) -> None:
         """Start an observer; poll where the system has no watches left."""
-        self.is_polling, self._reason = is_polling, ""
+        self.is_polling, self._fallback_reason = is_polling, ""
         if is_polling:
             self._observer = PollingObserver(timeout=self._settings().polling_seconds)
             self._observer.start()
@@ -229,7 +230,8 @@ class Watcher(FileSystemEventHandler):
         """Poll instead of watching, and keep the reason for `health`."""
         self._close()
         self._open(is_polling=True)
-        self._reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
+        reason = f"the system cannot watch more files ({error.strerror}); see fs.inotify in docs/settings.md"
+        self._fallback_reason = reason
 
     def _close(self) -> None:
         """Stop the observer, and forget what it watched."""
@@ -240,7 +242,7 @@ class Watcher(FileSystemEventHandler):
         self._watches.clear()
 
     def _watch_folders(self, observer: BaseObserver) -> bool:
-        """Watch every existing folder that is not watched yet, or was made anew; return whether there was one."""
+        """Watch every existing folder that is not watched yet, or was made anew; return whether there was any."""
         has_new_watch = False
         for folder, is_deep in self._folders():
             inode = _inode(folder)
@@ -258,6 +260,7 @@ class Watcher(FileSystemEventHandler):
         return has_new_watch
 
     def _note_overflow(self) -> None:
+        """Count a time that the system dropped events, and have the whole tree scanned for what was missed."""
         self._overflows += 1
         self._on_loss()
 
@@ -345,10 +348,11 @@ def stamp_from(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
 
 
-def is_touched(former: Stamp | None, stamp: Stamp | None) -> bool:
-    """Return whether a file seems unwritten: size, modification time and inode are the same.
+def is_unwritten(former: Stamp | None, stamp: Stamp | None) -> bool:
+    """Return whether a file seems unwritten between two stamps: size, modification time and inode are the same.
 
-    Its change time may differ, after git, a backup or `chmod`; a write that resets the modification time looks alike.
+    Its change time may differ, after git, a backup or `chmod`. A write that resets the modification time looks the
+    same, so that only the content tells.
     """
     return former is not None and stamp is not None and former[:3] == stamp[:3]
 
@@ -392,7 +396,7 @@ class Settler:
         self._pace, self._is_sent = pace, is_sent
         self.settled: dict[str, Stamp] = {}
         self._waiting: dict[str, _Waiting] = {}
-        self._heap: list[tuple[float, str]] = []
+        self._heap: list[tuple[float, str]] = []  # due time and path of `_waiting`, and of former entries of it
         self._typed: set[int] = set()  # inodes of files that a person types into: empty ones and changing prompts
 
     def observe(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
@@ -412,18 +416,17 @@ class Settler:
             return
         due = now + self._seconds_to_wait(path, stamp, is_typed)
         self._waiting[path] = _Waiting(stamp, due)
-        # a former entry stays in the heap: removing it would cost a search, and `take_due` passes it over
+        # the file's former entry stays in the heap: removing it would cost a search, and `take_due` passes it over
         heapq.heappush(self._heap, (due, path))
 
     def _seconds_to_wait(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
         """Return how long a changed file must stay unchanged: longer where a person is typing into it."""
         pace = self._pace()
-        if not is_typed or stamp is None or is_touched(self.settled.get(path), stamp):
+        if not is_typed or stamp is None or is_unwritten(self.settled.get(path), stamp):
             return pace.settle_seconds
-        # a file that arrives whole is new; by inode too, since a note may be renamed while it is typed
-        is_new = path not in self.settled and stamp.inode not in self._typed
-        if is_new:
-            return pace.settle_seconds
+        is_renamed = stamp.inode in self._typed  # while a person types into it
+        if path not in self.settled and not is_renamed:
+            return pace.settle_seconds  # it was never seen before: it arrives whole
         if self._is_sent(path):
             return 0.0
         self._typed.add(stamp.inode)
@@ -445,14 +448,15 @@ class Settler:
         if waiting is None or waiting.stamp != stamp:
             return False
         del self._waiting[path]
-        self.prime(path, stamp)
-        if stamp is not None:
-            # an editor makes an empty file first: the next change of that inode is somebody typing
-            (self._typed.discard if stamp.size else self._typed.add)(stamp.inode)
+        self.set_settled(path, stamp)
+        if stamp is not None and stamp.size:
+            self._typed.discard(stamp.inode)
+        elif stamp is not None:
+            self._typed.add(stamp.inode)  # an editor makes an empty file first: the next change is somebody typing
         return True
 
-    def prime(self, path: str, stamp: Stamp | None) -> None:
-        """Mark a file as finished without waiting; a stamp of None removes it."""
+    def set_settled(self, path: str, stamp: Stamp | None) -> None:
+        """Mark a file as finished with this stamp, without waiting; None: there is no file."""
         if stamp is None:
             self.settled.pop(path, None)
         else:

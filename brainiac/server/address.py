@@ -68,20 +68,25 @@ def own_token(state: Path) -> str:
     with suppress(FileNotFoundError):
         if token := path.read_text("ascii").strip():
             return token
-    state.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        aside = state / f"{TOKEN}.{os.getpid()}"
-        aside.unlink(missing_ok=True)
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(32) + "\n")
-        try:
-            if path.is_file() and not path.read_text("ascii").strip():
-                os.replace(aside, path)  # a crash left it empty
-            else:
-                os.link(aside, path)  # of two processes that make it at once, one wins
-        finally:
-            aside.unlink(missing_ok=True)
+    _make_token(path)
     return path.read_text("ascii").strip()
+
+
+def _make_token(path: Path) -> None:
+    """Write a new token to a file; the token of a process that writes it at the same moment stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # written aside first, so that nobody reads half of it
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+    try:
+        if path.is_file() and not path.read_text("ascii").strip():
+            os.replace(aside, path)  # a crash left it empty
+        else:
+            with suppress(FileExistsError):  # `link`, unlike `replace`, leaves a file that is there
+                os.link(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def write_address(state: Path, address: Address) -> None:

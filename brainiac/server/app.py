@@ -81,18 +81,19 @@ def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = Non
 
 
 def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: ExitStack) -> None:
-    """Open the sockets, start the server, and record where it listens."""
+    """Open the sockets, start the server, and record where it listens; what is to be closed goes to `resources`.
+
+    Raises:
+        OSError, UserError: It cannot be served; `resources` has what was opened.
+    """
     settings, state = brain.settings.server, brain.places.state
+    _remove_former_socket(state)
     sockets: list[socket.socket] = []
-    # an address that is still recorded is of a daemon that was killed, since this one has the lock
-    former = read_address(state)
-    if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
-        shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
-    path = _unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
+    path = _open_unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
     url = ""
     if port:
         try:
-            url = _port(settings.host, port, sockets, resources)
+            url = _open_port(settings.host, port, sockets, resources)
         except (OSError, UserError) as error:
             tell(f"Port {port} is not served: {error}.")
     if not sockets:
@@ -111,7 +112,14 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         )
 
 
-def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
+def _remove_former_socket(state: Path) -> None:
+    """Remove the socket of a daemon that was killed: its address is still recorded, although this one has the lock."""
+    former = read_address(state)
+    if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
+        shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
+
+
+def _open_unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
     """Open a socket that only this user reaches, add it to `sockets`, and return its path.
 
     It is in a new folder below the system's temporary folder, since the path of a socket may have only about a hundred
@@ -126,7 +134,7 @@ def _unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
     return str(folder / "s")
 
 
-def _port(host: str, port: int, sockets: list[socket.socket], resources: ExitStack) -> str:
+def _open_port(host: str, port: int, sockets: list[socket.socket], resources: ExitStack) -> str:
     """Open a port, add its socket to `sockets`, and return its URL.
 
     Raises:
@@ -160,18 +168,17 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     async def home(request: Request) -> Response:
         return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
 
-    async def broken(request: Request, error: Exception) -> Response:
+    async def on_error(request: Request, error: Exception) -> Response:
         if not isinstance(error, TooLargeError):
             brain.log.error("request_failed", path=request.url.path, exc_info=error)
         return failure(error)
 
-    async def missing(request: Request, error: Exception) -> Response:
+    async def on_unknown_path(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
-        return JSONResponse(
-            error_body(f"{request.method} {request.url.path[:200]}: there is no such thing", status), status
-        )
+        message = f"{request.method} {request.url.path[:200]}: there is no such thing"
+        return JSONResponse(error_body(message, status), status)
 
-    routes = [Route("/", home), *rest_routes(brain, guard, lambda: url, is_stopping)]
+    routes = [Route("/", home), *rest_routes(brain, guard, url, is_stopping)]
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
@@ -185,7 +192,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
         async with sessions.run() if sessions else nullcontext():
             yield
 
-    handlers: dict[Any, Any] = {Exception: broken, 404: missing, 405: missing}
+    handlers: dict[Any, Any] = {Exception: on_error, 404: on_unknown_path, 405: on_unknown_path}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
 
 
@@ -225,6 +232,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     server = uvicorn.Server(config)
     thread = threading.Thread(target=_run_server, args=(server, sockets), name="server", daemon=True)
     thread.start()
+    # called in reverse: the server is told to end, then its thread is waited for
     resources.callback(thread.join, STOP_SECONDS)
     resources.callback(setattr, server, "should_exit", True)
     deadline = time.monotonic() + START_SECONDS

@@ -30,7 +30,7 @@ LOGIN = "/login"
 MAX_BODY_BYTES = 8_000_000  # a long conversation, sent whole with each turn
 LOGIN_SECONDS = 60.0
 SESSION_SECONDS = 30 * 86_400.0
-_READING = frozenset({"GET", "HEAD"})
+_READING_METHODS = frozenset({"GET", "HEAD"})
 
 
 def is_loopback(host: str) -> bool:
@@ -46,7 +46,7 @@ class Logins:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._mutex = clock, threading.Lock()
-        self._codes: dict[str, float] = {}
+        self._codes: dict[str, float] = {}  # until when each is valid, in seconds of the clock
         self._sessions: dict[str, float] = {}
 
     def new_code(self) -> str:
@@ -76,7 +76,7 @@ class Guard:
     """Who may call.
 
     Attributes:
-        tokens: The bearer tokens, each of which is valid.
+        tokens: The valid bearer tokens.
         hosts: Names and addresses under which the server is reached, without port.
         origins: Pages of other places that may call, `app://obsidian.md` among them.
         logins: The browsers that logged in.
@@ -93,15 +93,12 @@ class Guard:
         if host is None or host not in self.hosts:
             return Refusal(421, "this server is not called that; use the address that `brainiac status` shows")
         origin = headers.first("origin")
-        if headers.count("origin") > 1 or (origin and not self._is_known(origin, headers)):
+        is_allowed = origin in self.origins or _is_own(origin, headers)
+        if headers.count("origin") > 1 or (origin and not is_allowed):
             return Refusal(403, "pages of this origin may not call; `server.origins` in system/config.yaml names those")
         if not self._is_authorized(method, path, headers):
             return Refusal(401, "a bearer token is needed; `brainiac token` prints it")
         return _body_refusal(method, headers)
-
-    def _is_known(self, origin: str, headers: Headers) -> bool:
-        """Return whether an origin is ours or one that may call."""
-        return origin in self.origins or _is_own(origin, headers)
 
     def is_preflight(self, method: str, headers: Headers) -> bool:
         """Return whether a request is a CORS preflight, which carries no token."""
@@ -121,7 +118,7 @@ class Guard:
         # a browser sends the cookie with every request, also with one that another page causes; and it takes pages of
         # other ports of this machine for the same site
         site = headers.first("sec-fetch-site")
-        if method in _READING:
+        if method in _READING_METHODS:
             return site in ("", "none", "same-origin")
         return site == "same-origin" or _is_own(headers.first("origin"), headers)
 
@@ -178,13 +175,14 @@ def _cookie(headers: Headers) -> str:
 
 
 def _body_refusal(method: str, headers: Headers) -> Refusal | None:
-    """Return why a body is not read: too large, or of a type that a foreign page's form can send; None where it is."""
-    length = headers.first("content-length")
-    if length and (not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES):
+    """Return why a body is refused: too large, or of a type that a foreign page's form can send; None for any other."""
+    length = headers.first("content-length") or "0"
+    is_number = length.isascii() and length.isdigit()
+    if not is_number or int(length) > MAX_BODY_BYTES:
         return Refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     kind = headers.first("content-type").partition(";")[0].strip().lower()
-    has_body = length not in ("", "0") or headers.first("transfer-encoding")
-    if method not in _READING and has_body and kind != "application/json":
+    has_body = length != "0" or headers.first("transfer-encoding")
+    if method not in _READING_METHODS and has_body and kind != "application/json":
         return Refusal(415, "send application/json")
     return None
 
@@ -218,13 +216,13 @@ class TooLargeError(Exception):
 
 def _limited(receive: Receive) -> Receive:
     """Return a `receive` that raises `TooLargeError` where a body is too large, for one without `Content-Length`."""
-    read = 0
+    n_read = 0
 
     async def limited() -> Message:
-        nonlocal read
+        nonlocal n_read
         message = await receive()
-        read += len(message.get("body", b""))
-        if read > MAX_BODY_BYTES:
+        n_read += len(message.get("body", b""))
+        if n_read > MAX_BODY_BYTES:
             raise TooLargeError
         return message
 

@@ -26,13 +26,13 @@ class Host:
         name: As the command names it.
         file: Its own settings file, for all of this user's projects.
         key: The key of the file under which it has its servers.
-        then: What the person has to do next.
+        next_step: What the person has to do then, as the end of a sentence.
     """
 
     name: str
     file: Path
     key: str
-    then: str
+    next_step: str
 
 
 def hosts() -> dict[str, Host]:

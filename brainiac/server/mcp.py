@@ -73,7 +73,7 @@ class Door:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._threads = ThreadPoolExecutor(THREADS, "mcp")
-        self._open: set[Future[dict[str, Any]]] = set()
+        self._running: set[Future[dict[str, Any]]] = set()
 
     def server(self) -> Server[Any]:
         """Return a server whose requests this door answers."""
@@ -93,14 +93,14 @@ class Door:
 
     def finish(self) -> None:
         """Wait a moment for running calls, since a client may send a note and disconnect."""
-        wait(self._open, FINISH_SECONDS)
+        wait(self._running, FINISH_SECONDS)
 
     async def _run(self, context: Any, name: str, arguments: dict[str, Any] | None) -> dict[str, Any]:
         """Make a call in a thread, and report progress to the client while it waits."""
         call = ToolCall.parse(name, arguments)
         future = self._threads.submit(self._call, call, _client(context))
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
         started = time.monotonic()
         result = asyncio.wrap_future(future)
         while True:
@@ -226,7 +226,7 @@ def serve_stdio(root: Path, state: Path) -> None:
     """Serve one client over standard input and output until it closes them or ends; then end this process."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     door = Door(Client(root, state).call)
-    # the terminal's guard would write the protocol's own characters as escapes
+    # the command line wraps standard output to escape control characters, which the protocol needs as they are
     sys.stdin, sys.stdout = sys.__stdin__, sys.__stdout__
 
     def end(*_: object) -> None:

@@ -41,7 +41,8 @@ MAX_EARLIER = 20
 MAX_KEYS = 1_024  # of turns that are remembered
 KEEP_ALIVE_SECONDS = 10.0
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_PARENT = "x-openwebui-user-message-parent-id"
+# ids of a user's message, of the message before it, and of the answer to it
+_MESSAGE, _PARENT, _ANSWER = (f"x-openwebui-{name}-id" for name in ("user-message", "user-message-parent", "message"))
 # with the client's name of the conversation; nothing is guessed from the messages
 _CHAT_HEADERS = ("x-openwebui-chat-id", "x-conversation-id")
 
@@ -57,7 +58,7 @@ class Turn:
         is_recall: Whether it is only searched for: no model is called and nothing is kept.
         conversation: A folder of the inbox; "" for none.
         key: The client's own name for this turn; "" for none.
-        is_again: Whether the client wants another answer to it.
+        is_again: Whether the client wants another answer, if the turn has one already.
         can_revise: Whether the key names a place in the conversation, so that another text there replaces the prompt.
         is_chore: Whether the client asks for its own use, such as a title or tags: nothing is kept.
         client: The client, with its door.
@@ -102,7 +103,8 @@ class Turns:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
-        self._keys: OrderedDict[str, str] = OrderedDict()  # latest answer's id by message, or key by hash of a request
+        self._answer_ids: OrderedDict[str, str] = OrderedDict()  # the client's, of the latest answer; by key of a turn
+        self._keys: OrderedDict[str, str] = OrderedDict()  # of turns without a name of the client's; by request's hash
 
     def of(self, headers: Mapping[str, str], body: Mapping[str, Any], messages: Sequence[tuple[str, str]]) -> Turn:
         """Return the turn of a request.
@@ -120,20 +122,21 @@ class Turns:
             raise UserError("there is no message of the role `user` with text in it")
         newest = of_user[-1]
         model = str(body.get("model") or MODEL)
+        own_name = headers.get("x-brainiac-conversation", "")
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
-        conversation = headers.get("x-brainiac-conversation") or chat or _conversation_in(body)
-        key, is_again = self._key(headers, body, conversation)
+        conversation = own_name or chat or _conversation_in(body)
+        key = self._key(headers, body, conversation)
         return Turn(
             text=messages[newest][1],
             # of a conversation with a name the inbox has the earlier turns
             earlier=() if conversation else tuple(_pairs(messages[:newest]))[-MAX_EARLIER:],
             model=self._model(model),
             is_recall=model == RECALL,
-            conversation=_folder(conversation, is_ours=bool(headers.get("x-brainiac-conversation"))),
+            conversation=_folder(conversation, is_ours=bool(own_name)),
             key=key,
-            is_again=is_again,
+            is_again=self._is_again(headers, key),
             can_revise=bool(conversation) and _PARENT in headers,
-            # a client that names its chat streams what the person sees, and nothing else
+            # clients that name the chat stream the answers that a person sees; what they do not stream is their own
             is_chore=bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream")),
             client=_client(headers),
         )
@@ -151,35 +154,47 @@ class Turns:
             raise UserError(f"{model!r} is no model here; there are {', '.join(models(self._brain))}")
         return name
 
-    def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> tuple[str, bool]:
-        """Return the client's key of a turn, and whether it wants another answer to it.
+    def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> str:
+        """Return the key of a turn: the client's own, else that of the user's message, else a new one.
 
-        A client that repeats a request after a failure says so in a header: that is the same turn. Where the client
-        names the message before, this makes the key: an edited message has a new name, but the same message before it.
+        A request without any of the client's names that repeats another after a failure has the key of that one.
         """
-        retries = headers.get("x-stainless-retry-count", "0")
-        is_retry = retries.isdigit() and int(retries) > 0
-        if key := headers.get("idempotency-key") or headers.get("x-idempotency-key"):
-            return key, False
-        if message := headers.get("x-openwebui-user-message-id"):
-            if conversation and _PARENT in headers:
-                message = f"{conversation} after {headers[_PARENT]}"
-            answer = headers.get("x-openwebui-message-id", "")
-            former = self._keys.get(message)
-            self._keep(message, answer)
-            # the answer has another id than before: the person wants another answer
-            return message, not is_retry and former != answer
+        if key := _idempotency_key(headers):
+            return key
+        if message := headers.get(_MESSAGE):
+            # an edited message has a new id, but the same message before it
+            return f"{conversation} after {headers[_PARENT]}" if conversation and _PARENT in headers else message
         digest = hashlib.sha256(json.dumps([_client(headers), body], sort_keys=True).encode()).hexdigest()
-        if not is_retry or digest not in self._keys:
-            self._keep(digest, new_id())
-        return self._keys[digest], False
+        if not (_is_retry(headers) and digest in self._keys):
+            _remember(self._keys, digest, new_id())
+        return self._keys[digest]
 
-    def _keep(self, name: str, value: str) -> None:
-        """Remember a value; the oldest is dropped where there are too many."""
-        self._keys[name] = value
-        self._keys.move_to_end(name)
-        while len(self._keys) > MAX_KEYS:
-            self._keys.popitem(last=False)
+    def _is_again(self, headers: Mapping[str, str], key: str) -> bool:
+        """Return whether a client wants another answer to a message: it gives each answer another id."""
+        if _idempotency_key(headers) or not headers.get(_MESSAGE):
+            return False
+        former, answer_id = self._answer_ids.get(key), headers.get(_ANSWER, "")
+        _remember(self._answer_ids, key, answer_id)
+        return answer_id != former and not _is_retry(headers)
+
+
+def _idempotency_key(headers: Mapping[str, str]) -> str:
+    """Return the client's own key of a request; "" for none."""
+    return headers.get("idempotency-key") or headers.get("x-idempotency-key") or ""
+
+
+def _is_retry(headers: Mapping[str, str]) -> bool:
+    """Return whether a client says that it repeats a request after a failure."""
+    retries = headers.get("x-stainless-retry-count", "0")
+    return retries.isdigit() and int(retries) > 0
+
+
+def _remember(values: OrderedDict[str, str], name: str, value: str) -> None:
+    """Add a value as the newest; the oldest is dropped where there are too many."""
+    values[name] = value
+    values.move_to_end(name)
+    while len(values) > MAX_KEYS:
+        values.popitem(last=False)
 
 
 def models(brain: Brain) -> list[str]:
@@ -280,8 +295,9 @@ def _reply(turn: Turn, text: str, model: str) -> Reply:
 def _recalled(brain: Brain, turn: Turn) -> Reply:
     """Return what a search finds, quoted; nothing is written."""
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
-    lines = [f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)" for match in matches]
-    return _reply(turn, "\n\n".join(lines) or "Memory holds nothing on that.", RECALL)
+    # a client, unlike the person, gets each text as a block quote, to which the source is added
+    quotes = [f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)" for match in matches]
+    return _reply(turn, "\n\n".join(quotes) or "Memory holds nothing on that.", RECALL)
 
 
 def _chore(brain: Brain, turn: Turn) -> Reply:
@@ -302,12 +318,10 @@ def _chore(brain: Brain, turn: Turn) -> Reply:
 
 
 def _prompt(brain: Brain, turn: Turn, text: str) -> Prompt:
-    """Return a text of a client as a prompt that is in no file."""
-    head = f"---\norigin: tool\nby: {json.dumps(turn.client)}\n---\n"
-    path = f"{brain.tree.layout.inbox}/v1.md"
-    return parse_prompt(
-        path, (head + text).encode("utf-8", "replace"), at=iso(brain.now()), inbox=brain.tree.layout.inbox
-    )
+    """Return a text of a client as a prompt that is in no file: parsed like one, with a path that no file has."""
+    inbox = brain.tree.layout.inbox
+    content = f"---\norigin: tool\nby: {json.dumps(turn.client)}\n---\n{text}".encode("utf-8", "replace")
+    return parse_prompt(f"{inbox}/v1.md", content, at=iso(brain.now()), inbox=inbox)
 
 
 def _exchange(brain: Brain, turn: Turn, text: str, answer: str) -> Exchange:
@@ -333,7 +347,7 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         return JSONResponse({"object": "list", "data": data})
 
     async def serve(request: Request, form: type[_Chat | _Responses], messages: str) -> Response:
-        """Answer a request of either API; `messages` is the field with its messages."""
+        """Answer a request of either API: `form` writes the answer, `messages` is the field with the messages."""
         try:
             body = await json_of(request)
             if body.get("previous_response_id"):
@@ -347,7 +361,7 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
             pieces = _pieces(brain, turn, threads, is_stopping)
             return StreamingResponse(answer.stream(pieces), 200, headers, "text/event-stream")
         try:
-            return JSONResponse(answer.whole(await threads.run(partial(reply_to, brain, turn, _ignore))))
+            return JSONResponse(answer.whole(await threads.run(partial(reply_to, brain, turn, stream=_ignore))))
         except BrainiacError as error:
             return failure(error)
 
@@ -380,7 +394,7 @@ async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Calla
         loop.call_soon_threadsafe(queue.put_nowait, piece)
 
     task = asyncio.ensure_future(threads.run(partial(reply_to, brain, turn, stream)))
-    text, last_at = "", time.monotonic()
+    text, last_at = "", time.monotonic()  # the pieces so far, and when something was last sent
     while not (task.done() and queue.empty()) and not is_stopping():
         try:
             piece = await asyncio.wait_for(queue.get(), 0.05)
@@ -399,7 +413,7 @@ async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Calla
     except BrainiacError as error:
         yield error
         return
-    # what was added after the model's last piece
+    # what a process added to the answer after the model's last piece
     if reply.text.startswith(text) and reply.text != text:
         yield reply.text[len(text) :]
     yield reply
@@ -501,14 +515,17 @@ class _Responses:
                 yield self._event("response.failed", response=failed)
 
     def _event(self, kind: str, **values: Any) -> str:
+        """Return a numbered server-sent event; its kind is in the data and is the event's name."""
         self._number += 1
-        return _line({"type": kind, "sequence_number": self._number, **values}, kind)
+        return _line({"type": kind, "sequence_number": self._number, **values}, event=kind)
 
     def _item(self, status: str, text: str | None = None) -> dict[str, Any]:
+        """Return the message with the answer, as an item of the output; without a text it has no content yet."""
         content = [] if text is None else [_part(text)]
         return {"type": "message", "id": self._message, "status": status, "role": "assistant", "content": content}
 
     def _response(self, status: str, output: list[dict[str, Any]], reply: Reply | None = None) -> dict[str, Any]:
+        """Return the object of the whole response; its usage is null until there is a reply."""
         usage = None
         if reply is not None:
             details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}

@@ -46,7 +46,8 @@ class Threads:
 def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
     """Return who calls: the name of the door, and the client as it names itself.
 
-    With the door in front no client can call itself `person` or by the name of a process in the journal.
+    With the door in front no client can call itself `person` or by the name of a process in the journal. A name that
+    has a door already stays: our server of MCP over stdio calls the daemon as `mcp:…`.
     """
     name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
     return Caller((name if ":" in name else f"{door}:{name or 'unknown'}")[:80], origin)
@@ -84,13 +85,13 @@ def failure(error: Exception) -> JSONResponse:
     return JSONResponse(error_body(message, status), status)
 
 
-def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopping: Callable[[], bool]) -> list[Route]:
+def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> list[Route]:
     """Return what is under `/api`.
 
     Args:
         brain: The daemon's.
         guard: The server's, which makes codes for logins.
-        address: Returns the server's URL.
+        url: Of the server's port; "" where it has none.
         is_stopping: Returns whether the server is to end, and with it its streams.
     """
     threads = Threads()
@@ -115,7 +116,7 @@ def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopp
         return StreamingResponse(_stream(brain, threads, sequence, is_stopping), 200, headers, "text/event-stream")
 
     async def login(request: Request) -> Response:
-        return JSONResponse({"url": f"{address()}/login?once={guard.logins.new_code()}"})
+        return JSONResponse({"url": f"{url}/login?once={guard.logins.new_code()}"})
 
     async def schema(request: Request) -> Response:
         return JSONResponse(openapi())
@@ -131,7 +132,7 @@ def rest_routes(brain: Brain, guard: Guard, address: Callable[[], str], is_stopp
 
 def _status(brain: Brain) -> dict[str, Any]:
     """Return the overview of a brain without hidden files."""
-    return asdict(overview(brain, Gate(brain, is_remote=True, is_kept=True).knows))
+    return asdict(overview(brain, Gate(brain, is_remote=True, is_answer_kept=True).knows))
 
 
 # --- events --------------------------------------------------------------------------------------------------------
@@ -154,45 +155,49 @@ def _sequence(brain: Brain, after: str) -> int:
 async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield events as any process records them; in between comments that keep the connection open."""
     yield "retry: 1000\n\n"
-    silent = 0.0
+    silent_seconds = 0.0
     # the journal is looked at again and again, since other processes write it too
     while not is_stopping():
-        sequence, lines = await threads.run(partial(_after, brain, sequence))
-        for line in lines:
-            yield line
-        silent = 0.0 if lines else silent + LOOK_SECONDS
-        if silent > KEEP_ALIVE_SECONDS:
-            silent = 0.0
+        sequence, texts = await threads.run(partial(_after, brain, sequence))
+        for text in texts:
+            yield text
+        silent_seconds = 0.0 if texts else silent_seconds + LOOK_SECONDS
+        if silent_seconds > KEEP_ALIVE_SECONDS:
+            silent_seconds = 0.0
             yield ": still here\n\n"
         await asyncio.sleep(LOOK_SECONDS)
 
 
 def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
-    """Return the events after a number as text for a client, and the number of the last of them."""
+    """Return the number of the last event that was read after one with a number, and those events as text for a client.
+
+    Events that no client may see are read too, but have no text.
+    """
+    last = sequence
     if brain.journal.last()[0] <= sequence:
-        return sequence, []
-    gate = Gate(brain, is_remote=True, is_kept=True)
-    lines: list[str] = []
+        return last, []
+    gate = Gate(brain, is_remote=True, is_answer_kept=True)
+    texts: list[str] = []
     for event in brain.journal.events(since_seq=sequence):
-        sequence = event.seq
-        if values := _shown(brain, gate, event):
-            lines.append(f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n")
-        if len(lines) >= MAX_REPLAYED:
+        last = event.seq
+        if values := _values_of(brain, gate, event):
+            texts.append(f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n")
+        if len(texts) >= MAX_REPLAYED:
             break
-    return sequence, lines
+    return last, texts
 
 
 # these say that something was private or off the record, which no client may know
-_UNTOLD = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate)
+_HIDDEN = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate)
 
 
-def _shown(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
+def _values_of(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
     """Return what a client gets of an event; None for an event whose files it may not see.
 
     It gets no fields of the event, which may be of a private page, and no names of files that were deleted, since
     nothing says any more whether they were private.
     """
-    if isinstance(event.what, _UNTOLD):
+    if isinstance(event.what, _HIDDEN):
         return None
     paths = [change.path for change in event.changes]
     paths_to_show = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
@@ -252,8 +257,9 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(fields: tuple[str, ...]) -> dict[str, Any]:
-    result = {"type": "object", "required": list(fields), "properties": {name: {} for name in fields}}
+    """Return the description of the responses of an endpoint whose result has these fields, of any type."""
+    schema = {"type": "object", "required": list(fields), "properties": {name: {} for name in fields}}
     return {
-        "200": {"description": "The answer", "content": _content(result)},
+        "200": {"description": "The answer", "content": _content(schema)},
         "default": {"description": "What is wrong, and what to do", "content": _content(_ERROR)},
     }

@@ -260,7 +260,7 @@ def install(unit: Unit, edit: Edit) -> None:
     """
     edit.make()
     for command in unit.enable:
-        run_command(command, f"{unit.file} is written, but")
+        run_command(command, context=f"{unit.file} is written, but")
 
 
 def uninstall(unit: Unit) -> None:
@@ -310,7 +310,7 @@ class ServiceState:
         file: What describes the service.
         is_installed: Whether the file exists.
         is_current: Whether the file has the text that `install` would write now.
-        reported: What the manager prints about it, or its error.
+        reported: What the manager prints about it, or the beginning of that, or its error.
         pid: The process that the manager started; 0 where it started none or does not say.
         daemon: The process of the daemon that serves the brain; 0 for none.
         agrees: Whether there is nothing to do.
@@ -340,9 +340,17 @@ def state_of(brain: Brain, unit: Unit) -> ServiceState:
     pid = int(match[1]) if match else 0
     daemon = _daemon(brain)
     agrees, message = _judged(unit, text, pid, daemon)
-    short = reported if unit.manager == "systemd" else " ".join(reported.split()[:12])
     return ServiceState(
-        unit.manager, str(unit.file), text is not None, text == unit.text, short, pid, daemon, agrees, message
+        manager=unit.manager,
+        file=str(unit.file),
+        is_installed=text is not None,
+        is_current=text == unit.text,
+        # the others print pages
+        reported=reported if unit.manager == "systemd" else " ".join(reported.split()[:12]),
+        pid=pid,
+        daemon=daemon,
+        agrees=agrees,
+        message=message,
     )
 
 

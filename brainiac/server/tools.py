@@ -29,7 +29,7 @@ class Arguments(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _without_halves(cls, value: object) -> object:
+    def _without_surrogates(cls, value: object) -> object:
         """Return a text without lone surrogates, which JSON can express and no file can hold."""
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
@@ -104,7 +104,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One verb.
+    """A verb, as the doors offer it.
 
     Attributes:
         name: The same at every door.
@@ -114,7 +114,7 @@ class Tool:
         verb: The function, whose first argument after the brain is the first field of `arguments`.
         result: The fields that every result has.
         is_reading: Whether it changes nothing.
-        is_open: Whether it may call a model elsewhere.
+        is_open: Whether it may call a model elsewhere; MCP calls that an open world.
     """
 
     name: str
@@ -249,7 +249,7 @@ class ToolCall:
         Raises:
             BrainiacError: The verb raised it.
         """
-        # the aliases are the verb's names of arguments
+        # the first is positional, by whatever name the verb has it; of the others the aliases are the verb's names
         (_, first), *others = self.arguments.model_dump(by_alias=True).items()
         return self.tool.verb(brain, first, **dict(others), caller=caller).to_json()
 

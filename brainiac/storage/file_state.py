@@ -129,13 +129,15 @@ class FileStates:
 
     def hash_only(self, path: str) -> str | None:
         """Return the hash, or of a large file the `size_stamp`, of a file whose text is not kept; else None."""
-        return self.all_hash_only("WHERE path = ?", path).get(path)
+        return self._hash_only("WHERE path = ?", path).get(path)
 
-    def all_hash_only(self, where: str = "", *values: str) -> dict[str, str]:
-        """Return what `hash_only` returns, by path, of all files or those for which a SQL condition holds."""
-        return self._with_repair(
-            lambda: dict(self._database.execute(f"SELECT path, digest FROM unkept {where}", values))
-        )
+    def all_hash_only(self) -> dict[str, str]:
+        """Return the hash, or of a large file the `size_stamp`, of each file whose text is not kept, by path."""
+        return self._hash_only()
+
+    def _hash_only(self, clause: str = "", *values: str) -> dict[str, str]:
+        query = f"SELECT path, digest FROM unkept {clause}"
+        return self._with_repair(lambda: dict(self._database.execute(query, values)))
 
     def set_hash_only(self, path: str, digest: str | None) -> None:
         """Store the hash or `size_stamp` of a file whose text is not kept; None removes it."""
@@ -200,15 +202,15 @@ class FileStates:
     def _set_position(self, seq: int, event_id: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", (seq, event_id))
 
-    def _states(self, where: str, *values: str) -> list[FileState]:
-        return self._with_repair(lambda: self._rows(where, *values))
+    def _states(self, clause: str, *values: str) -> list[FileState]:
+        return self._with_repair(lambda: self._rows(clause, *values))
 
-    def _rows(self, where: str, *values: str) -> list[FileState]:
-        """Return the states for which a SQL condition holds."""
-        query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {where}"
+    def _rows(self, clause: str, *values: str) -> list[FileState]:
+        """Return the states that a clause of SQL (`WHERE …`, `ORDER BY …`) selects; all for ""."""
+        query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {clause}"
         return [
-            FileState(path, digest, tuple(json.loads(trail)), bool(ours), bool(told), bool(held), stamp)
-            for path, digest, trail, ours, told, held, stamp in self._database.execute(query, values).fetchall()
+            FileState(path, digest, tuple(json.loads(trail)), bool(is_ours), bool(is_told), bool(is_held), stamp)
+            for path, digest, trail, is_ours, is_told, is_held, stamp in self._database.execute(query, values)
         ]
 
     def _execute_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
@@ -221,9 +223,9 @@ class FileStates:
         self._with_repair(work)
 
     def _apply_changes(self, event: Event) -> None:
-        """Apply the changes of an event to the table; the first adoption of a tree begins it anew."""
-        if event.kind == TreeAdopted.kind:
-            paths = json.dumps([change.path for change in event.changes])  # the versions of these that came before stay
+        """Apply the changes of an event to the table."""
+        if event.kind == TreeAdopted.kind:  # it lists the whole tree, so that other files are gone
+            paths = json.dumps([change.path for change in event.changes])
             self._database.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
         for change in event.changes:
             if change.op != "append":
@@ -256,11 +258,19 @@ def size_stamp(stat: os.stat_result) -> str:
 
 
 def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
-    """Return the state of a file after a change, with the trail of versions that an editor may still show."""
+    """Return the state of a file after a change.
+
+    Args:
+        former: Its state before; None for a new file.
+        change: The change.
+        after: The hash of the file's content now.
+        event: The event that has the change.
+    """
     if former is not None and former.hash == after:
         return replace(former, path=change.path)
     is_by_person = event.by == "person" or change.op == "observe"
-    # a displaced save is merged without the bus having seen it
+    # an edit of which the bus does not know yet stays so until another is recorded, which the bus gets: all but a
+    # displaced save, which is merged without the bus having seen it
     is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
     is_reported = former is None or former.is_reported or (is_by_person and not is_displaced_save)
     trail = _trail(former, change, is_by_person=is_by_person)
@@ -268,7 +278,7 @@ def _successor(former: FileState | None, change: RecordedChange, after: str, eve
 
 
 def _trail(former: FileState | None, change: RecordedChange, *, is_by_person: bool) -> tuple[str, ...]:
-    """Return the trail of a file after a change (see `FileState.trail`).
+    """Return the trail of a file after a change: `A -C` after our A, a person's B and C, and our D.
 
     Args:
         former: The file before; None for a new one.
@@ -277,10 +287,14 @@ def _trail(former: FileState | None, change: RecordedChange, *, is_by_person: bo
     """
     if former is None:
         return () if is_by_person or change.before is None else (change.before,)
-    trail, is_from_former = former.trail, change.before in (None, former.hash)
     # of consecutive saves by a person only the last counts: a process never wrote on top of an earlier one
-    if former.is_ours or not (is_by_person and is_from_former):
-        trail = former.versions
-    if change.before is not None and change.before not in {digest.removeprefix(PERSONS) for digest in former.versions}:
-        trail = (*trail, f"{PERSONS}{change.before}")
+    is_next_save = is_by_person and not former.is_ours and change.before in (None, former.hash)
+    trail = former.trail if is_next_save else former.versions
+    if change.before is not None and change.before not in map(version_hash, former.versions):
+        trail = (*trail, f"{PERSONS}{change.before}")  # it was not seen before: a person made it
     return trail
+
+
+def version_hash(version: str) -> str:
+    """Return the content hash of one of `FileState.versions`."""
+    return version.removeprefix(PERSONS)

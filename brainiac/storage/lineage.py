@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
+from typing import NamedTuple
 
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import (
@@ -54,26 +55,35 @@ def common_version(store: Store, path: str, ours: bytes, theirs: bytes, former_p
     return None
 
 
+class _Origin(NamedTuple):
+    """The version that a new file of a page grew from, None for no version; where `is_known` is false, disregard it."""
+
+    is_known: bool
+    version: str | None
+
+
 class _Places:
-    """Where a page stands on one device, while the events of the device are read."""
+    """Where a page stands on one device, while the events of the device are read in order."""
 
     def __init__(self) -> None:
-        self._standing: set[str] = set()
-        self._last: tuple[str, str | None] = ("", None)  # the path that was left last, and the version there
+        self._paths: set[str] = set()
+        self._removed_path = ""
+        self._removed_version: str | None = None
 
-    def follow(self, change: RecordedChange) -> tuple[bool, str | None]:
-        """Bring the places up to date, and return what a file without a former version grew from, if that is known.
+    def follow(self, change: RecordedChange) -> _Origin:
+        """Bring the places up to date, and return what a new file at the path of a change grew from.
 
-        A new file grew from the version that stood at another path and is gone; from nothing where none was. Where
-        the page stands at another path, or stood at this one, a new file came from elsewhere.
+        It grew from the version that was removed last, at another path; from nothing where none was. Where the page
+        still stands at another path, or was removed last at this one, the new file came from elsewhere: not known.
         """
-        self._standing.discard(change.source or change.path)
-        (path, version), is_elsewhere = self._last, bool(self._standing)
+        self._paths.discard(change.source or change.path)
+        is_known = not self._paths and self._removed_path != change.path
+        origin = _Origin(is_known, self._removed_version)
         if change.after is None:
-            self._last = change.path, change.before
+            self._removed_path, self._removed_version = change.path, change.before
         else:
-            self._standing.add(change.path)
-        return not is_elsewhere and path != change.path, version
+            self._paths.add(change.path)
+        return origin
 
 
 class _Lineage:
@@ -82,22 +92,23 @@ class _Lineage:
     Args:
         store: Whose journals.
         paths: The file's; two where a page stands at both.
-        copied: The content hash of the version of which a conflict copy was made.
+        copied: The content hash of the version in the conflict copy, or at the former path.
     """
 
     def __init__(self, store: Store, paths: Sequence[str], copied: str) -> None:
-        self._made: dict[str, set[str]] = defaultdict(set)  # by a process: content hash → of what it grew from
-        self._seen: dict[str, list[str | None]] = defaultdict(list)  # from outside: what each device had before
+        # by content hash, of a version that a process wrote: the versions that it grew from
+        self._made: dict[str, set[str]] = defaultdict(set)
+        # by content hash, of a version that came from outside: what each device had there before, None for nothing
+        self._seen: dict[str, list[str | None]] = defaultdict(list)
         self._is_moved = len(paths) > 1
         events = [(device, event) for device, event in store.journal.all_events() if event.changes]
         all_paths = _earlier_paths(paths, [event for _, event in events])
-        holders: set[str] = set()
         places: dict[str, _Places] = defaultdict(_Places)  # by device
         for device, event in events:
             self._add(event, all_paths, places[device])
-            if any(change.after == copied and change.path in all_paths for change in event.changes):
-                holders.add(device)
-        # what each device had, that which stands may well have grown from
+        changes = [(device, change) for device, event in events for change in event.changes]
+        holders = {device for device, change in changes if change.after == copied and change.path in all_paths}
+        # a version that two devices had is more than the copy: what stands may well have grown from it
         copies = {copied} if len(holders) < 2 else set()
         if self._is_moved:
             copies |= {version for _, event in events for version in _copied_versions(event)}
@@ -105,27 +116,24 @@ class _Lineage:
             self._seen[digest] = [former for former in before if former not in copies]
 
     def _add(self, event: Event, paths: set[str], places: _Places) -> None:
-        """Add what an event of a device says about the versions of the file, which ever had these paths."""
+        """Add what an event of a device says about the versions of the file.
+
+        Args:
+            event: The event.
+            paths: All that the file ever had.
+            places: Where the page stands on the device.
+        """
         changes = [change for change in event.changes if change.path in paths and change.op != "append"]
-        for change in sorted(changes, key=lambda change: change.after is not None):  # what went is first
-            is_origin_known, before = places.follow(change)
+        for change in sorted(changes, key=lambda change: change.after is not None):  # removals first
+            origin = places.follow(change)
             if change.after is None:
                 continue
-            if _is_from_outside(event) or change.op == "observe":
-                if change.before or not self._is_moved:
-                    self._seen[change.after].append(change.before)
-                elif is_origin_known:
-                    self._seen[change.after].append(before)
-                continue
-            if change.before:
-                self._made[change.after].add(change.before)
-            match event.what:
-                case CopyMerged():
-                    self._made[change.after] |= {each.before for each in event.changes if each.before}
-                case MarkersMerged(ours=ours, theirs=theirs):
-                    self._made[change.after] |= {ours, theirs}
-                case NoteMerged(stale=stale) if stale:
-                    self._made[change.after].add(stale)
+            if not (_is_from_outside(event) or change.op == "observe"):
+                self._made[change.after] |= _named_origins(event, change)
+            elif change.before or not self._is_moved:
+                self._seen[change.after].append(change.before)
+            elif origin.is_known:
+                self._seen[change.after].append(origin.version)
 
     def distances(self, digest: str, passed: frozenset[str] = frozenset()) -> dict[str, int]:
         """Return the versions that a version grew from, itself included, with the number of steps to each.
@@ -144,7 +152,10 @@ class _Lineage:
         return steps
 
     def _origins(self, digest: str, passed: frozenset[str]) -> set[str]:
-        """Return the versions that one certainly grew from: of one from outside, those that every device had.
+        """Return the versions that a version certainly grew from; empty where that is not known.
+
+        Of a version that arrived on several devices, those that every device had before: A, where one had A and another
+        had B, which grew from A.
 
         Args:
             digest: The content hash of the version.
@@ -164,13 +175,27 @@ class _Lineage:
         return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(seen)))
 
 
+def _named_origins(event: Event, change: RecordedChange) -> set[str]:
+    """Return the versions that the version of a process's change grew from, as the event names them."""
+    origins = {change.before} if change.before else set()
+    match event.what:
+        case CopyMerged():
+            origins |= {each.before for each in event.changes if each.before}
+        case MarkersMerged(ours=ours, theirs=theirs):
+            origins |= {ours, theirs}
+        case NoteMerged(stale=stale) if stale:
+            origins.add(stale)
+    return origins
+
+
 def _is_from_outside(event: Event) -> bool:
-    """Return whether an event says that a file was seen changed; of a newer version's kinds those of a person do."""
+    """Return whether an event says that a file was seen changed; of kinds that this version lacks, a person's do."""
     return event.kind in FOUND or (event.by == "person" and event.kind not in KINDS)
 
 
 def _copied_versions(event: Event) -> Iterator[str]:
-    """Yield the version of which a sync tool had made a conflict copy, if an event says what became of the copy."""
+    """Yield the content hash of the sync tool's conflict copy that an event merged or set aside."""
+    # by the name: any other copy of a file is a person's
     if isinstance(event.what, CopyMerged | CopySetAside) and original_of(event.what.copy):
         yield from (change.before for change in event.changes if change.path == event.what.copy and change.before)
 
@@ -208,9 +233,10 @@ def new_paths(store: Store, uuid: str, paths: Collection[str]) -> dict[str, str]
     result: dict[str, str] = {}
     for group in _connected(paths, moves):
         after = {path: _reachable(path, moves) for path in group}
-        ends = [path for path in group if not any(path not in after[later] for later in after[path] & set(group))]
-        path = min(group if _times_merged(store, group) >= MAX_MERGED else ends)
-        result |= {former: path for former in group if former != path}
+        # those from which no move leads on, unless it also leads back
+        ends = [path for path in group if all(path in after[later] for later in after[path] & set(group))]
+        new_path = min(group if _times_merged(store, group) >= MAX_MERGED else ends)
+        result |= {path: new_path for path in group if path != new_path}
     return result
 
 
@@ -224,23 +250,24 @@ class _Moves:
     """
 
     def __init__(self, store: Store, uuid: str, paths: Collection[str]) -> None:
-        self._store, self._uuid, self._texts = store, uuid, dict[str, bool]()
+        self._store, self._uuid, self._is_page_by_digest = store, uuid, dict[str, bool]()
         store.projection.follow()
-        left = "after IS NULL OR (source IS NOT NULL AND source != path)"
-        rows = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {left}")
+        leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
+        rows = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
+        # where it stands, and all that it ever left
         self._paths = {*paths, *(source or path for source, path, digest in rows if self._is_page(digest))}
 
     def _is_page(self, digest: str | None) -> bool:
         """Return whether a text in the journal is one of the page's."""
         if not digest:
             return False
-        if digest not in self._texts:
+        if digest not in self._is_page_by_digest:
             text = self._store.kept_text(digest)
-            self._texts[digest] = text is not None and _uuid_of(text) == self._uuid
-        return self._texts[digest]
+            self._is_page_by_digest[digest] = text is not None and _uuid_of(text) == self._uuid
+        return self._is_page_by_digest[digest]
 
     def edges(self) -> Iterator[tuple[str, str]]:
-        """Yield each (former path, new path)."""
+        """Yield (former path, new path) of each move."""
         columns = "device, op, path, before, after, source"
         known = "(SELECT value FROM json_each(?1))"
         where = f"path IN {known} OR source IN {known} ORDER BY device, event, position"
@@ -251,34 +278,35 @@ class _Moves:
             yield from self._edges_of(RecordedChange(*row[1:]) for row in changes)
 
     def _edges_of(self, changes: Iterable[RecordedChange]) -> Iterator[tuple[str, str]]:
-        """Yield the moves on one device: a path that was left while the page stood at another, or before it did."""
-        standing: list[str] = []  # the last one came last
-        former = ""  # the path that was left when the page stood nowhere
+        """Yield (former path, new path) of the moves on one device, also of those seen as a removal and a creation."""
+        standing: list[str] = []  # in the order of arrival
+        left = ""  # the path that was left when the page stood nowhere else
         for change in changes:
-            vanished = change.source or (change.path if change.after is None else "")
-            if vanished and self._is_page(change.before or change.after):
-                standing = [path for path in standing if path != vanished]
+            left_now = change.source or (change.path if change.after is None else "")
+            if left_now and self._is_page(change.before or change.after):
+                standing = [path for path in standing if path != left_now]
                 if not standing:
-                    former = vanished
-                elif not change.source:
-                    yield vanished, standing[-1]
+                    left = left_now
+                elif not change.source:  # created there first, then removed here
+                    yield left_now, standing[-1]
             if change.after is None or change.path in standing or not self._is_page(change.after):
                 continue
             if change.source and change.source != change.path:
                 yield change.source, change.path
-            elif not standing and former not in ("", change.path):
-                yield former, change.path
+            elif not standing and left not in ("", change.path):  # removed there first, then created here
+                yield left, change.path
             standing.append(change.path)
 
 
 def _uuid_of(text: str) -> str:
+    """Return the uuid of a page's text; "" for none."""
     with suppress(FormatError):
         return str(split(text)[0].get("uuid") or "")
     return ""
 
 
 def _connected(paths: Collection[str], edges: Collection[tuple[str, str]]) -> Iterator[list[str]]:
-    """Yield the groups of paths between which moves lead, forth or back; none of a single path."""
+    """Yield the groups of paths that moves connect, in either direction; not the paths without a move."""
     both_ways = {*edges, *((new, former) for former, new in edges)}
     waiting = sorted(paths)
     while waiting:

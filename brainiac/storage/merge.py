@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import SequenceMatcher
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from merge3 import Merge3
 
@@ -26,7 +28,7 @@ from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError
 from brainiac.events import Change, NoteMerged, PathKind, content_hash, create, update
 from brainiac.storage.copies import has_copy
-from brainiac.storage.file_state import PERSONS, FileState
+from brainiac.storage.file_state import PERSONS, FileState, version_hash
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Transactions
 from brainiac.storage.write_ahead import Intent, Step
@@ -34,6 +36,25 @@ from brainiac.storage.write_ahead import Intent, Step
 MAX_BYTES = 2_000_000  # comparing lines takes seconds beyond this; such files are left as the person saved them
 
 Lines = list[bytes]
+
+
+class Merged(NamedTuple):
+    """What two versions merge to.
+
+    Attributes:
+        text: The whole text.
+        is_clean: Whether no change of either side was dropped.
+    """
+
+    text: bytes
+    is_clean: bool
+
+
+class _MergedGroup(NamedTuple):
+    """What a group of lines that both sides changed merges to, and whether no change was dropped."""
+
+    lines: Lines
+    is_clean: bool
 
 
 def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -45,10 +66,10 @@ def three_way(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         The text; None where both changed the same or adjacent lines, or the texts are too large to compare.
     """
     merged = _merged(base, ours, theirs, lambda *texts: None)  # give up where both changed the same lines
-    return None if merged is None else merged[0]
+    return None if merged is None else merged.text
 
 
-def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool) -> tuple[bytes, bool] | None:
+def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, prefer_ours: bool) -> Merged | None:
     """Merge two changed versions of a base; where both changed the same lines, those of one side win.
 
     Lines that the other side added there are kept all the same: an addition is never dropped.
@@ -57,12 +78,12 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, *, is_ours_first: bool)
         base: The common earlier version.
         ours: The one version.
         theirs: The other version.
-        is_ours_first: Whether ours wins where both changed the same lines.
+        prefer_ours: Whether ours wins where both changed the same lines.
 
     Returns:
-        The text, and whether no change was dropped; None when the texts are too large to compare.
+        The result; None when the texts are too large to compare.
     """
-    return _merged(base, ours, theirs, partial(_with_both_changes, is_ours_first=is_ours_first))
+    return _merged(base, ours, theirs, partial(_with_both_changes, prefer_ours=prefer_ours))
 
 
 def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
@@ -74,8 +95,8 @@ def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
         theirs: The other version.
     """
     base = common_lines(ours, theirs) if base is None else base
-    merged = _merged(base, ours, theirs, lambda _, our_lines, their_lines: (_joined(our_lines, their_lines), True))
-    return ours + theirs if merged is None else merged[0]
+    merged = _merged(base, ours, theirs, _with_both_texts)
+    return ours + theirs if merged is None else merged.text  # None: too large to compare
 
 
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
@@ -91,17 +112,18 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """
     if not base or theirs in (base, ours) or max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return False
-    head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    head, (base_part, our_part, their_part), tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
     # blank lines are everywhere and prove nothing
-    our_lines = {line for line in lines[1] if line.strip()} - set(lines[0])
-    if not our_lines.isdisjoint(lines[2]):
+    our_lines = {line for line in our_part if line.strip()} - set(base_part)
+    has_our_line = not our_lines.isdisjoint(their_part)
+    base_lines = {line for line in (*head, *base_part, *tail) if line.strip()}
+    has_base_line = not base_lines.isdisjoint((*head, *their_part, *tail))
+    if has_our_line or not has_base_line:
         return False
-    base_lines = {line for line in (*head, *lines[0], *tail) if line.strip()}
-    if base_lines.isdisjoint((*head, *lines[2], *tail)):
-        return False  # a new text, made from no version
-    groups = _groups(*lines)
+    groups = _groups(base_part, our_part, their_part)
     # merge3 calls a group `same` where both made the same change: then the person had seen ours
-    return all(kind != "same" for kind, _ in groups) and any(_is_undone(kind, texts) for kind, texts in groups)
+    has_our_change = any(kind == "same" for kind, _ in groups)
+    return not has_our_change and any(_is_undone(kind, texts) for kind, texts in groups)
 
 
 def line_distance(text: bytes, other: bytes) -> int:
@@ -118,7 +140,7 @@ def common_lines(text: bytes, other: bytes) -> bytes:
 
 
 def _is_undone(kind: str, texts: list[Lines]) -> bool:
-    """Return whether a save lacks our change in a group of lines that the person did not change.
+    """Return whether a save lacks a change of ours in a group of lines, at a place that the person did not change.
 
     Args:
         kind: The kind of the group, from `_groups`.
@@ -129,44 +151,46 @@ def _is_undone(kind: str, texts: list[Lines]) -> bool:
         return kind == "a"
     base, ours, theirs = texts
     their_hunks = _hunks(base, theirs)
-    return any(not any(_overlap(other, hunk) for other in their_hunks) for hunk in _hunks(base, ours))
+    return any(all(not _overlap(their_hunk, hunk) for their_hunk in their_hunks) for hunk in _hunks(base, ours))
 
 
 def _merged(
-    base: bytes, ours: bytes, theirs: bytes, resolve: Callable[[Lines, Lines, Lines], tuple[Lines, bool] | None]
-) -> tuple[bytes, bool] | None:
+    base: bytes, ours: bytes, theirs: bytes, resolve: Callable[[Lines, Lines, Lines], _MergedGroup | None]
+) -> Merged | None:
     """Merge two changed versions of a base.
 
     Args:
         base: The common earlier version.
         ours: The one version.
         theirs: The other version.
-        resolve: Called with the lines of a group that both changed, in base, ours and theirs. Returns the lines to
-            write, and whether no change was dropped; None to give up.
+        resolve: Called with the lines of a group that both changed, in base, ours and theirs; None to give up.
 
     Returns:
-        The text, and whether no change was dropped; None when it gave up or the texts are too large.
+        The result; None when `resolve` gave up or the texts are too large.
     """
     if base == theirs or ours == theirs:
-        return ours, True
+        return Merged(ours, is_clean=True)
     if base == ours:
-        return theirs, True
+        return Merged(theirs, is_clean=True)
     if max(len(base), len(ours), len(theirs)) > MAX_BYTES:
         return None
-    head, lines, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
+    head, parts, tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
     merged, is_clean = head, True
-    for kind, texts in _groups(*lines):
+    for kind, texts in _groups(*parts):
         if kind != "conflict":
             merged += texts[0]
-        elif not texts[0]:  # both only added lines
-            merged += _joined(*texts[1:])
-        elif resolved := resolve(*texts):
-            merged += resolved[0]
-            is_clean &= resolved[1]
-        else:
+            continue
+        base_lines, our_lines, their_lines = texts
+        # without lines of the base, both only added theirs
+        resolved = (resolve if base_lines else _with_both_texts)(base_lines, our_lines, their_lines)
+        if resolved is None:
             return None
-    whole = b"".join([*merged, *tail])
-    return whole if _is_ended(base, ours, theirs) else whole.removesuffix(b"\n").removesuffix(b"\r"), is_clean
+        merged += resolved.lines
+        is_clean &= resolved.is_clean
+    text = b"".join([*merged, *tail])
+    if not _ends_with_newline(base, ours, theirs):
+        text = text.removesuffix(b"\n").removesuffix(b"\r")  # `_lines` gave it to the last line
+    return Merged(text, is_clean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +224,17 @@ def _overlap(hunk: _Hunk, other: _Hunk) -> bool:
     return max(hunk.start, other.start) < min(hunk.end, other.end)
 
 
-def _with_both_changes(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first: bool) -> tuple[Lines, bool]:
-    """Return the base with the changes of both sides, and whether no change was dropped.
+def _with_both_texts(base: Lines, ours: Lines, theirs: Lines) -> _MergedGroup:
+    """Return the lines of both sides."""
+    return _MergedGroup(_joined(ours, theirs), is_clean=True)
 
-    Where changes overlap, those of the first side win. Lines that the other side added there are kept behind them.
+
+def _with_both_changes(base: Lines, ours: Lines, theirs: Lines, *, prefer_ours: bool) -> _MergedGroup:
+    """Return the base with the changes of both sides.
+
+    Where changes overlap, those of the preferred side win. Lines that the other side added there are kept behind them.
     """
-    winning, losing = (_hunks(base, text) for text in ((ours, theirs) if is_ours_first else (theirs, ours)))
+    winning, losing = (_hunks(base, text) for text in ((ours, theirs) if prefer_ours else (theirs, ours)))
     kept, is_clean = [], True
     for hunk in losing:
         overlapping = [winner for winner in winning if _overlap(winner, hunk)]
@@ -215,16 +244,20 @@ def _with_both_changes(base: Lines, ours: Lines, theirs: Lines, *, is_ours_first
             is_clean = False
             if hunk.has_surplus:  # it has added lines: rather twice in the text than lost
                 kept.append(replace(hunk, start=overlapping[-1].end, end=overlapping[-1].end))
-    return _with_hunks(base, *((winning, kept) if is_ours_first else (kept, winning))), is_clean
+    # ours stand first in the text, whoever wins
+    our_hunks, their_hunks = (winning, kept) if prefer_ours else (kept, winning)
+    return _MergedGroup(_with_hunks(base, our_hunks, their_hunks), is_clean)
 
 
-def _with_hunks(base: Lines, ours: list[_Hunk], theirs: list[_Hunk]) -> Lines:
-    """Return the base with the changes of both sides; changes that overlap replace exactly the same lines."""
+def _with_hunks(base: Lines, ours: Sequence[_Hunk], theirs: Sequence[_Hunk]) -> Lines:
+    """Return the base with changes of both sides; no two may overlap, unless they replace exactly the same lines."""
     lines: Lines = []
     at = 0
     for start, end in sorted({(hunk.start, hunk.end) for hunk in (*ours, *theirs)}):
-        our_lines = [line for hunk in ours if (hunk.start, hunk.end) == (start, end) for line in hunk.lines]
-        their_lines = [line for hunk in theirs if (hunk.start, hunk.end) == (start, end) for line in hunk.lines]
+        our_lines, their_lines = (
+            [line for hunk in hunks if (hunk.start, hunk.end) == (start, end) for line in hunk.lines]
+            for hunks in (ours, theirs)
+        )
         lines += base[at:start] + _joined(our_lines, their_lines)
         at = end
     return lines + base[at:]
@@ -268,7 +301,7 @@ def _lines(text: bytes) -> Lines:
     return [line + b"\n" for line in lines] + ([last + end] if last else [])
 
 
-def _is_ended(base: bytes, ours: bytes, theirs: bytes) -> bool:
+def _ends_with_newline(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """Return whether a merged text ends with a newline: like the side that changed this, else like the base."""
     base_ends, ours_ends, theirs_ends = (not text or text.endswith(b"\n") for text in (base, ours, theirs))
     return ours_ends if theirs_ends == base_ends else theirs_ends
@@ -282,6 +315,14 @@ TORN_NS = 200_000_000  # an empty or shortened file counts as fully saved after 
 MAX_OLDER_VERSIONS = 3
 # A save that differs from a version by more than this share of the lines of both, and more lines, was not made from it.
 UNLIKE, UNLIKE_LINES = 1 / 3, 20
+TORN_VERSIONS = 4  # a shortened file is compared with the beginnings of so many last versions
+
+
+class _Base(NamedTuple):
+    """A version that a save may have been made from."""
+
+    digest: str
+    text: bytes
 
 
 class ConcurrentSaves:
@@ -289,7 +330,7 @@ class ConcurrentSaves:
 
     Args:
         transactions: Carries out the merges, and has the list of swapped-out files.
-        notice: Records a person's edits at (relative) paths, and returns the files' contents.
+        notice: Records a person's edits at (relative) paths, and returns the files' contents by path.
     """
 
     def __init__(
@@ -311,15 +352,15 @@ class ConcurrentSaves:
         if base is None or has_copy(self._tree, state.path, state.hash):
             return False
         base_text, ours = self._transactions.text_of(base), self._transactions.text_of(state.hash)
-        if line_distance(base_text, save) > max(UNLIKE_LINES, UNLIKE * (base_text.count(b"\n") + save.count(b"\n"))):
+        if _are_unlike(base_text, save):
             base_text = common_lines(ours, save)  # the true base is not known any more: no line is removed
-        merged = merge_lines(base_text, ours, save, is_ours_first=False)
+        merged = merge_lines(base_text, ours, save, prefer_ours=False)
         if merged is None:
             return False
-        changes = [update(state.path, save, merged[0])] if merged[0] != save else []
+        changes = [update(state.path, save, merged.text)] if merged.text != save else []
         with contextlib.suppress(ConflictError):  # the person saved once more; that save is looked at next
             event = self._transactions.run_merge(NoteMerged(stale=state.hash), changes, state.path, base, save)
-            if "displaced" in event.data:
+            if "displaced" in event.data:  # writing the merged text displaced a still newer save
                 self.check_displaced()
         return True
 
@@ -332,30 +373,32 @@ class ConcurrentSaves:
             versions: `FileState.versions`; the last one was the file's content before the save.
             save: The content that a person saved.
         """
-        ours = self.text_of(versions[-1].removeprefix(PERSONS))
+        ours = self.text_of(version_hash(versions[-1]))
         if ours is None:
             return None
-        bases = [base for base in self._possible_bases(versions, ours, save) if is_stale(base[1], ours, save)]
-        nearest = min(reversed(bases), key=lambda base: line_distance(base[1], save), default=None)
+        bases = [base for base in self._possible_bases(versions, ours, save) if is_stale(base.text, ours, save)]
+        # of several equally near ones the oldest, which is the last
+        nearest = min(reversed(bases), key=lambda base: line_distance(base.text, save), default=None)
         # asked last, since it searches the whole journal
-        return None if nearest is None or self._is_earlier_text(save) else nearest[0]
+        return None if nearest is None or self._is_earlier_text(save) else nearest.digest
 
     def _is_earlier_text(self, text: bytes) -> bool:
         """Return whether a text was the content of some file before, by this device's journal."""
         journal, digest = self._transactions.journal, content_hash(text)
         return digest in journal.blobs and journal.has_written(digest)
 
-    def _possible_bases(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[tuple[str, bytes]]:
-        """Yield hash and text of the versions, newest first, that an editor may have loaded before it made a save.
+    def _possible_bases(self, versions: Sequence[str], ours: bytes, save: bytes) -> Iterator[_Base]:
+        """Yield the versions, newest first, that an editor may have loaded before it made a save.
 
         Two things hold of such a version. A process changed it later, and that change is still in the present text
         (`ours`). The save has no line that was added after it; otherwise the editor had loaded a later version.
         """
-        saved_lines, has_our_change, older_versions = nonblank_lines(save), False, 0
+        saved_lines, has_our_change = nonblank_lines(save), False
+        refutations = 0  # consecutive versions that are older than the one that the editor had loaded
         present_lines = later_lines = nonblank_lines(ours)
         reach = 2 * line_distance(ours, save)  # a version further from our text is further from the save, too
-        for version, later_version in zip(reversed(versions[:-1]), reversed(versions), strict=False):
-            digest = version.removeprefix(PERSONS)
+        for later_version, version in pairwise(reversed(versions)):
+            digest = version_hash(version)
             text = self.text_of(digest)
             if text is None:
                 continue
@@ -365,11 +408,11 @@ class ConcurrentSaves:
                 has_our_change |= bool(added & present_lines or removed - present_lines)
             later_lines = lines
             has_later_line = not (present_lines - lines).isdisjoint(saved_lines)
-            older_versions = older_versions + 1 if has_later_line else 0
-            if older_versions >= MAX_OLDER_VERSIONS and line_distance(ours, text) > reach:
+            refutations = refutations + 1 if has_later_line else 0
+            if refutations >= MAX_OLDER_VERSIONS and line_distance(ours, text) > reach:
                 return  # going on would find versions that are alike by chance
             if has_our_change and not has_later_line:
-                yield digest, text
+                yield _Base(digest, text)
 
     def looks_torn(self, path: str, content: bytes) -> bool:
         """Return whether a file may be half written: it is empty, or equals the beginning of one of its last versions.
@@ -380,7 +423,7 @@ class ConcurrentSaves:
         if state is None or state.hash == content_hash(content):
             return False
         # the editor may be writing a version from before our last few writes
-        texts = (self.text_of(digest.removeprefix(PERSONS)) for digest in state.versions[-4:])
+        texts = (self.text_of(version_hash(version)) for version in state.versions[-TORN_VERSIONS:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
     def check_displaced(self) -> list[str]:
@@ -403,8 +446,9 @@ class ConcurrentSaves:
             is_due = self._transactions.clock.now() >= due_at
             if content_hash(content) != self._write_ahead.base_of(step):
                 content = self._read_when_whole(file, step, content)
+                # the next check reads it again; once it is due, it is merged as it is
                 if not is_due and self.looks_torn(step.path, content):
-                    continue  # the next check reads it again
+                    continue
                 if not self._try_to_merge_displaced(intent, step, content):
                     continue
                 merged_paths.append(step.path)
@@ -443,24 +487,28 @@ class ConcurrentSaves:
         """
         path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
         if present is None:
-            swapped_out = self._write_ahead.base_of(step)
-            self._transactions.run_merge(event, [create(path, save)], path, swapped_out, save)
+            last_base = self._write_ahead.base_of(step)
+            self._transactions.run_merge(event, [create(path, save)], path, last_base, save)
             return
         base, state = self._base_of_displaced(step, save), self._states.get(path)
-        base_text = self.text_of(base) or b""
         # where it is not ours, the person saved twice, and the present file is the later save
         is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
-        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base_text):
-            merged, is_clean = present + save[len(base_text) :], True  # the added lines, though the log may be cleared
-        else:
-            result = merge_lines(base_text, present, save, is_ours_first=not is_ours)
-            merged, is_clean = result or (save if is_ours else present, False)
-        changes = [update(path, present, merged)] if merged != present else []
-        if not is_clean:
+        merged = self._merged_with_displaced(path, self.text_of(base) or b"", present, save, prefer_save=is_ours)
+        changes = [update(path, present, merged.text)] if merged.text != present else []
+        if not merged.is_clean:
             event = replace(event, conflict=path)
             if self._tree.absolute(path) != self._tree.review:
                 changes.append(self._review_line(intent, path, is_ours=is_ours))
         self._transactions.run_merge(event, changes, path, base, save)
+
+    def _merged_with_displaced(
+        self, path: str, base: bytes, present: bytes, save: bytes, *, prefer_save: bool
+    ) -> Merged:
+        """Return the present text merged with a displaced save; the preferred one where they are too large."""
+        if self._tree.kind_of(path) is PathKind.ACCESS_LOG and save.startswith(base):
+            return Merged(present + save[len(base) :], is_clean=True)  # the added lines, though the log may be cleared
+        merged = merge_lines(base, present, save, prefer_ours=not prefer_save)
+        return merged or Merged(save if prefer_save else present, is_clean=False)
 
     def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
         """Return the hash of the version from which a displaced save was made.
@@ -468,11 +516,11 @@ class ConcurrentSaves:
         It is the version that our write swapped out, or the content that was last merged from this file. Where the
         editor had loaded an earlier version and that is more like the save, it is the earlier one.
         """
-        swapped_out = self._write_ahead.base_of(step)
+        last_base = self._write_ahead.base_of(step)
         earlier = self._base_of(step.versions, save) if step.versions else None
-        if earlier is None or swapped_out is None:
-            return swapped_out
-        return min((swapped_out, earlier), key=lambda digest: line_distance(self.text_of(digest) or b"", save))
+        if earlier is None or last_base is None:
+            return last_base
+        return min((last_base, earlier), key=lambda digest: line_distance(self.text_of(digest) or b"", save))
 
     def _review_line(self, intent: Intent, path: str, *, is_ours: bool) -> Change:
         """Return the change that adds a line to `memory/review.md` saying whose lines were not kept in the file."""
@@ -493,6 +541,12 @@ class ConcurrentSaves:
             with contextlib.suppress(BlobError):
                 return self._transactions.text_of(digest)
         return None
+
+
+def _are_unlike(version: bytes, save: bytes) -> bool:
+    """Return whether a save differs from a version in so many lines that it was not made from it."""
+    size = version.count(b"\n") + save.count(b"\n")
+    return line_distance(version, save) > max(UNLIKE_LINES, UNLIKE * size)
 
 
 def age_ns(path: Path) -> int:

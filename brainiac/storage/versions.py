@@ -9,19 +9,19 @@ that two devices that merge at once write the same bytes.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, find_links, is_timestamp
-from brainiac.formats.page import find_statements, new_block_id
+from brainiac.formats.page import Statement, find_statements, new_block_id
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
 from brainiac.storage.merge import with_all_lines
 
@@ -35,6 +35,7 @@ _LISTS = frozenset(heading.removeprefix("### ") for heading in (GOALS, FACTS, TA
 _EARLIEST = frozenset({"uuid", "created_at", "brain_id"})  # of two values of these keys the smaller one counts
 _LATEST = frozenset({"updated_at"})
 _COUNTED = frozenset({"reinforcement_count"})
+_AFTER_ALL_DATES = "~"
 
 Key = tuple[str, ...]
 
@@ -85,29 +86,19 @@ def merge(
         return Merge(ours)
     if base == ours:
         return Merge(theirs)
-    if kind in (PathKind.RESPONSE, PathKind.ERROR) and _answer_id(ours) != _answer_id(theirs):
-        return Merge(_earlier_answer(ours, theirs))
+    if kind in (PathKind.RESPONSE, PathKind.ERROR) and _meta_of(ours, "prompt_id") != _meta_of(theirs, "prompt_id"):
+        # two devices answered one prompt: only the earlier answer counts, and all devices must choose the same
+        return Merge(min(ours, theirs, key=lambda raw: (_meta_of(raw, "created_at") or _AFTER_ALL_DATES, raw)))
     first, second = sorted((_Version(kind, ours), _Version(kind, theirs)), key=lambda version: version.raw)
     former = None if base is None else _Version(kind, base)
-    return _Merging(kind, former, *_framed(former, first, second), was_removed).result()
+    return _Merging(kind, former, *_with_reordered_first(former, first, second), was_removed).result()
 
 
-def _answer_id(raw: bytes) -> str:
-    """Return the id of the prompt that a response names; "" for none."""
+def _meta_of(raw: bytes, name: str) -> str:
+    """Return a value of a file's front matter; "" where it has none, and where it cannot be parsed."""
     with suppress(FormatError):
-        return str(split(raw.decode("utf-8", "surrogateescape"))[0].get("prompt_id") or "")
+        return str(split(raw.decode("utf-8", "surrogateescape"))[0].get(name) or "")
     return ""
-
-
-def _earlier_answer(ours: bytes, theirs: bytes) -> bytes:
-    """Return the response that was written first: of two answers to one prompt one counts, alike on all devices."""
-
-    def age(raw: bytes) -> tuple[str, bytes]:
-        with suppress(FormatError):
-            return str(split(raw.decode("utf-8", "surrogateescape"))[0].get("created_at") or "~"), raw
-        return "~", raw
-
-    return min(ours, theirs, key=age)
 
 
 # --- units ---------------------------------------------------------------------------------------------------------
@@ -132,6 +123,14 @@ class _Unit:
     at: str = ""
 
 
+class _Span(NamedTuple):
+    """A unit that `text[start:end]` became."""
+
+    start: int
+    end: int
+    unit: _Unit
+
+
 class _Version:
     """A version of a file as units in order."""
 
@@ -140,8 +139,9 @@ class _Version:
         text = raw.decode("utf-8", "surrogateescape")
         self.is_crlf = "\r\n" in text
         text = text.replace("\r\n", "\n")
-        self.is_ended = not text or text.endswith("\n")
-        self.text = text if self.is_ended else text + "\n"
+        self.ends_with_newline = not text or text.endswith("\n")
+        self.text = text if self.ends_with_newline else text + "\n"
+        # equal units get different keys, so that none is lost
         self.units = {unit.key: unit for unit in _with_gaps(_numbered(_units(kind, self.text)))}
 
     @property
@@ -155,104 +155,105 @@ def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
     if kind is PathKind.CONFIG:
         yield from _meta_units(text)
         return
-    body = 0
+    end = 0
     with suppress(FormatError):
-        body = split(text)[1]
-    if body:
-        bom = 1 if text.startswith("\ufeff") else 0
-        start, end = text.index("\n") + 1, text.rindex("---", 0, body)
-        yield _Unit(("fence", "top"), text[bom:start])
-        yield from _meta_units(text[start:end])
-        yield _Unit(("fence", "bottom"), text[end:body])
-    at = body
-    for span in _spans(kind, text, body):
-        if span[0] >= at:
-            yield from _line_units(text[at : span[0]])
-            yield span[2]
-            at = span[1]
-    yield from _line_units(text[at:])
+        end = split(text)[1]
+    if end:
+        yield from _front_matter_units(text[:end])
+    for span in _spans(kind, text, end):
+        yield from _line_units(text[end : span.start])
+        yield span.unit
+        end = span.end
+    yield from _line_units(text[end:])
 
 
-def _spans(kind: PathKind, text: str, body: int) -> list[tuple[int, int, _Unit]]:
-    """Return the events and statements of a text with their offsets, in order; none lies within an earlier one."""
-    spans = [
-        (
-            placed.start,
-            placed.end,
-            _Unit(("event", placed.event.id), text[placed.start : placed.end], at=placed.event.at),
-        )
-        for placed in find_events(text, body)
-        if is_timestamp(placed.event.at)
-    ]
+def _front_matter_units(text: str) -> Iterator[_Unit]:
+    """Yield the units of a front matter, without the byte-order mark that may precede it."""
+    start, end = text.index("\n") + 1, text.rindex("---")
+    yield _Unit(("fence", "top"), text[:start].removeprefix("\ufeff"))
+    yield from _meta_units(text[start:end])
+    yield _Unit(("fence", "bottom"), text[end:])
+
+
+def _spans(kind: PathKind, text: str, body: int) -> Iterator[_Span]:
+    """Yield the events and statements of a text in order, without those that begin within another one."""
+    spans = []
+    for placed in find_events(text, body):
+        if is_timestamp(placed.event.at):
+            lines = text[placed.start : placed.end]
+            spans.append(_Span(placed.start, placed.end, _Unit(("event", placed.event.id), lines, at=placed.event.at)))
     for item in find_statements(text, body):
-        if any(start <= item.start < end for start, end, _ in spans[-1:]) and kind is not PathKind.SHORT_TERM:
-            continue
         lines = text[item.start : item.end]
-        own_end = item.own[1] - item.start
-        proposal = _PROPOSAL.search(lines)
-        if kind is PathKind.INDEX_PAGE and item.section in (MANIFEST, RELATED) and (links := find_links(lines)):
-            key: Key = ("entry", item.section, links[0].uuid or links[0].target)
-        elif proposal:
-            key = ("proposal", proposal[1])
-        elif item.block_id:
-            key = ("block", item.block_id)
-        else:
-            key = ("item", item.section if item.section in _LISTS else "", _bare(item.text))
-        spans.append((item.start, item.end, _Unit(key, lines, own_end=own_end if item.block_id else 0)))
-    return sorted(_outermost(spans), key=lambda span: span[0])
-
-
-def _outermost(spans: Iterable[tuple[int, int, _Unit]]) -> Iterator[tuple[int, int, _Unit]]:
-    """Yield the spans that begin within no other one."""
-    end = -1
-    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if span[0] >= end:
+        own_end = item.text_span[1] - item.start if item.block_id else 0
+        spans.append(_Span(item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
+    end = body
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if span.start >= end:
             yield span
-            end = span[1]
+            end = span.end
+
+
+def _key_of(kind: PathKind, item: Statement, lines: str) -> Key:
+    """Return the key of a list item with these lines."""
+    if kind is PathKind.INDEX_PAGE and item.section in (MANIFEST, RELATED) and (links := find_links(lines)):
+        return "entry", item.section, links[0].uuid or links[0].target
+    if proposal := _PROPOSAL.search(lines):
+        return "proposal", proposal[1]
+    if item.block_id:
+        return "block", item.block_id
+    return "item", item.section if item.section in _LISTS else "", _bare(item.text)
 
 
 def _line_units(text: str) -> Iterator[_Unit]:
     """Yield a unit for each line, and one for each code fence."""
     fenced, fence = "", ""
     for line in _LINE.findall(text):
-        opening = _FENCE.match(line)
+        match = _FENCE.match(line)
         if fence:
             fenced += line
-            if opening and opening[1].startswith(fence) and not line.strip().strip(fence[0]):
+            # a closing fence is at least as long as the opening one, and nothing follows it
+            if match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
                 yield _Unit(("line", fenced), fenced)
                 fenced = fence = ""
-        elif opening:
-            fenced, fence = line, opening[1]
+        elif match:
+            fenced, fence = line, match[1]
         else:
             yield _Unit(("line", line.strip()), line)
-    yield from (_Unit(("line", line.strip()), line) for line in _LINE.findall(fenced))  # it is never closed
+    # what a fence opens that is never closed is ordinary lines
+    yield from (_Unit(("line", line.strip()), line) for line in _LINE.findall(fenced))
 
 
 def _meta_units(block: str) -> Iterator[_Unit]:
     """Yield a unit for each top-level entry of YAML with what is nested in it; comments between are lines."""
-    name, entry, between = "", "", ""
+    name, lines = "", list[str]()
     for line in _LINE.findall(block):
-        match = _META_KEY.match(line)
-        if match:
-            yield from _meta_entry(name, entry, between)
-            name, entry, between = match[1], line, ""
-        elif name and (line.strip() == "" or line.startswith("#")):
-            between += line
-        elif name:
-            entry, between = entry + between + line, ""
-        else:
-            yield _Unit(("line", line.strip()), line)
-    yield from _meta_entry(name, entry, between)
+        if match := _META_KEY.match(line):
+            yield from _entry_units(name, lines)
+            name, lines = match[1], []
+        lines.append(line)
+    yield from _entry_units(name, lines)
 
 
-def _meta_entry(name: str, entry: str, between: str) -> Iterator[_Unit]:
-    if name:
-        yield _Unit(("meta", name), entry)
-        yield from _line_units(between)
+def _entry_units(name: str, lines: Sequence[str]) -> Iterator[_Unit]:
+    """Yield an entry of YAML, then each comment and blank line below it; with no name all lines singly.
+
+    Args:
+        name: The key; "" for the lines above the first key.
+        lines: Those from the key to the next key.
+    """
+    size = len(lines) if name else 0
+    while size and (not lines[size - 1].strip() or lines[size - 1].startswith("#")):
+        size -= 1
+    if size:
+        yield _Unit(("meta", name), "".join(lines[:size]))
+    yield from (_Unit(("line", line.strip()), line) for line in lines[size:])
 
 
 def _numbered(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield the units with keys that occur once: the second of two equal ones has its number in its key."""
+    """Yield the units, each but the first of several with one key with its number in the key; blank lines as they are.
+
+    Blank lines become gaps, which have no key.
+    """
     seen: Counter[Key] = Counter()
     for unit in units:
         if unit.key == ("line", ""):
@@ -263,7 +264,7 @@ def _numbered(units: Iterable[_Unit]) -> Iterator[_Unit]:
 
 
 def _with_gaps(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield the units that are not blank, each with the blank lines below it."""
+    """Yield an empty unit `top`, then those that are not blank lines, each with the blank lines below it."""
     last = _Unit(("top",), "")
     for unit in units:
         if unit.key == ("line", ""):
@@ -278,15 +279,18 @@ def _with_gaps(units: Iterable[_Unit]) -> Iterator[_Unit]:
 
 def _bare(text: str) -> str:
     """Return the words of an item without its box, its private mark and extra white space."""
-    words = PRIVATE.sub(" ", _BOX.sub(r"\1", f"- {text}")[2:])
-    return " ".join(words.split())
+    without_box = _BOX.sub(r"\1", f"- {text}").removeprefix("- ")  # `_BOX` matches behind a bullet only
+    return " ".join(PRIVATE.sub(" ", without_box).split())
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
 
 
-def _framed(base: _Version | None, first: _Version, second: _Version) -> tuple[_Version, _Version]:
-    """Return the two versions, the one whose order of units the result is to have first."""
+def _with_reordered_first(base: _Version | None, first: _Version, second: _Version) -> tuple[_Version, _Version]:
+    """Return the two versions, exchanged where the first has the units in the order of the base.
+
+    The result has the order of the first, and a side that changed the order is to prevail.
+    """
     if base is None:
         return first, second
     common = first.units.keys() & second.units.keys() & base.units.keys()
@@ -295,7 +299,15 @@ def _framed(base: _Version | None, first: _Version, second: _Version) -> tuple[_
 
 
 class _Merging:
-    """One merge: `first` gives the order, `second` what is put between."""
+    """One merge of units.
+
+    Args:
+        kind: What the file is for.
+        base: The version that both grew from, if it is known.
+        first: The one version; its units keep their order.
+        second: The other version; its further units are put between.
+        was_removed: Without a base, whether a process removed a text before.
+    """
 
     def __init__(
         self,
@@ -305,11 +317,11 @@ class _Merging:
         second: _Version,
         was_removed: Callable[[str], bool],
     ) -> None:
-        self._kind, self._base, self._first, self._second = kind, base, first, second
-        self._former: Mapping[Key, _Unit] = base.units if base else {}
-        self._was_removed = was_removed
+        self._kind, self._first, self._second, self._was_removed = kind, first, second, was_removed
+        self._base: Mapping[Key, _Unit] | None = base.units if base else None
+        self._sides = first, second
         self._differences: list[Difference] = []
-        self._meta: dict[str, Any] = {}  # values that neither side has as they are
+        self._meta: dict[str, Any] = {}  # merged lists of front matter, to be written over those of the first side
 
     def result(self) -> Merge:
         """Return the merged text and what both changed."""
@@ -318,42 +330,37 @@ class _Merging:
             units = self._with_events_in_order(units)
         text = "".join(unit.text + unit.gap for unit in self._spaced(units))
         text = self._with_sound_meta(text)
-        versions = [version for version in (self._base, self._first, self._second) if version]
-        if not all(version.is_ended for version in versions[-2:]):
+        if not all(side.ends_with_newline for side in self._sides):
             text = text.removesuffix("\n")
-        if all(version.is_crlf for version in versions[-2:]):
+        if all(side.is_crlf for side in self._sides):
             text = text.replace("\n", "\r\n")
         return Merge(text.encode("utf-8", "surrogateescape"), tuple(self._differences))
 
     def _spaced(self, units: Sequence[_Unit]) -> Iterator[_Unit]:
         """Yield the units, with a blank line where a text would else become part of a list item or event above it."""
-        neighbours = {pair for side in (self._first, self._second) for pair in pairwise(side.keys)}
-        for unit, following in zip_longest(units, units[1:]):
-            is_new = following is not None and (unit.key, following.key) not in neighbours
-            if following and is_new and unit.text and not unit.gap and _would_join(unit, following):
+        neighbours = {pair for side in self._sides for pair in pairwise(side.keys)}
+        for unit, following in pairwise((*units, _Unit(("bottom",), ""))):
+            is_new_pair = (unit.key, following.key) not in neighbours
+            if is_new_pair and unit.text and not unit.gap and _would_join(unit, following):
                 unit = replace(unit, gap="\n")
             yield unit
 
     def _ordered(self) -> list[_Unit]:
         """Return the units that stand: those of `first` in its order, each other one below what it stood below."""
         standing = {key: self._standing(key) for key in dict.fromkeys((*self._first.keys, *self._second.keys))}
-        order: dict[Key, list[Key]] = {}  # by the key of the unit above
-        above: Key = ("top",)
+        added_below: dict[Key, list[_Unit]] = defaultdict(list)
+        above: Key = ("top",)  # each version begins with this unit
         for key in self._second.keys:
             if key in self._first.units:
                 above = key
-            elif standing[key]:
-                order.setdefault(above, []).append(key)
-        result = []
-        for key in self._first.keys:
-            result += standing[key]
-            for added in order.get(key, ()):
-                result += standing[added]
-        return self._without_repeated(result)
+            else:
+                added_below[above] += standing[key]
+        return self._without_repeated(unit for key in self._first.keys for unit in (*standing[key], *added_below[key]))
 
     def _standing(self, key: Key) -> list[_Unit]:
-        """Return what stands of a unit: nothing, one text, or the texts of both sides."""
-        base, first, second = (units.get(key) for units in (self._former, self._first.units, self._second.units))
+        """Return the units that a key has in the result: none where it was removed, two where both texts stand."""
+        base = self._base.get(key) if self._base else None
+        first, second = self._first.units.get(key), self._second.units.get(key)
         if first and second:
             gap = _chosen_gap(base, first, second)
             return [replace(unit, gap=gap) for unit in self._of_both(base, first, second)]
@@ -361,17 +368,19 @@ class _Merging:
         assert unit is not None
         if base is not None:
             return [] if base.text == unit.text else [unit]  # an edit counts more than a removal
-        if self._base is None and self._is_removed(unit):
-            return []
-        return [unit]
+        # where a base lacks it, this side added it; without a base the journals tell
+        return [] if self._base is None and self._is_removed(unit) else [unit]
 
     def _is_removed(self, unit: _Unit) -> bool:
-        """Return whether a process removed an event or item that one side lacks."""
-        if unit.key[0] == "event":
-            return self._was_removed(f"<!-- event: {unit.key[1]} -->")
-        if unit.key[0] == "item":
-            return self._was_removed(unit.key[2])
-        return unit.key[0] in ("block", "line") and self._was_removed(unit.text.strip() or "\0")
+        """Return whether a process removed a unit that one side lacks."""
+        match unit.key:
+            case ("event", event_id, *_):
+                return self._was_removed(f"<!-- event: {event_id} -->")
+            case ("item", _, words, *_):
+                return self._was_removed(words)
+            case ("block" | "line", *_):
+                return self._was_removed(unit.text.strip())
+        return False
 
     def _of_both(self, base: _Unit | None, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return what stands of a unit that both sides have."""
@@ -379,130 +388,140 @@ class _Merging:
             return [first]
         if base and base.text == first.text:
             return [second]
-        first, second = sorted((first, second), key=lambda unit: unit.text)
+        first, second = sorted((first, second), key=lambda unit: unit.text)  # alike on all devices
         match first.key[0]:
             case "meta":
                 return self._meta_of_both(base, first, second)
-            case "entry":
+            case "entry":  # of an index page: its entries are made from the pages again
                 return [second]
             case "proposal":
                 return _decided(first, second)
-            case "block" | "item" if _words(first) == _words(second):
+            case "block" | "item" if _words(first.text) == _words(second.text):
                 return [_marked(first, second)]
             case "block" if _words(first.text[: first.own_end]) != _words(second.text[: second.own_end]):
                 return self._both_statements(first, second)
+        # an event, a line, or an item that differs only in what stands below its words
         return [replace(first, text=_joined_lines(base, first, second))]
 
     def _both_statements(self, first: _Unit, second: _Unit) -> list[_Unit]:
-        """Return both texts of a statement, the second with a block id that is made from its words."""
+        """Return both texts of a statement, the second with another block id; one of History is the second."""
         first, second = sorted((first, second), key=lambda unit: ("~~" in unit.text, unit.text))
-        words = _bare(second.text[: second.own_end].lstrip("-*+ \t"))
-        taken = {key[1] for version in (self._first, self._second) for key in version.units if key[0] == "block"}
-        own = {
-            key[1]
-            for version in (self._first, self._second)
-            for key, unit in version.units.items()
-            if key[0] == "block" and _bare(unit.text[: unit.own_end].lstrip("-*+ \t")) == words
-        } - {first.key[1]}
-        block_id = min(own) if own else new_block_id(words, taken)
+        block_id = self._block_id_of(second, first.key[1])
         text = second.text[: second.own_end] + f" ^{block_id}"
         text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.key[1]}")
         self._differences.append(Difference(first.text.strip(), second.text.strip()))
         return [first, replace(second, key=("block", block_id), text=text)]
 
+    def _block_id_of(self, statement: _Unit, former_id: str) -> str:
+        """Return the block id that a side has for the words of a statement besides the former one, else a new one."""
+        words = _statement_words(statement)
+        blocks = [unit for side in self._sides for unit in side.units.values() if unit.key[0] == "block"]
+        ids = {unit.key[1] for unit in blocks if _statement_words(unit) == words} - {former_id}
+        return min(ids) if ids else new_block_id(words, {unit.key[1] for unit in blocks})
+
     @staticmethod
-    def _without_repeated(units: list[_Unit]) -> list[_Unit]:
+    def _without_repeated(units: Iterable[_Unit]) -> list[_Unit]:
         """Return the units without a statement whose block id stood before with the same words."""
         seen: dict[Key, str] = {}
         result = []
         for unit in units:
-            if unit.key[0] == "block" and seen.get(unit.key) == _words(unit):
+            if unit.key[0] == "block" and seen.get(unit.key) == _words(unit.text):
                 continue
-            seen[unit.key] = _words(unit)
+            seen[unit.key] = _words(unit.text)
             result.append(unit)
         return result
 
     # front matter
 
     def _meta_of_both(self, base: _Unit | None, first: _Unit, second: _Unit) -> list[_Unit]:
-        """Return one entry of front matter, and the other as a comment where nothing says which counts."""
-        name = first.key[1]
-        values = [_value(unit) for unit in (base, first, second)]
-        former, one, other = values
-        if name in _EARLIEST:
-            return [first]
-        if name in _LATEST:
-            return [second]
-        if name in _COUNTED and isinstance(one, int) and isinstance(other, int):
-            count = one + other - former if isinstance(former, int) else max(one, other)
-            return [replace(first, text=f"{name}: {count}\n")]
-        if isinstance(one, list) and isinstance(other, list):
-            both = _merged_list(former if isinstance(former, list) else [], one, other)
-            if self._kind is not PathKind.CONFIG:
-                self._meta[name] = both
+        """Return one entry of front matter, and the other as a comment where nothing says which counts.
+
+        Args:
+            base: The entry in the base.
+            first: The one whose text is smaller.
+            second: The other one.
+        """
+        name, former = first.key[1], _value(base)
+        match _value(first), _value(second):
+            case _ if name in _EARLIEST:
                 return [first]
-            with suppress(FormatError):  # a setting whose list is too intricate is a difference like any other
-                return [replace(first, text=_with_value(first.text, name, both))]
-        if isinstance(one, bool) and isinstance(other, bool):  # the more discreet one
-            return [first if one is (name == "private") else second]
-        if self._kind is PathKind.CONFIG and isinstance(one, dict) and isinstance(other, dict):
-            joined = replace(first, text=_joined_lines(base, first, second))
-            if isinstance(_value(joined), dict):
-                return [joined]
+            case _ if name in _LATEST:
+                return [second]
+            case int(count), int(other) if name in _COUNTED:
+                count = count + other - former if isinstance(former, int) else max(count, other)
+                return [replace(first, text=f"{name}: {count}\n")]
+            case bool(value), bool():  # the more discreet one: private rather than not, anything else rather not
+                return [first if value is (name == "private") else second]
+            case list(entries), list(others):
+                both = _merged_list(former if isinstance(former, list) else [], entries, others)
+                if self._kind is not PathKind.CONFIG:
+                    self._meta[name] = both
+                    return [first]
+                with suppress(FormatError):  # a setting whose list is too intricate is a difference like any other
+                    return [replace(first, text=_with_value(first.text, name, both))]
+            case dict(), dict() if self._kind is PathKind.CONFIG:
+                joined = replace(first, text=_joined_lines(base, first, second))
+                if isinstance(_value(joined), dict):
+                    return [joined]
         self._differences.append(Difference(second.text.strip(), first.text.strip()))
-        comment = "".join(f"# {line}\n" for line in first.text.splitlines())
+        comment = _commented(first.text.splitlines())
         return [second, _Unit(("line", comment.strip()), comment)]
 
     def _with_sound_meta(self, text: str) -> str:
-        """Return the text with the merged values of front matter; with that of one side where it cannot be read."""
+        """Return the text with the merged lists of front matter; with that of one side where it cannot be parsed."""
         if self._kind is PathKind.CONFIG:
-            versions = [side for side in (self._first, self._second) if isinstance(_loaded(side.text), dict)]
-            if isinstance(_loaded(text), dict) or not versions:
-                return text
-            lines = set(versions[0].text.splitlines())
-            others = [line for line in text.splitlines() if lines.isdisjoint((line, f"# {line}"))]
-            return versions[0].text + "".join(f"# {line}\n" for line in others)
+            return self._with_sound_settings(text)
         try:
             return edit_meta(text, **self._meta) if self._meta and split(text)[1] else text
         except FormatError:
             return self._with_readable_meta(text)
 
+    def _with_sound_settings(self, text: str) -> str:
+        """Return merged settings; where they cannot be parsed, those of one side, with all other lines as comments."""
+        sound = next((side.text for side in self._sides if _parsed(side.text) is not None), None)
+        if sound is None or _parsed(text) is not None:
+            return text
+        lines = set(sound.splitlines())
+        return sound + _commented(line for line in text.splitlines() if lines.isdisjoint((line, f"# {line}")))
+
     def _with_readable_meta(self, text: str) -> str:
         """Return the text with the front matter of one side, and what else stood there as comments below it."""
-        for side in (self._first, self._second):
+        before, end, body = text.partition("\n---\n")
+        for side in self._sides:
             with suppress(FormatError):
-                end = split(side.text)[1]
-                at = text.find("\n---\n", 3)
-                if end and at >= 0:
-                    meta = side.text[:end]
-                    others = [line for line in text[:at].splitlines() if line not in meta.splitlines()]
+                meta = side.text[: split(side.text)[1]]
+                if end and meta:
+                    others = [line for line in before.splitlines() if line not in meta.splitlines()]
                     start = meta.rindex("---")
-                    return meta[:start] + "".join(f"# {line}\n" for line in others) + meta[start:] + text[at + 5 :]
+                    return meta[:start] + _commented(others) + meta[start:] + body
         return text
 
-    def _with_events_in_order(self, units: list[_Unit]) -> list[_Unit]:
-        """Return the units with the events by their time: newest first in short-term memory, last on a page."""
+    def _with_events_in_order(self, units: Sequence[_Unit]) -> list[_Unit]:
+        """Return the units with the events by their time: in short-term memory newest first, on a page newest last."""
         places = [place for place, unit in enumerate(units) if unit.key[0] == "event"]
-        is_newest_first = self._kind is PathKind.SHORT_TERM
         events = sorted((units[place] for place in places), key=lambda unit: unit.key)
-        events.sort(key=lambda unit: unit.at, reverse=is_newest_first)
+        # sorting is stable: events of one time stay in the order of their ids
+        events.sort(key=lambda unit: unit.at, reverse=self._kind is PathKind.SHORT_TERM)
         result = list(units)
         for place, unit in zip(places, events, strict=True):
-            result[place] = unit if unit.gap or place == len(units) - 1 else replace(unit, gap="\n")
+            is_last = place == len(units) - 1
+            result[place] = unit if unit.gap or is_last else replace(unit, gap="\n")
         return result
 
 
 def _would_join(unit: _Unit, following: _Unit) -> bool:
-    """Return whether Markdown reads a unit's text as more of the one above it."""
+    """Return whether Markdown reads the following unit as more of an item or event, or as underlining a heading."""
     is_text = following.key[0] == "line" and not following.text.startswith("#")
     return is_text and (unit.key[0] != "line" or following.text.startswith(("---", "===")))
 
 
 def _chosen_gap(base: _Unit | None, first: _Unit, second: _Unit) -> str:
-    """Return the blank lines below a unit that both sides have."""
+    """Return the blank lines below a unit that both sides have: those of the side that changed them, else the more."""
     if base and base.gap == first.gap:
         return second.gap
-    return first.gap if base and base.gap == second.gap else max(first.gap, second.gap)
+    if base and base.gap == second.gap:
+        return first.gap
+    return max(first.gap, second.gap)
 
 
 def _joined_lines(base: _Unit | None, first: _Unit, second: _Unit) -> str:
@@ -512,44 +531,58 @@ def _joined_lines(base: _Unit | None, first: _Unit, second: _Unit) -> str:
     return with_all_lines(former, *texts).decode("utf-8", "surrogateescape")
 
 
-def _words(unit: _Unit | str) -> str:
-    """Return a statement's or item's text without its box and private mark."""
-    return _bare(_BOX.sub(r"\1", unit if isinstance(unit, str) else unit.text))
+def _words(lines: str) -> str:
+    """Return the lines of an item without its box, its private mark and extra white space."""
+    return _bare(_BOX.sub(r"\1", lines))
+
+
+def _statement_words(unit: _Unit) -> str:
+    """Return the words of a statement with a block id, without bullet, box and private mark."""
+    return _bare(unit.text[: unit.own_end].lstrip("-*+ \t"))
 
 
 def _marked(first: _Unit, second: _Unit) -> _Unit:
     """Return an item of two that differ in marks alone: done where one is done, private where one is private."""
-    text, others = first.text, second.text
-    done = any((box := _BOX.match(each)) and box[2] in "xX" for each in (text, others))
-    if done:
+    text = first.text
+    if "x" in (_box_of(first), _box_of(second)):
         text = _BOX.sub(r"\1[x]", text)
-    if PRIVATE.search(others) and not PRIVATE.search(text):
-        line, newline, rest = text.partition("\n")
-        at = _BLOCK_END.search(line)
-        place = at.start() if at else len(line)
-        text = f"{line[:place]} {PRIVATE_MARK}{line[place:]}{newline}{rest}"
+    if PRIVATE.search(second.text) and not PRIVATE.search(text):
+        # at the end of the first line, before a block id
+        text = _BLOCK_END.sub(rf" {PRIVATE_MARK}\g<0>", text, count=1)
     return replace(first, text=text)
 
 
 def _decided(first: _Unit, second: _Unit) -> list[_Unit]:
-    """Return the line of a proposal that has a mark; both lines where their marks contradict each other."""
-    marks = [box[2].strip() if (box := _BOX.match(unit.text)) else "" for unit in (first, second)]
-    if marks[0] and marks[1] and marks[0].lower() != marks[1].lower():
+    """Return the one of two lines of a proposal that has a mark in its box; both where their marks contradict."""
+    mark, other_mark = _box_of(first), _box_of(second)
+    if mark and other_mark and mark != other_mark:
         return [first, second]
-    return [first if marks[0] else second]
+    return [first if mark else second]
+
+
+def _box_of(unit: _Unit) -> str:
+    """Return what stands in the box of an item: "x", "-", or "" for an empty box and for none."""
+    box = _BOX.match(unit.text)
+    return box[2].strip().lower() if box else ""
 
 
 def _value(unit: _Unit | None) -> Any:
     """Return the value of an entry of front matter; None where it cannot be read."""
-    values = _loaded(unit.text) if unit else None
-    return next(iter(values.values()), None) if isinstance(values, dict) else None
+    values = _parsed(unit.text) if unit else None
+    return next(iter(values.values()), None) if values else None
 
 
-def _loaded(block: str) -> Any:
+def _parsed(block: str) -> dict[str, Any] | None:
+    """Return what a block of YAML says; None where it is no mapping or cannot be parsed."""
     try:
         return split(f"---\n{block}---\n")[0]
     except FormatError:
         return None
+
+
+def _commented(lines: Iterable[str]) -> str:
+    """Return lines as comments of YAML."""
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _with_value(entry: str, name: str, value: Sequence[Any]) -> str:

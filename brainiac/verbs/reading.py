@@ -52,7 +52,7 @@ class Caller:
 
     def gate(self, brain: Brain) -> Gate:
         """Return the gate that filters what the caller is shown."""
-        return Gate(brain, is_remote=not self.is_person, is_kept=not self.is_person)
+        return Gate(brain, is_remote=not self.is_person, is_answer_kept=not self.is_person)
 
     def fenced(self, text: str) -> str:
         """Return a text of memory as the caller gets it: at a door inside quotes, so that a model reads it as data."""

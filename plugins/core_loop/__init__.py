@@ -143,7 +143,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         "conversation": conversation,
     }
     # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
-    gate = Gate(brain, is_remote=False, is_kept=prompt.remember, is_door=bool(prompt.by))
+    gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
     find_hits = gate.hits(commands.find_hits(brain, prompt))
     hits = list(find_hits)
     if _is_for_engine(prompt):

@@ -64,7 +64,7 @@ def file_changed(brain: Brain, change: FileChange) -> None:
 @hookimpl
 def memory_created(brain: Brain, path: str) -> None:
     """Note that its folder's index page has to be derived anew."""
-    _upkeep(brain).note_page(path, is_known=False)
+    _upkeep(brain).note_page(path, has_appeared_or_left=True)
 
 
 @hookimpl
@@ -76,11 +76,11 @@ def memory_modified(brain: Brain, path: str) -> None:
 @hookimpl
 def memory_moved(brain: Brain, path: str, old_path: str) -> None:
     """Note that the index pages of both folders have to be derived anew."""
-    _upkeep(brain).note_page(path, is_known=False)
-    _upkeep(brain).note_page(old_path, is_known=False)
+    _upkeep(brain).note_page(path, has_appeared_or_left=True)
+    _upkeep(brain).note_page(old_path, has_appeared_or_left=True)
 
 
 @hookimpl
 def memory_deleted(brain: Brain, path: str) -> None:
     """Note that its folder's index page has to be derived anew."""
-    _upkeep(brain).note_page(path, is_known=False)
+    _upkeep(brain).note_page(path, has_appeared_or_left=True)

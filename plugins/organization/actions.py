@@ -48,7 +48,7 @@ MIN_GROUP = 5  # fewer pages of a kind stay where they are: a folder for two of 
 Key = Callable[[Memory], str]
 
 _MAX_NAME = 40  # characters of a folder's name
-_MAX_WORDS = 200  # characters of what was said that a digest shows; the whole is one link away
+_MAX_QUOTE = 200  # characters of what was said that a digest shows; the whole is one link away
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,19 @@ class ProposalCheck:
         self._decisions = Decisions()
 
     def decide(self, proposals: Iterable[Proposal]) -> Decisions:
-        """Return the actions for proposals; a page is moved, split or archived by one of them at most."""
-        checks = {"link": self._link, "move": self._move, "split": self._split}
+        """Return the actions for proposals; a page is moved, split or archived by one of them at most.
+
+        To archive very many pages is proposed to the person.
+        """
+        checks = {
+            "link": self._link,
+            "move": self._move,
+            "split": self._split,
+            "archive": self._archive,
+            "compress": self._archive,
+        }
         for proposal in proposals:
-            checks.get(proposal.action, self._archive)(proposal)
+            checks[proposal.action](proposal)
         self._ask_about_many()
         return self._decisions
 
@@ -180,7 +189,7 @@ class ProposalCheck:
                 actions.append(Action(action.kind, paths, action.target, action.reason))
 
     def _split(self, proposal: Proposal) -> None:
-        """Accept to divide an overgrown folder.
+        """Accept a proposal to divide an overgrown folder.
 
         Pages that a person put there are moved only where those of processes alone are too few.
         """
@@ -194,10 +203,11 @@ class ProposalCheck:
         by_process = [page for page in movable if page.path not in self._history.placed]
         limit = self._brain.settings.organization.max_entries
         day_of = self._brain.day_of if self._pages.kind_of(folder) == "events" else None
-        groups = divide(by_process, len(children) - len(by_process), limit, day_of)
-        groups = groups or divide(movable, len(children) - len(movable), limit, day_of)
+        groups = divide(by_process, n_others=len(children) - len(by_process), limit=limit, day_of=day_of)
+        groups = groups or divide(movable, n_others=len(children) - len(movable), limit=limit, day_of=day_of)
         if not groups:
             self._refuse(proposal, "no division brings it under the limit", folder)
+            return
         for name, members in groups.items():
             self._accept(Action("split", tuple(members), f"{folder}/{name}", proposal.reason))
 
@@ -220,16 +230,23 @@ class ProposalCheck:
         self._decisions.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
 
     def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
-        """Yield a compression for each month of which several days without private lines go; else an archiving."""
-        months: dict[str, list[str]] = defaultdict(list)  # by the folder of the digest; "" for pages without one
+        """Yield the actions for pages to be archived.
+
+        A proposal to compress compresses the days of a month into one digest, where there are several days without a
+        private line. All other pages are archived.
+        """
+        paths_by_month: dict[str, list[str]] = defaultdict(list)  # by the digest's folder; "" for those without one
         for path in paths:
             text = self._pages.memories[path].text
             # a digest has no private marks, so that no private line may come into it
-            is_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
-            months[self._month_of(path) if is_day and proposal.action == "compress" else ""].append(path)
-        for month, days in months.items():
-            kind = "compress" if month and len(days) > 1 else "archive"
-            yield Action(kind, tuple(days), month if kind == "compress" else "", proposal.reason)
+            has_digest = self._pages.kind_of(path) == "events" and shareable_text(text) == text
+            month = self._month_of(path) if has_digest and proposal.action == "compress" else ""
+            paths_by_month[month].append(path)
+        for month, paths_here in paths_by_month.items():
+            if month and len(paths_here) > 1:
+                yield Action("compress", tuple(paths_here), month, proposal.reason)
+            else:
+                yield Action("archive", tuple(paths_here), reason=proposal.reason)
 
     def _month_of(self, path: str) -> str:
         """Return the folder for the digest of a day: that of its month, or the day's own where that has no date."""
@@ -263,11 +280,13 @@ def divide(
     keys: list[Key] = [_subject, _tag, _letter]
     if day_of is not None:
         keys = [lambda page: _day(page, day_of)[:7], lambda page: _day(page, day_of), *keys]
-    # the first that works, from the one that says most to runs of names, which nearly always work
-    for groups in [*(_grouped(ordered, key) for key in keys), _runs(ordered, limit)]:
-        n_entries = n_others + len(pages) - sum(map(len, groups.values())) + len(groups)
-        is_division = len(groups) > 1 or n_entries > len(groups)  # one subfolder with everything is none
-        if groups and is_division and n_entries <= limit and all(len(paths) <= limit for paths in groups.values()):
+    # the first that works, from the one that says most to alphabetic groups, which nearly always work
+    for groups in [*(_grouped(ordered, key) for key in keys), _alphabetic_groups(ordered, limit)]:
+        n_moving = sum(map(len, groups.values()))
+        n_staying = n_others + len(pages) - n_moving
+        is_division = len(groups) > 1 or n_staying > 0  # one subfolder with everything is none
+        is_within_limit = all(n <= limit for n in (n_staying + len(groups), *map(len, groups.values())))
+        if groups and is_division and is_within_limit:
             return groups
     return {}
 
@@ -308,16 +327,22 @@ def _letter(page: Memory) -> str:
     return slugify(match[0]) if match else ""
 
 
-def _runs(pages: Sequence[Memory], limit: int) -> dict[str, list[str]]:
-    """Return pages in groups of equal size in the order of their names, each named by its first and last page."""
+def _alphabetic_groups(pages: Sequence[Memory], limit: int) -> dict[str, list[str]]:
+    """Return the paths of pages in groups of equal size, each named by its first and last page.
+
+    Args:
+        pages: The pages, in the order of their names.
+        limit: The most entries of a folder.
+    """
+    # at least two groups, each at most half full, so that none is overgrown again soon
     count = max(2, ceil(len(pages) / max(1, limit // 2)))
     size = max(1, ceil(len(pages) / count))
-    runs = {}
+    groups = {}
     for start in range(0, len(pages), size):
         paths = [page.path for page in pages[start : start + size]]
         first, last = (_folder_name(_stem(path)) for path in (paths[0], paths[-1]))
-        runs[f"{first}-to-{last}"] = paths
-    return runs
+        groups[f"{first}-to-{last}"] = paths
+    return groups
 
 
 def _stem(path: str) -> str:
@@ -344,7 +369,7 @@ class Draft:
     def __init__(self, brain: Brain, pages: PageSet, is_resting: Callable[[str], bool]) -> None:
         self._brain, self._pages, self._is_resting = brain, pages, is_resting
         self._now = iso(brain.clock.now())
-        self._places: dict[str, str] = {}  # new path by former one
+        self._moved: dict[str, str] = {}  # the new path of each page that moves, by its former one
         self._texts: dict[str, str] = {}  # of edited and new pages, by path, before links are repaired
         self._removed: set[str] = set()
         self._new_names: dict[str, set[str]] = defaultdict(set)  # casefolded names of pages that move, by folder
@@ -352,7 +377,7 @@ class Draft:
 
     def place(self, path: str) -> str:
         """Return where a page will be."""
-        return self._places.get(path, path)
+        return self._moved.get(path, path)
 
     def text(self, path: str) -> str | None:
         """Return a page's text with the edits so far; None where there is no page."""
@@ -367,14 +392,15 @@ class Draft:
         """Carry out checked actions, moves first."""
         for action in actions:
             for path in action.paths if action.kind != "link" else ():
-                goes_to_archive = action.kind in ("archive", "compress")
-                folder = self._pages.archive + posixpath.dirname(path).removeprefix(self._pages.root)
-                self._move(path, folder if goes_to_archive else action.target)
+                archive_folder = self._pages.archive + posixpath.dirname(path).removeprefix(self._pages.root)
+                self._move(path, archive_folder if action.kind in ("archive", "compress") else action.target)
         # after all moves: a digest links to where its days will be, a relation goes to the new folder's index page
         for action in actions:
             if action.kind == "compress":
                 self._compress(action)
-        self._complete_folders()
+        self._add_index_pages()
+        for folder in sorted({posixpath.dirname(path) for path in self._moved}, key=lambda path: -path.count("/")):
+            self._remove_empty(folder)
         for action in actions:
             if action.kind == "link":
                 for first, second in combinations(action.paths, 2):
@@ -387,7 +413,7 @@ class Draft:
         if posixpath.basename(path).casefold() in self._pages.names_in(folder) | new_names:
             target = self._pages.free_path(folder, _stem(path), new_names)
         new_names.add(posixpath.basename(target).casefold())
-        self._places[path] = target
+        self._moved[path] = target
 
     def _compress(self, action: Action) -> None:
         """Write the digest of days that go to the archive, or add to the existing one: a line for each exchange."""
@@ -407,16 +433,15 @@ class Draft:
                 self.statements.append(StatementRecord(page=uuid, block=block, hash=text_hash(line), since=since))
         self.edit(path, str(document))
 
-    def _complete_folders(self) -> None:
-        """Add the index pages of new folders, and remove those of folders that become empty."""
-        old_paths = {new: old for old, new in self._places.items()}
+    def _add_index_pages(self) -> None:
+        """Add the index pages that new folders need; those that exist are derived anew after the commit."""
+        old_paths = {new: old for old, new in self._moved.items()}
         new_paths = [path for path in (*old_paths, *self._added) if path.startswith(self._pages.root + "/")]
+        # as if the pages were new: `Folders` takes the folders from changes of files
         created = [create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
         for change in Folders(self._brain, created).changes() if created else ():
             if change.op == "create" and self.text(change.path) is None:
                 self.edit(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
-        for folder in sorted({posixpath.dirname(path) for path in self._places}, key=lambda path: -path.count("/")):
-            self._remove_empty(folder)
 
     @property
     def _added(self) -> list[str]:
@@ -425,7 +450,8 @@ class Draft:
 
     def _remove_empty(self, folder: str) -> None:
         """Remove the index pages of an empty folder and of empty folders above it, unless a page links to them."""
-        while folder.count("/") > self._pages.root.count("/") + 1 and self._is_empty(folder):
+        depth_of_kind = self._pages.root.count("/") + 1  # `concrete/`, `skills/` and `events/` stay, even if empty
+        while folder.count("/") > depth_of_kind and self._is_empty(folder):
             # the index page above links to it too, but is derived anew after the commit: its link does not count
             index, parent = f"{folder}/{INDEX}", posixpath.dirname(folder)
             sources = self._pages.linking_to.get(index, set())
@@ -436,9 +462,9 @@ class Draft:
 
     def _is_empty(self, folder: str) -> bool:
         """Return whether a folder will have no page but its index page."""
-        leaving = {f"{folder}/{INDEX}", *self._removed, *self._places}
+        leaving = {f"{folder}/{INDEX}", *self._removed, *self._moved}
         staying = [path for path in (*self._pages.pages, *self._pages.broken) if path not in leaving]
-        return not any(path.startswith(folder + "/") for path in (*staying, *self._places.values(), *self._added))
+        return not any(path.startswith(folder + "/") for path in (*staying, *self._moved.values(), *self._added))
 
     def _relate(self, path: str, other: str) -> None:
         """Add a link to another page to the index page of a page's folder, for the places that both will have."""
@@ -455,7 +481,7 @@ class Draft:
 
     def changes(self) -> list[Change]:
         """Return the changes for the commit, with the links to moved pages repaired on every page."""
-        places = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
+        path_by_uuid = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
         holds = self._brain.tree.holds
         changes: list[Change] = []
         # every page: any of them may link to one that moves, and editors follow a link by its path
@@ -464,9 +490,10 @@ class Draft:
             if path in self._removed:
                 changes.append(remove(path, page.text))
                 continue
-            if self._places and (now != path or path in self._texts or self._is_resting(path)):
+            # a page that a person edits is repaired later, unless it is written in any case
+            if self._moved and (now != path or path in self._texts or self._is_resting(path)):
                 after = with_repaired_links(
-                    after, was=path, now=now, moved=self._places, places=places, is_standing=holds
+                    after, was=path, now=now, moved=self._moved, places=path_by_uuid, is_standing=holds
                 )
             if now != path:
                 changes.append(move(path, now, page.text, after))
@@ -492,9 +519,9 @@ def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    """Return a text as one line of at most `_MAX_WORDS` characters, without brackets that would end a link."""
+    """Return a text as one line of at most `_MAX_QUOTE` characters, without brackets that would end a link."""
     text = one_line(text).replace("[", "(").replace("]", ")")
-    return text if len(text) <= _MAX_WORDS else text[: _MAX_WORDS - 1].rsplit(" ", 1)[0] + "…"
+    return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
 
 
 # --- manifests ---------------------------------------------------------------------------------------------
@@ -503,9 +530,9 @@ def _cut(text: str) -> str:
 def folders_of(changes: Iterable[Change]) -> set[str]:
     """Return the folders whose index pages have to be derived anew after changes."""
     paths = {path for change in changes for path in (change.path, change.source) if path}
-    return {posixpath.dirname(path) for path in paths} | {
-        posixpath.dirname(posixpath.dirname(path)) for path in paths if posixpath.basename(path) == INDEX
-    }
+    # the index page of the folder above quotes the summary of an index page
+    indexed = {posixpath.dirname(path) for path in paths if posixpath.basename(path) == INDEX}
+    return {posixpath.dirname(path) for path in (*paths, *indexed)}
 
 
 def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = None) -> Event | None:
@@ -523,6 +550,7 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     root = tree.relative(tree.long_term)
     inside = [folder for folder in sorted(set(folders)) if f"{folder}/".startswith(root + "/")]
     filled = [folder for folder in inside if next(tree.walk(tree.absolute(folder)), None)]
+    # `Folders` takes the folders from changes of files
     changes = Folders(brain, [observe(f"{folder}/{INDEX}", b"") for folder in filled]).changes()
     if not changes:
         return None

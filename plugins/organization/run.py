@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -95,9 +95,9 @@ class _Run:
         self._now = brain.clock.now()
         self._pages, self._history = brain.pages(), read_history(brain)
         self._usage = read_usage(brain, self._pages, self._history)
-        self._asked = self._history.asked  # what the model was asked, as a hash
+        self._question_hash = self._history.asked  # of the last run's question to a model, until this one asks
         llm = brain.settings.llm
-        self._is_remote = llm.models.get("organize", llm.model) != "offline"
+        self._has_model = llm.models.get("organize", llm.model) != "offline"
 
     def run(self) -> Outcome:
         """Decide, carry out and commit."""
@@ -113,25 +113,26 @@ class _Run:
         return self._history.is_resting(path, self._now)
 
     def _decide(self, patterns: Patterns) -> Decisions:
-        """Have the model propose actions for the patterns it may see, and a rule for the others; check all of them."""
+        """Return the checked actions for patterns: a model proposes them, and a rule those for private pages."""
         hidden = _filtered(patterns, self._is_hidden)
         visible = _filtered(patterns, lambda row: not self._is_hidden(row))
         proposals = by_rule(self._request(hidden)).proposals if hidden else []
         if visible:
-            question = hashlib.sha256(json.dumps(visible, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
-            # a remote model costs money: the question of the last run is not sent again
-            if question != self._history.asked or not self._is_remote:
+            question = json.dumps(visible, sort_keys=True, ensure_ascii=True)
+            question_hash = hashlib.sha256(question.encode()).hexdigest()[:16]
+            # a model may cost money: the question of the last run is not sent again
+            if question_hash != self._history.asked or not self._has_model:
                 self._progress("asking what to change")
                 answer = self._brain.models.run(self._request(visible))
                 assert isinstance(answer, Proposals)
                 proposals = [*proposals, *answer.proposals]
-            self._asked = question
+            self._question_hash = question_hash
         return ProposalCheck(self._brain, self._pages, self._history, patterns).decide(proposals)
 
     def _is_hidden(self, row: Row) -> bool:
-        """Return whether a row names a private page or folder that the model may not see."""
+        """Return whether a row names a private page or folder, which no model is shown; the offline engine sees all."""
         paths = row.get("paths") or [row.get("path") or row["folder"]]
-        return self._is_remote and any(is_hidden(self._brain.tree, path) for path in paths)
+        return self._has_model and any(is_hidden(self._brain.tree, path) for path in paths)
 
     def _request(self, patterns: Patterns) -> OrganizeRequest:
         """Return the request about patterns."""
@@ -159,28 +160,30 @@ class _Run:
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
             changes += review.review_change(brain, proposals)
         refused = tuple(decisions.refused)
-        # what a remote model was asked is recorded, so that it is not paid for the same answer twice
-        is_new_question = self._asked != self._history.asked and bool(refused or self._is_remote)
+        # recorded, so that no model is paid for the same answer twice, and the same refusals are journaled once
+        is_new_question = self._question_hash != self._history.asked and bool(refused or self._has_model)
         if not changes and not self._usage.lines and not is_new_question:
             return Outcome(refused=refused)
         self._progress(f"writing {len(changes)} files")
-        event = self._commit(
-            changes,
-            MemoryOrganized(
-                lines=self._usage.lines,
-                used={uuid: (day, self._usage.cited[uuid]) for uuid, day in sorted(self._usage.used.items())},
-                together=tuple((*pair, times) for pair, times in sorted(self._usage.together.items())),
-                asked=self._asked,
-                done=tuple(self._record(draft, action) for action in decisions.do),
-                statements=tuple(draft.statements),
-                proposals=tuple(proposal.record for proposal in proposals),
-                refused=refused,
-            ),
-        )
+        event = self._commit(changes, self._event(decisions, draft, proposals))
         self._progress("deriving manifests")
         derive_manifests(brain, folders_of(changes), cause=event.id)
-        asked = tuple(proposal.record.what for proposal in proposals)
-        return Outcome(tuple(decisions.do), asked, refused, self._usage.lines, event.id)
+        sentences = tuple(proposal.record.what for proposal in proposals)
+        return Outcome(tuple(decisions.do), sentences, refused, self._usage.lines, event.id)
+
+    def _event(self, decisions: Decisions, draft: Draft, proposals: Sequence[review.Proposal]) -> MemoryOrganized:
+        """Return the event of the commit, with the counts of the access log."""
+        usage = self._usage
+        return MemoryOrganized(
+            lines=usage.lines,
+            used={uuid: (day, usage.cited[uuid]) for uuid, day in sorted(usage.used.items())},
+            together=tuple((first, second, times) for (first, second), times in sorted(usage.together.items())),
+            asked=self._question_hash,
+            done=tuple(self._record(draft, action) for action in decisions.do),
+            statements=tuple(draft.statements),
+            proposals=tuple(proposal.record for proposal in proposals),
+            refused=tuple(decisions.refused),
+        )
 
     def _record(self, draft: Draft, action: Action) -> events.OrganizedAction:
         """Return the journal's record of an action."""
@@ -205,9 +208,9 @@ class _Run:
         raise ConflictError([log])
 
 
-def _filtered(patterns: Patterns, has: Callable[[Row], bool]) -> Patterns:
+def _filtered(patterns: Patterns, is_kept: Callable[[Row], bool]) -> Patterns:
     """Return the patterns with the rows that a function accepts, without those that have no row left."""
-    filtered = {name: [row for row in rows if has(row)] for name, rows in patterns.items()}
+    filtered = {name: [row for row in rows if is_kept(row)] for name, rows in patterns.items()}
     return {name: rows for name, rows in filtered.items() if rows}
 
 
@@ -219,6 +222,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
         history: The proposals made before.
         actions: The actions that need the person's consent.
     """
+    # an expired proposal was never answered, so that it may be made again
     asked = {
         (proposal.action, uuid, digest)
         for name, (proposal, _) in history.proposals.items()
@@ -228,7 +232,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
     for action in actions:
         memories = [pages.memories[path] for path in action.paths]
         rows = [(page.uuid, page.path, text_digest(page.text)) for page in memories]
-        rows = [row for row in rows if (action.kind, row[0], row[2]) not in asked]
+        rows = [(uuid, path, digest) for uuid, path, digest in rows if (action.kind, uuid, digest) not in asked]
         if not rows:
             continue
         identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))

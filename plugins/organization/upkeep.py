@@ -28,7 +28,7 @@ from .run import ATTEMPTS, Outcome, organize, text_digest
 from .usage import UsageHistory, read_history
 
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
-MANY_NAMES = 50  # from so many on, looking for each name takes longer than finding all mentions anew
+MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are derived anew, which is faster
 CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
@@ -40,14 +40,14 @@ class _Pending:
     Attributes:
         is_all: Every page and every folder, as at a start.
         new_paths: Pages that a person made or changed.
-        renamed_paths: Pages that others may name by now, or no longer.
+        mention_targets: Pages that appeared or left, so that other pages have to mention them, or no longer.
         folders: Folders whose index pages have to be derived anew.
         are_links_due: Links may lead to where a page no longer is.
     """
 
     is_all: bool = False
     new_paths: set[str] = field(default_factory=set)
-    renamed_paths: set[str] = field(default_factory=set)
+    mention_targets: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     are_links_due: bool = False
 
@@ -68,16 +68,16 @@ class Upkeep:
 
     # --- changes that the hooks report ------------------------------------------------------------------
 
-    def note_page(self, path: str, *, is_known: bool = True) -> None:
+    def note_page(self, path: str, *, has_appeared_or_left: bool = False) -> None:
         """Note that a page was made, changed, moved or removed: the index page of its folder is out of date.
 
         Args:
             path: Where it is, or was.
-            is_known: Whether it was there before and still is; else other pages have to begin or cease to name it.
+            has_appeared_or_left: Whether it was not there before, or is not there now.
         """
         self._pending.folders.add(posixpath.dirname(path))
-        if not is_known:
-            self._pending.renamed_paths.add(path)
+        if has_appeared_or_left:
+            self._pending.mention_targets.add(path)
 
     def note_change(self, change: FileChange) -> None:
         """Note a file that a person changed; a move has its links repaired at once, a tick is carried out at once."""
@@ -105,16 +105,15 @@ class Upkeep:
         if change.kind is not PathKind.MEMORY or change.is_ours:
             return
         for event in self._brain.journal.events(kinds={events.NoteDeleted, events.NotesDeleted}, reverse=True):
-            removals = (old for old in event.changes if old.path == change.path and old.after is None)
-            removal = next(removals, None)
-            if removal is not None and removal.before is not None:
-                # BlobError: an off-the-record page: no text of it is kept, and no exchange led to it
+            removed_hashes = (old.before for old in event.changes if old.path == change.path and old.after is None)
+            if removed_hash := next(removed_hashes, None):
+                # the journal has no text of an off-the-record page (BlobError), and no exchange led to it
                 with suppress(BlobError, FormatError):
-                    text = self._brain.committer.text_of(removal.before).decode("utf-8", "surrogateescape")
+                    text = self._brain.committer.text_of(removed_hash).decode("utf-8", "surrogateescape")
                     path = self._brain.recall.links.path_of(parse_memory(change.path, text).uuid)
                     if path in ("", change.path):  # else it was moved
                         forget.ask_about_deleted(self._brain, change.path, text)
-                return
+                return  # the last removal is the one that was reported
 
     # --- work while it is quiet -------------------------------------------------------------------------
 
@@ -134,8 +133,10 @@ class Upkeep:
         if pending.is_all or pending.are_links_due:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
-        if renamed := pending.renamed_paths | (set() if pending.is_all else new_paths):
-            self._pending.renamed_paths |= derive_mentions(brain, pages, history, renamed)
+        # at a start every page is in `new_paths`, though few of them are new
+        targets = pending.mention_targets if pending.is_all else pending.mention_targets | new_paths
+        if targets and not derive_mentions(brain, pages, history, targets):
+            self._pending.mention_targets |= targets  # a page is being edited: the next call tries again
         folders = pages.children if pending.is_all else pending.folders | set(map(posixpath.dirname, new_paths))
         derive_manifests(brain, folders)
         being_edited = {path for path in new_paths if not history.is_resting(path, now)}
@@ -147,6 +148,7 @@ class Upkeep:
         settings, now = self._brain.settings.organization, self._brain.clock.now()
         if self._failed_at and now - self._failed_at < timedelta(seconds=RETRY_SECONDS):
             return False
+        # new where the last run was before this quiet began
         is_new_quiet = self._last_at is None or now - self._last_at >= timedelta(seconds=idle_seconds)
         if idle_seconds >= settings.idle_seconds and is_new_quiet:
             return True
@@ -177,7 +179,8 @@ class Upkeep:
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
-        self._pending.are_links_due |= bool(outcome.done)  # those on pages that a person edited meanwhile
+        # the commit repaired no links on pages that a person was editing
+        self._pending.are_links_due |= bool(outcome.done)
         return outcome
 
 
@@ -218,11 +221,11 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
 
 
 def _is_copy(brain: Brain, pages: PageSet, history: UsageHistory, page: Memory) -> bool:
-    """Return whether another page has the same uuid and is older by the journals, and is not this page, moved."""
+    """Return whether a page is the copy of an older one with the same uuid, and not that page itself, moved."""
     paths = pages.by_uuid.get(page.uuid, [])
-    if min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path) == page.path:
-        return False
-    return not is_moved(brain, page.path, page.uuid, paths)
+    # a page that no journal names counts as the oldest
+    oldest = min(paths, key=lambda path: (history.order.get(path, 0), path), default=page.path)
+    return oldest != page.path and not is_moved(brain, page.path, page.uuid, paths)
 
 
 # --- links -------------------------------------------------------------------------------------------------
@@ -264,11 +267,11 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
     if text is None:
         return None
     graph, uuid = brain.recall.links, parse_memory(new, text).uuid
-    moved, places = {old: new}, {uuid: new} if uuid else {}
-    own_places = dict(places)  # of the pages that the moved page links to, too
-    for link in find_links(text):
-        if link.uuid and (target := graph.path_of(link.uuid)):
-            own_places.setdefault(link.uuid, target)
+    moved = {old: new}
+    path_by_uuid = {uuid: new} if uuid else {}
+    # the relative links on the moved page are outdated by its move: they are resolved by uuid, too
+    targets = {link.uuid: graph.path_of(link.uuid) for link in find_links(text) if link.uuid}
+    path_by_uuid_on_page = {name: path for name, path in targets.items() if path} | path_by_uuid
     changes = []
     folder = posixpath.dirname(old)
     # the graph has no links of index pages: those of the old folder and the one above are added
@@ -277,17 +280,15 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
         before = brain.read_text(path)
         if before is None:
             continue
-        was, targets = (old, own_places) if path == new else (path, places)
-        after = with_repaired_links(
-            before, was=was, now=path, moved=moved, places=targets, is_standing=brain.tree.holds
-        )
+        was, places = (old, path_by_uuid_on_page) if path == new else (path, path_by_uuid)
+        after = with_repaired_links(before, was=was, now=path, moved=moved, places=places, is_standing=brain.tree.holds)
         if after != before:
             changes.append(update(path, before, after))
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
 
 
-def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> set[str]:
-    """Bring the `mentions` of changed pages up to date, and of the pages that name them; a page being edited waits.
+def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> bool:
+    """Bring the `mentions` of changed pages up to date, and of the pages that name them.
 
     Args:
         brain: The brain.
@@ -296,20 +297,20 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
         paths: The changed pages, and those that were removed.
 
     Returns:
-        The changed pages that have to be looked at again, since a page is being edited.
+        Whether all are up to date; false where a page is being edited, so that this has to be done again.
     """
-    # what stands in a page that names one of them: its title; of a removed page the beginning of the link
+    # a page that names one of them has its title; of a removed page it still has the beginning of the link
     titles = [pages.memories[path].title for path in paths if path in pages.memories]
     names = titles + [f"{_file_name(path)}|" for path in paths if path not in pages.memories]
     mentions = Mentions(pages.memories.values(), pages.root)
-    changes, now, is_edited = [], brain.clock.now(), False
+    changes, now, is_complete = [], brain.clock.now(), True
     for path, page in pages.memories.items():
-        is_due = path in paths or len(names) > MANY_NAMES or any(name in page.text for name in names)
-        links = mentions.renewed(page) if is_due else None
+        may_name = len(names) > MANY_NAMES or any(name in page.text for name in names)
+        links = mentions.renewed(page) if path in paths or may_name else None
         if links is None:
             continue
         if not history.is_resting(path, now):
-            is_edited = True
+            is_complete = False
             continue
         with suppress(FormatError):  # front matter that no key can be added to: the page stays as it is
             after = MemoryDocument(page.text, path).set_meta(**{MENTIONS: links})
@@ -318,8 +319,8 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
         if changes:
             brain.commit(events.MentionsDerived(), by=NAME, changes=changes)
     except ConflictError:
-        is_edited = True
-    return set(paths) if is_edited else set()
+        return False
+    return is_complete
 
 
 def _file_name(path: str) -> str:
@@ -361,7 +362,10 @@ def settle_reviews(brain: Brain) -> list[Event]:
 
 
 def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:
-    """Carry out a proposal on the present pages; where they changed since it was made, record that it has expired."""
+    """Carry out a proposal on the present pages.
+
+    Where they changed since it was made, or somebody saved one at each of `ATTEMPTS` attempts, record its expiry.
+    """
     for _ in range(ATTEMPTS):
         changes, statements = _proposed_changes(brain, proposal, history)
         if not changes:
@@ -388,16 +392,23 @@ def _proposed_changes(
         case events.ReplaceProposal():
             return _rewording(brain, proposal)
         case events.OrganizeProposal():
-            pages, now = brain.pages(), brain.clock.now()
-            paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
-            for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
-                # the person agreed to a change of the page as it was then
-                if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
-                    return [], ()
-            draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
-            draft.carry_out([Action(proposal.action, paths, proposal.target)])
-            return draft.changes(), tuple(draft.statements)
-    return [], ()
+            return _organizing(brain, proposal, history)
+    return [], ()  # a proposal to forget is carried out by `settle_reviews`
+
+
+def _organizing(
+    brain: Brain, proposal: events.OrganizeProposal, history: UsageHistory
+) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
+    """Return the changes that move, archive or compress pages, and the statements of a digest."""
+    pages, now = brain.pages(), brain.clock.now()
+    paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
+    for path, (_, _, digest) in zip(paths, proposal.pages, strict=True):
+        # the person agreed to a change of the page as it was then
+        if path not in pages.memories or text_digest(pages.memories[path].text) != digest:
+            return [], ()
+    draft = Draft(brain, pages, lambda path: history.is_resting(path, now))
+    draft.carry_out([Action(proposal.action, paths, proposal.target)])
+    return draft.changes(), tuple(draft.statements)
 
 
 def _target_of(

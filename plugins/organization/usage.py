@@ -105,19 +105,16 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
         " WHERE source IS NOT NULL OR after IS NULL OR is_new OR is_by_hand ORDER BY event, position"
     )
     for number, (path, source, after, op, is_new, is_by_hand, at) in enumerate(rows, 1):
-        history.order.setdefault(path, number if source is None else history.order.pop(source, number))
-        if source is not None:  # a move: what is known of the former path holds for the new one
-            if source in history.edited:
-                history.edited[path] = history.edited.pop(source)
-            history.placed.discard(source)
-            history.moved[source] = path
-            history.moved.pop(path, None)
+        if source is not None:
+            _add_move(history, source, path, number)
         elif after is None:
             history.order.pop(path, None)
-        elif is_new and not is_by_hand:
-            # a process made a new page at a path where a person once had one: it is not the person's
-            history.edited.pop(path, None)
-            history.placed.discard(path)
+        else:
+            history.order.setdefault(path, number)
+            if is_new and not is_by_hand:
+                # a process made a new page at a path where a person once had one: it is not the person's
+                history.edited.pop(path, None)
+                history.placed.discard(path)
         if is_by_hand:
             history.touched[path] = at
             if source is None:
@@ -126,17 +123,28 @@ def _add_changes(history: UsageHistory, projection: Projection) -> None:
                 history.placed.add(path)
 
 
-def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
-    """Add the counts of earlier runs since a moment: `used`, `cited`, `together`, `unlinked` and `asked`.
+def _add_move(history: UsageHistory, source: str, path: str, number: int) -> None:
+    """Add the move of a page: its rank (`number` if it has none yet) and its last edit hold for the new path."""
+    history.order.setdefault(path, history.order.pop(source, number))
+    if source in history.edited:
+        history.edited[path] = history.edited.pop(source)
+    history.placed.discard(source)
+    history.moved[source] = path
+    history.moved.pop(path, None)  # a page is at this path again
 
-    A run that linked or moved pages sets their counts to 0: only later citations may lead to the same again.
+
+def _add_runs(history: UsageHistory, projection: Projection, since: str) -> None:
+    """Add what earlier runs counted and did: `used`, `cited`, `together`, `unlinked` and `asked`.
+
+    `cited` and `together` are counted since a moment, the others over all runs. A run that linked or moved pages sets
+    their counts to 0: only later citations may lead to the same again.
     """
     history.used = dict(projection.query("SELECT page, max(day) FROM uses WHERE other = '' GROUP BY page"))
     undone = {event for (event,) in projection.query("SELECT undone FROM undoings")}
     for run, at, asked, done in projection.query("SELECT event, at, asked, done FROM runs ORDER BY event"):
         history.asked = asked
         recent = projection.query("SELECT page, other, times FROM uses WHERE event = ?", run) if at >= since else ()
-        for page, other, times in recent:
+        for page, other, times in recent:  # of a page, or of a pair of pages
             if other:
                 history.together[page, other] += times
             else:

@@ -77,6 +77,16 @@ class Sources:
         """Return the statements of a page that the model was shown."""
         return [statement.content for statement in self.known if statement.path == path]
 
+    def days_of(self, operation: Operation) -> set[str]:
+        """Return the person's days of the exchanges that an operation quotes, as ISO dates."""
+        return {self.day_of(self.events[evidence.exchange].at) for evidence in operation.evidence}
+
+    def quotes_of(self, operation: Operation) -> list[str]:
+        """Return the quotes of an operation, and the whole prompts of their exchanges."""
+        # all of the prompt: a number may be beside the words that a model quotes
+        prompts = [self.events[evidence.exchange].user for evidence in operation.evidence]
+        return prompts + [evidence.quote for evidence in operation.evidence]
+
     @cached_property
     def common_words(self) -> set[str]:
         """The words that are on so many pages that no detail is lost with one of them ("the", "is")."""
@@ -94,14 +104,19 @@ class Sources:
         if quoted in _comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
         if quoted in _comparable(event.user):  # a text that they pasted
-            return max(self.origin_of(exchange), PASTED, key=ORIGINS.index)
+            return _least_trusted([self.origin_of(exchange), PASTED])
         return "assistant" if quoted in _comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
     """Return whose words an operation rests on: the least trusted origin of its quotes."""
     speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
-    return max((speaker for speaker in speakers if speaker), key=ORIGINS.index, default=ORIGINS[0])
+    return _least_trusted(speaker for speaker in speakers if speaker)
+
+
+def _least_trusted(origins: Iterable[str]) -> str:
+    """Return the least trusted of some origins; the person where there are none."""
+    return max(origins, key=ORIGINS.index, default="person")  # ORIGINS begins with the most trusted
 
 
 def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sources) -> list[Problem]:
@@ -138,23 +153,26 @@ def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Probl
 
 
 def _target_problems(operation: Operation, targets: Sequence[Existing]) -> Iterable[Problem]:
-    """Yield a problem where an operation on statements names one that does not exist, or none."""
-    if operation.action != "new" and len(targets) < max(1, len(operation.ids)):
-        named = ", ".join(repr(name[:40]) for name in operation.ids) or "named"
-        yield Problem(f"there is no statement {named}; copy an id of the list, or use `new`", is_about_change=True)
+    """Yield a problem where an operation on statements names none, or one that does not exist."""
+    remedy = "copy an id of the list, or use `new`"
+    if operation.action != "new" and not operation.ids:
+        yield Problem(f"it names no statement; {remedy}", is_about_change=True)
+    elif operation.action != "new" and len(targets) < len(operation.ids):
+        names = ", ".join(repr(name[:40]) for name in operation.ids)
+        yield Problem(f"there is no statement {names}; {remedy}", is_about_change=True)
 
 
 def _change_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield a problem where a change rests on no words of the person, or on words older than its target."""
-    by_person = [
+    exchanges_by_person = [
         evidence.exchange
         for evidence in operation.evidence
-        if sources.speaker_of(evidence.exchange, evidence.quote) == ORIGINS[0]
+        if sources.speaker_of(evidence.exchange, evidence.quote) == "person"
     ]
-    if not by_person:
+    if not exchanges_by_person:
         yield Problem("only the person's own words change what is known; quote them", is_about_change=True)
         return
-    last_day = max(sources.day_of(sources.events[exchange].at) for exchange in by_person)
+    last_day = max(sources.day_of(sources.events[exchange].at) for exchange in exchanges_by_person)
     for target in targets:
         if last_day < target.since:
             text = f"“{target.content[:80]}” was said on {target.since}, after what it is to be changed by"
@@ -162,27 +180,18 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield the numbers of the new text that are in no quoted prompt, no day, no target and on no page that is named.
+    """Yield a problem where an operation states numbers that it may not state (see `_known_numbers`).
 
     A date or a time that a model may have worked out ("yesterday", "half past") is no problem. No code can tell a right
     one from a wrong one, and to ask about each would cost more calls than it prevents mistakes.
     """
-    days = {sources.day_of(sources.events[evidence.exchange].at) for evidence in operation.evidence}
-    # all of the prompt: a number may be beside the words that a model quotes
-    quotes = [sources.events[evidence.exchange].user for evidence in operation.evidence]
-    quotes += [evidence.quote for evidence in operation.evidence]
-    # "her 60th": what the page says already may be named again
-    on_pages = [*sources.names, *sources.on_page(operation.page.path)]
-    known_numbers = numbers([*quotes, *days, *on_pages, *(f"{target.content} {target.since}" for target in targets)])
-    short_years = [int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote)]  # "’98"
-    known_numbers |= {century + year for year in short_years for century in (1900, 2000)}
-    known_numbers |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
-    text = "\n".join([operation.text, *operation.steps])
+    text, known_numbers = "\n".join([operation.text, *operation.steps]), _known_numbers(operation, targets, sources)
     if numbers([text]) <= known_numbers:
         return
     text = _without_names(text, sources)
-    for stated in _worked_out(text, days, known_numbers, quotes):
-        text = text.replace(stated, " ")
+    for stated in _worked_out(text, sources.days_of(operation), sources.quotes_of(operation)):
+        if numbers([stated]) - known_numbers:
+            text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known_numbers):
         named = ", ".join(map(str, unsaid[:8]))
         said = "stands in no quote, in no day and not in the former statement"
@@ -190,22 +199,32 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         yield Problem(f"the number {named} {said}; {remedy}", is_about_numbers=True)
 
 
-def _worked_out(
-    text: str, days: Collection[str], known_numbers: Collection[int], quotes: Sequence[str]
-) -> Iterable[str]:
-    """Yield the dates and times of a text that a model may have worked out from quotes and their days.
+def _known_numbers(operation: Operation, targets: Sequence[Existing], sources: Sources) -> set[int]:
+    """Return the numbers that an operation may state: of its quotes, their days, its targets and the page it names."""
+    days, quotes = sources.days_of(operation), sources.quotes_of(operation)
+    target_texts = [f"{target.content} {target.since}" for target in targets]
+    # "her 60th": what the page says already may be named again
+    on_pages = [*sources.names, *sources.on_page(operation.page.path)]
+    short_years = {int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote)}  # "’98"
+    years = {century + year for year in short_years for century in (1900, 2000)}
+    years |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"
+    return numbers([*quotes, *days, *target_texts, *on_pages]) | years
 
-    A date is near one of the days, or has a quote's day of the month. A time has an hour that a quote has. Those whose
-    numbers are all known are left out.
+
+def _worked_out(text: str, days: Collection[str], quotes: Sequence[str]) -> list[str]:
+    """Return the dates and times of a text that a model may have worked out from quotes and their days.
+
+    A date is near one of the days ("yesterday": 2025-09-16), or has a quote's day of the month ("on the 3rd":
+    2025-09-03). A time has an hour that a quote has ("half past 7": 19:30).
     """
-    stated = set()
-    for day, piece in dates_in(text):
-        if any(_is_near(day, said) for said in days) or _is_dated_by(day, quotes, days):
-            stated.add(piece)
-    for piece, hours in clock_hours(text).items():
-        if not hours.isdisjoint(numbers(quotes)):
-            stated.add(piece)
-    return sorted(piece for piece in stated if not numbers([piece]) <= set(known_numbers))
+    dates = {
+        stated
+        for day, stated in dates_in(text)
+        if any(_is_near(day, quoted_on) for quoted_on in days) or _is_dated_by(day, quotes, days)
+    }
+    quoted_numbers = numbers(quotes)
+    times = {stated for stated, hours in clock_hours(text).items() if not hours.isdisjoint(quoted_numbers)}
+    return sorted(dates | times)
 
 
 def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
@@ -233,37 +252,43 @@ def _is_near(stated: date, day: str) -> bool:
 
 def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield soft problems: a replacement that drops words, an end that nothing speaks of, names that no source has."""
-    lost = [word for target in targets for word in _lost_words(target.content, operation.text)]
-    lost = [word for word in lost if word not in sources.common_words]
-    if operation.action == "replace" and lost:
-        yield Problem(
-            f"the former statement's words {_listed(lost)} are gone; keep what still holds, or repeat it", is_hard=False
-        )
+    dropped = [word for target in targets for word in _dropped_words(target.content, operation.text)]
+    dropped = [word for word in dropped if word not in sources.common_words]
+    if operation.action == "replace" and dropped:
+        text = f"the former statement's words {_listed(dropped)} are gone; keep what still holds, or repeat it"
+        yield Problem(text, is_hard=False)
     if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
         yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
+    # the model is told to call the person "User"
     source_words = set(words(" ".join([*sources.texts(), *(target.content for target in targets), "User"])))
-    # The first word always has a capital. In a language that gives one to every noun this soft problem is more
-    # frequent, which costs a further call and refuses nothing.
-    capitalized = [word for word in _WORD.findall(operation.text)[1:] if word[0].isupper()]
-    beginnings = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
-    unsaid = [word for word in capitalized if not _has_word(source_words, word)]
-    unsaid = [word for word in unsaid if not word.casefold().startswith(beginnings)]
-    if unsaid:
+    if unsaid := _unsaid_names(operation.text, source_words):
         yield Problem(f"nobody said {_listed(unsaid)}; repeat it if it only translates what was said", is_hard=False)
 
 
-def _lost_words(former: str, text: str) -> list[str]:
-    """Return the words of a former text that a new text lacks, and has fewer other words in place of.
+def _unsaid_names(text: str, source_words: Collection[str]) -> list[str]:
+    """Return the words with a capital, the first word excepted, of which no form is among the words of the sources.
 
-    As many words in their place are another price, place or name: that is what a change looks like.
+    In a language that gives a capital to every noun there are more of them; this costs a call and refuses nothing.
+    """
+    capitalized = [word for word in _WORD.findall(text)[1:] if word[0].isupper()]
+    beginnings = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
+    unsaid = [word for word in capitalized if not _has_word(source_words, word)]
+    return [word for word in unsaid if not word.casefold().startswith(beginnings)]
+
+
+def _dropped_words(former: str, text: str) -> list[str]:
+    """Return the words of a former text that a new text dropped.
+
+    Where the texts differ, the old words are dropped if fewer new ones stand in their place. As many new ones are a
+    change: another price, place or name.
     """
     before, after = words(former), words(text)
-    lost: list[str] = []
+    dropped: list[str] = []
     for _, start, end, start_after, end_after in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         removed = [word for word in before[start:end] if not _has_word(after, word)]
         added = [word for word in after[start_after:end_after] if not _has_word(before, word)]
-        lost += removed if len(removed) > len(added) else []
-    return lost
+        dropped += removed if len(removed) > len(added) else []
+    return dropped
 
 
 def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:

@@ -20,8 +20,7 @@ from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
 from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import Memory
-from brainiac.formats.prompt import ORIGINS, Exchange
+from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.gate import Gate
@@ -44,7 +43,7 @@ from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
 from .filing import NAME
-from .known import StandIns, known_for
+from .known import Known, StandIns, known_for
 from .paid import PaidAnswers
 from .placing import with_fitting_steps
 
@@ -101,7 +100,7 @@ class Consolidator:
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
         answers: Asks the models.
-        stand_ins: Statements that are not shown, with the pages that have no others.
+        stand_ins: Statements that are not shown to the model (see `known.py`), nor pages that have no others.
     """
 
     def __init__(
@@ -118,6 +117,7 @@ class Consolidator:
     ) -> None:
         self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
         self._cause, self._abandon, self._answers, self._stand_ins = cause, abandon, answers, stand_ins
+        # events and facts are what is decided on: each call is given its part of them as exchanges
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
 
@@ -127,7 +127,7 @@ class Consolidator:
         """Return the decisions on events that earlier runs journaled and did not carry out: they ended early."""
         by_id = {event.id: event for event in events}
         decision = Decision()
-        for analysis in filter(_has_operations, self._log.analyses(by_id)):
+        for analysis in filter(_is_readable, self._log.analyses(by_id)):
             earlier = self._decision(analysis, by_id)
             decision.candidates += earlier.candidates
             decision.refused += earlier.refused
@@ -135,8 +135,8 @@ class Consolidator:
 
     def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
         """Return the events that were sent to a model in earlier runs, with a hash of what each said then."""
-        analyses = filter(_has_operations, self._log.analyses(event.id for event in events))
-        return dict(said for analysis in analyses for said in _analyzed(analysis).events.items())
+        analyses = filter(_is_readable, self._log.analyses(event.id for event in events))
+        return {exchange: hash_ for analysis in analyses for exchange, hash_ in _analyzed(analysis).events.items()}
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that no model has read in these words, oldest first, as many at once as one call takes."""
@@ -154,23 +154,25 @@ class Consolidator:
         question = self.request_for(events, draft)
         model = self._brain.models.engine_for(question.request).name
         accepted, sent_back = self._checked(question, self._operations(question.request), is_last=False)
-        refused: list[Refused] = []
-        # once: an operation that then still has a soft problem is accepted, one with a hard problem is refused
-        if sent_back:
-            second_answer = self._operations(_only_about(question.request, sent_back))
-            corrected, refused = self._checked(question, second_answer, is_last=True)
-            answered = [*corrected, *(row.operation for row in refused)]
-            refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
-            accepted += corrected
+        corrected, refused = self._corrected(question, sent_back) if sent_back else ([], [])
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
-            candidates=tuple(self._stored(operation, question) for operation in accepted),
+            candidates=tuple(self._stored(operation, question) for operation in (*accepted, *corrected)),
             refused=_refusals(refused),
             asked=_refusals(sent_back),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._decision(analysis, {event.id: event for event in events})
+
+    def _corrected(self, question: Question, sent_back: Sequence[Refused]) -> tuple[list[Operation], list[Refused]]:
+        """Ask about refused operations a second time; return those that are accepted now, and those still refused."""
+        second_answer = self._operations(_only_about(question.request, sent_back))
+        accepted, refused = self._checked(question, second_answer, is_last=True)
+        answered = [*accepted, *(row.operation for row in refused)]
+        # what the second answer leaves out is refused too
+        refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
+        return accepted, refused
 
     def _decision(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decision:
         """Return the part of a journaled decision that no run has carried out.
@@ -188,10 +190,11 @@ class Consolidator:
                 decision.refused.append(RefusedCandidate(candidate=candidate_id, statement=stored.text, reason=_STALE))
                 continue
             operation = Operation.model_validate(stored.to_json())
-            ordered = tuple(sorted(sources, key=lambda event: (event.at, event.id)))
-            origin = stored.origin or ORIGINS[0]
+            ordered = tuple(sorted(sources, key=said_at))
+            origin = stored.origin or "person"  # the first version stored none
             decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, origin))
         for number, refused in enumerate(analyzed.refused):
+            # `#r0`: the first refused operation, as `#0` is the first candidate
             if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
                 decision.refused.append(replace(refused, candidate=candidate_id))
         return decision
@@ -203,12 +206,8 @@ class Consolidator:
         is_private = events[0].is_private
         shown_events = [self._origins.with_rooted_links(self._without_keyless_answer(event)) for event in events]
         by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}
-        memories = [
-            page for page in self._memories(draft, is_private=is_private) if not self._stand_ins.are_all_of(page)
-        ]
-        known = known_for(self._brain, draft, memories, list(by_name.values()))
-        statements = [row for row in known.statements if not self._stand_ins.has(row.page, row.statement)]
-        by_id = {f"s{number}": statement for number, statement in enumerate(statements, 1)}
+        known = self._known(draft, list(by_name.values()), is_private=is_private)
+        by_id = {f"s{number}": statement for number, statement in enumerate(known.statements, 1)}
         top = draft.pages.root + "/"
         request = ConsolidateRequest(
             now=self._brain.now(),
@@ -225,18 +224,32 @@ class Consolidator:
         request = Gate(self._brain, is_remote=is_remote).admit(request)
         return Question(
             request,
-            {exchange.id: exchange.event for exchange in request.said},
-            {statement.id: by_id[statement.id] for statement in request.existing},
-            {page.path.removeprefix(top): page.path for page in request.pages},
+            events={exchange.id: exchange.event for exchange in request.said},
+            statements={statement.id: by_id[statement.id] for statement in request.existing},
+            pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
 
+    def _known(self, draft: Draft, events: Sequence[StmEvent], *, is_private: bool) -> Known:
+        """Return the statements and pages that exchanges may be about, without stand-ins (see `known.py`)."""
+        memories = list(draft.memories(is_private=False))
+        if is_private:  # private words change private pages; of the others they may ask to forget something
+            memories = [*draft.memories(is_private=True), *memories]
+        shown = [page for page in memories if not self._stand_ins.are_all_of(page)]
+        known = known_for(self._brain, draft, shown, events)
+        statements = [row for row in known.statements if not self._stand_ins.has(row.page, row.statement)]
+        return Known(statements, known.pages)
+
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
-        """Return the exchanges with their conversations, the first of each with the exchange before it."""
+        """Return the exchanges as the model is shown them.
+
+        The first exchange of each conversation has the exchange that came before it there.
+        """
         said: list[Said] = []
         for name, event in events.items():
-            thread = self._conversation_of(event)
-            is_first = not thread or all(thread != earlier.thread for earlier in said)
-            said.append(Said(name, event, thread, self._exchange_before(event, events.values()) if is_first else None))
+            conversation = self._conversation_of(event)
+            is_first = not conversation or all(conversation != earlier.thread for earlier in said)
+            before = self._exchange_before(event, events.values()) if is_first else None
+            said.append(Said(name, event, conversation, before))
         return said
 
     def _exchange_before(self, event: StmEvent, events: Iterable[StmEvent]) -> Exchange | None:
@@ -251,11 +264,6 @@ class Consolidator:
         if last is None or any(last.id == shown.id for shown in events):
             return None
         return None if last.response and last.response.model == OFFLINE else last
-
-    def _memories(self, draft: Draft, *, is_private: bool) -> list[Memory]:
-        """Return the pages that a decision may change: for private events also the open ones, to forget from them."""
-        memories = list(draft.memories(is_private=False))
-        return [*draft.memories(is_private=True), *memories] if is_private else memories
 
     def _without_keyless_answer(self, event: StmEvent) -> StmEvent:
         """Return an exchange without the keyless engine's answer, which only quotes memory."""
@@ -282,6 +290,7 @@ class Consolidator:
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
         for operation in result.operations[:MAX_OPERATIONS]:
+            # these three are the program's own: a model does not set them
             values = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
             try:
                 operations.append(Operation.model_validate(values))
@@ -311,11 +320,12 @@ class Consolidator:
             operation = with_fitting_steps(_with_paths(operation, question))
             problems = self._problems(operation, question)
             hard = [problem for problem in problems if problem.is_hard]
+            objections = hard if is_last else hard or problems
             if is_last and hard and (addition := self._as_addition(operation, hard, question)):
-                operation, hard = self._with_doubted_end(operation, addition, question) or addition, []
-            if hard or (problems and not is_last):
+                operation, objections = addition, []
+            if objections:
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
-                refused.append(Refused(brief, "; ".join(problem.text for problem in hard or problems)))
+                refused.append(Refused(brief, "; ".join(problem.text for problem in objections)))
                 continue
             if operation.action in ("replace", "end", "forget") and not operation.is_doubted:
                 question.changed_ids.update(operation.ids)
@@ -325,11 +335,11 @@ class Consolidator:
     def _as_addition(self, operation: Operation, hard: Sequence[Problem], question: Question) -> Operation | None:
         """Return a refused operation as a new statement beside the present ones, so that nothing said is lost.
 
-        Where only the change of a target is unfounded, the statement has the model's text. Where a number is, it has
-        the quotes instead: no code knows that "half eight" is 7:30, and what was said is true in any case.
+        Where only the change of a target is unfounded, the statement has the model's text. Where a number is unfounded,
+        it has the quotes instead: no code knows that "half eight" is 7:30, and what was said is true in any case.
 
         Returns:
-            None where that has a hard problem too.
+            None where the operation states nothing, or it or the new statement has another hard problem.
         """
         is_statement = operation.action in ("new", "replace", "end") and operation.text.strip()
         if not is_statement or not all(problem.is_about_change or problem.is_about_numbers for problem in hard):
@@ -339,18 +349,21 @@ class Consolidator:
             said = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
             update = {"text": said, "steps": [], "valid_from": "", "valid_until": ""}
             addition = with_fitting_steps(addition.model_copy(update=update))
-        return None if any(problem.is_hard for problem in self._problems(addition, question)) else addition
+        if any(problem.is_hard for problem in self._problems(addition, question)):
+            return None
+        return self._with_doubted_end(operation, addition, question)
 
-    def _with_doubted_end(self, refused: Operation, addition: Operation, question: Question) -> Operation | None:
-        """Return an addition that also proposes to the person to end a target of the refused operation.
+    def _with_doubted_end(self, refused: Operation, addition: Operation, question: Question) -> Operation:
+        """Return an addition that also asks the person whether the statement that was to be changed has ended.
 
-        The target is the first that no other operation changes. None where there is none, or where `MAX_DOUBTS`
-        proposals were made in the last seven days: more would not be read.
+        It is asked about the first target of the refused operation that no other operation changes. The addition is
+        returned as it is where there is no such target, or `MAX_DOUBTS` proposals were made in the last seven days:
+        more would not be read.
         """
         unchanged = {statement.id for statement in question.request.existing} - question.changed_ids
         ids = [name for name in refused.ids if name in unchanged][:1]
         if not ids or self._recent_proposals >= MAX_DOUBTS:
-            return None
+            return addition
         self._recent_proposals += 1
         return addition.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
 
@@ -377,9 +390,13 @@ class Consolidator:
 
     def _sources(self, question: Question) -> Sources:
         """Return what the operations on a request may rest on."""
-        names = [name for page in question.request.pages for name in page.names]
-        origin = {name: self._origin_of(event.id) for name, event in question.events.items()}
-        return Sources(question.events, origin.__getitem__, self._brain.day_of, names, question.request.existing)
+        return Sources(
+            events=question.events,
+            origin_of=lambda name: self._origin_of(question.events[name].id),
+            day_of=self._brain.day_of,
+            names=[name for page in question.request.pages for name in page.names],
+            known=question.request.existing,
+        )
 
     def _stored(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
@@ -388,12 +405,12 @@ class Consolidator:
         evidence = [
             quoted.model_copy(update={"exchange": exchanges[quoted.exchange].id}) for quoted in operation.evidence
         ]
-        said_at = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
+        moments = {exchanges[quoted.exchange].id: exchanges[quoted.exchange].at for quoted in operation.evidence}
         lasting = operation.model_copy(update={"ids": ids, "evidence": evidence})
         return CandidateRecord.from_json(
             {
-                "events": list(said_at),
-                "at": max(said_at.values()),
+                "events": list(moments),
+                "at": max(moments.values()),
                 "origin": origin_of(operation, self._sources(question)),
                 **lasting.model_dump(mode="json", exclude_defaults=True),
             }
@@ -402,29 +419,29 @@ class Consolidator:
     def _origin_of(self, exchange: str) -> str:
         """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
         if exchange not in self._origin_by_exchange:
-            texts = self._exchanges.texts_of(exchange)
-            page = (
-                "" if texts else FiledExchanges(self._brain).page_of(exchange)
-            )  # of an import only its page has the texts
-            self._origin_by_exchange[exchange] = texts.prompt.origin if texts else origin_on_page(self._brain, page)
+            if texts := self._exchanges.texts_of(exchange):
+                origin = texts.prompt.origin
+            else:  # of an import only its page has the texts
+                origin = origin_on_page(self._brain, FiledExchanges(self._brain).page_of(exchange))
+            self._origin_by_exchange[exchange] = origin
         return self._origin_by_exchange[exchange]
 
 
 def parts_of(
-    events: Iterable[StmEvent], is_apart: Callable[[Sequence[StmEvent], StmEvent], bool] = lambda part, event: False
+    events: Iterable[StmEvent], begins_part: Callable[[Sequence[StmEvent], StmEvent], bool] = lambda part, event: False
 ) -> Iterator[list[StmEvent]]:
     """Yield events in their order, as many at once as one call takes.
 
     Args:
         events: The events.
-        is_apart: Returns whether an event begins a new part after these.
+        begins_part: Returns whether an event begins a new part, given the events of the part so far.
     """
     part: list[StmEvent] = []
     size = 0
     for event in events:
         length = len(event.user) + len(event.ai)
         is_full = size + length > MAX_CHARACTERS or len(part) >= MAX_EXCHANGES
-        if part and (is_full or is_apart(part, event)):
+        if part and (is_full or begins_part(part, event)):
             yield part
             part, size = [], 0
         part.append(event)
@@ -439,15 +456,16 @@ def _unchecked(operation: Operation, problem: str) -> Refused:
 
 
 def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> ConsolidateRequest:
-    """Return the second request: the refused operations, with the exchanges and statements that they name.
+    """Return the second request: the refused operations, the exchanges they quote and the pages they are about.
 
-    Where one names what does not exist, all exchanges or statements are shown, so that the model finds the right one.
+    Where one quotes nothing or an unknown exchange, all exchanges are shown, and where one names an unknown statement,
+    all pages: so the model finds the right one.
     """
     operations = [row.operation for row in sent_back]
     exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
-    said = [exchange for exchange in request.said if exchange.id in exchanges]
-    if len(said) < len(exchanges) or not all(operation.evidence for operation in operations):
-        said = list(request.said)
+    said = request.said
+    if exchanges <= {exchange.id for exchange in said} and all(operation.evidence for operation in operations):
+        said = [exchange for exchange in said if exchange.id in exchanges]
     named = {name for operation in operations for name in operation.ids}
     paths = {operation.page.path for operation in operations}
     paths |= {statement.path for statement in request.existing if statement.id in named}
@@ -472,6 +490,7 @@ def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
 def _with_paths(operation: Operation, question: Question) -> Operation:
     """Return an operation with the paths of its pages from the root; a page that was not shown is dropped."""
     page = operation.page
+    # a model may name a page by the path that it was shown, or by the whole one
     paths = {**question.pages, **{path: path for path in question.pages.values()}}
     update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
     return operation.model_copy(update={"page": page.model_copy(update=update)})
@@ -483,8 +502,8 @@ def _analyzed(analysis: Event) -> EventsAnalyzed:
     return analysis.what
 
 
-def _has_operations(analysis: Event) -> bool:
-    """Return whether a checkpoint holds operations; those of the first version do not, and are ignored."""
+def _is_readable(analysis: Event) -> bool:
+    """Return whether the candidates of an analysis are operations; the first version journaled others."""
     return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 

@@ -155,6 +155,16 @@ def test_the_digest_tells_nothing_private(brain: Brain) -> None:
     assert 1 == digest_since(brain, "2026").withheld
 
 
+def test_words_that_ended_on_a_private_page_too_are_not_in_the_digest(brain: Brain) -> None:
+    """It does not matter in which order the pages are read."""
+    for name in ("aa.md", "zz.md"):
+        page = brain.tree.long_term / "concrete" / name
+        page.write_text(f"---\nprivate: true\n---\n\n# A {name}\n\n## History\n\n- {OLD} ^past\n")
+        digest = digest_since(brain, "2026")
+        assert ([], 1) == (digest.lines, digest.withheld)
+        page.unlink()
+
+
 def test_a_digest_that_a_person_changed_is_moved_aside(brain: Brain) -> None:
     """Its first line says so; no word of theirs is lost."""
     file = brain.tree.logs / "digest.md"

@@ -70,3 +70,13 @@ def test_a_log_that_vanished_and_returned_is_read_from_its_start(log: Path) -> N
     assert [] == numbers(tail)
     log.write_text(line(1))
     assert [1] == numbers(tail)
+
+
+def test_a_line_that_is_no_text_does_not_tell_the_rest_again(log: Path) -> None:
+    """The last line is found again by its bytes: as text it might have been split or repaired."""
+    tail = AccessLogTail(log, None)
+    for damaged in (b"caf\xe9\n", "a\u2028b\n".encode(), b"of Windows\r\n"):
+        with log.open("ab") as file:
+            file.write(line(2).encode() + damaged)
+        assert [2] == numbers(tail)
+        assert [] == numbers(tail)

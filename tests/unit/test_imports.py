@@ -539,12 +539,13 @@ def test_a_document_stands_beside_its_text(brain: Brain, tmp_path: Path) -> None
     assert {"known", "skipped"} == {state for state, *_ in states(take(brain, papers))}
 
 
-def test_a_document_in_memory_gets_its_page_beside_it(brain: Brain) -> None:
+@pytest.mark.parametrize("folder", ["concrete/house", "events/house"])
+def test_a_document_in_memory_gets_its_page_beside_it(brain: Brain, folder: str) -> None:
     """Of a PDF that a person put into memory nothing is copied, and the file stays as it is."""
-    file = brain.tree.long_term / "concrete" / "house" / "plan.pdf"
+    file = brain.tree.long_term / folder / "plan.pdf"
     file.parent.mkdir(parents=True)
     file.write_bytes(pdf(["Two doors."]))
     (outcome,) = outcomes(take(brain, file))
-    assert "memory/long_term/concrete/house/plan.pdf.md" == outcome.path
+    assert f"memory/long_term/{folder}/plan.pdf.md" == outcome.path
     assert {} == pages(brain)
     assert "doors" in brain.recall.search("how many doors")[0].text

@@ -78,7 +78,7 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
     order: list[str] = []
     release = threading.Event()
     first = lanes(1)
-    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, first=first)
+    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, yields_to=first)
 
     def hold() -> None:
         assert release.wait(10)

@@ -49,7 +49,7 @@ def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
     promote(brain)
     assert {"Lake Zug": ["[[rowing-club|Rowing club]]"]} == mentions(brain)
     lake = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
-    upkeep.note_page(lake, is_known=False)
+    upkeep.note_page(lake, has_appeared_or_left=True)
     assert isinstance(brain.clock, ManualClock)
     brain.clock.advance(3600)
     upkeep.tend()
@@ -58,7 +58,7 @@ def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
     event = next(iter(parse_memory(lake, brain.read_text(lake) or "").meta["sources"]))
     forget(brain, Target((str(event),)))
     assert brain.read(lake) is None
-    upkeep.note_page(lake, is_known=False)
+    upkeep.note_page(lake, has_appeared_or_left=True)
     upkeep.tend()
     assert {"Rowing club": []} == mentions(brain)
     brain.close()
@@ -79,7 +79,7 @@ def test_what_a_person_put_there_stays(tmp_path: Path, own: str) -> None:
     brain.clock.advance(3600)
     upkeep = Upkeep(brain)
     upkeep.tend()
-    upkeep.note_page(brain.tree.relative(own_page), is_known=False)
+    upkeep.note_page(brain.tree.relative(own_page), has_appeared_or_left=True)
     upkeep.tend()
     links = ["Ann", "[[Bob]]", "[[lake-zug|Lake Zug]]"]
     before = {"mentions: Lake Zug\n": "Lake Zug", "mentions: {a: 1}\n": {"a": 1}}

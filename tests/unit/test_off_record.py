@@ -62,6 +62,8 @@ ENCODED = {
     "Latin-1": "---\nremember: false\nby: Zoë\n---\nI hide {}.\n".encode("latin-1"),
     "UTF-16": "---\nremember: false\n---\nI hide {}.\n".encode("utf-16"),
     "UTF-16 bare": "---\nremember: n\n---\nI hide {}.\n".encode("utf-16-be"),
+    "UTF-16 command": "/off\nI hide {}.\n".encode("utf-16"),
+    "UTF-16 command below front matter": "---\nstatus: open\n---\n／off\nI hide {}.\n".encode("utf-16"),
 }
 # refused as prompts, and off the record all the same
 UNREADABLE = {
@@ -96,7 +98,7 @@ def forms() -> Iterator[tuple[str, str, bytes]]:
     texts = {name: form.replace("{{", "\1").replace("}}", "\2").encode() for name, form in FORMS.items()} | ENCODED
     for number, (name, form) in enumerate(texts.items()):
         word = words_of(number)
-        wide = {"UTF-16": "utf-16-le", "UTF-16 bare": "utf-16-be"}.get(name, "utf-8")
+        wide = "utf-16-be" if name == "UTF-16 bare" else "utf-16-le" if name.startswith("UTF-16") else "utf-8"
         said = form.replace("{}".encode(wide), word.encode(wide))
         yield name, word, said.replace(b"\1", b"{").replace(b"\2", b"}")
 

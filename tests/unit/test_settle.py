@@ -59,14 +59,14 @@ def test_a_file_that_rested_before_and_changes_again_is_being_typed(first: Stamp
 
 def test_a_last_line_of_send_ends_the_wait_at_once() -> None:
     settling = settler(frozenset({"q.md"}))
-    settling.prime("q.md", EMPTY)
+    settling.set_settled("q.md", EMPTY)
     settling.observe("q.md", LONG, 1.0, is_typed=True)
     assert ["q.md"] == finished(settling, 1.0, {"q.md": LONG})
 
 
 def test_files_that_are_not_typed_for_us_settle_quickly_each_time() -> None:
     settling = settler()
-    settling.prime("memory/a.md", SHORT)
+    settling.set_settled("memory/a.md", SHORT)
     settling.observe("memory/a.md", LONG, 1.0, is_typed=False)
     assert ["memory/a.md"] == finished(settling, 1.1, {"memory/a.md": LONG})
 
@@ -80,7 +80,7 @@ def test_a_file_that_changed_in_the_very_moment_is_not_finished() -> None:
 
 def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing() -> None:
     settling = settler()
-    settling.prime("memory/a.md", SHORT)
+    settling.set_settled("memory/a.md", SHORT)
     settling.observe("memory/a.md", None, 1.0, is_typed=False)
     settling.observe("memory/a.md", LONG, 1.01, is_typed=False)
     assert ["memory/a.md"] == finished(settling, 1.2, {"memory/a.md": LONG})
@@ -89,7 +89,7 @@ def test_an_editor_that_moves_the_old_file_away_before_it_saves_deletes_nothing(
 
 def test_a_change_that_is_taken_back_is_nothing() -> None:
     settling = settler()
-    settling.prime("q.md", SHORT)
+    settling.set_settled("q.md", SHORT)
     settling.observe("q.md", None, 1.0, is_typed=True)
     settling.observe("q.md", SHORT, 1.01, is_typed=True)
     assert [] == finished(settling, 30.0, {"q.md": SHORT})
@@ -98,7 +98,7 @@ def test_a_change_that_is_taken_back_is_nothing() -> None:
 
 def test_a_deletion_is_told_once_and_forgets_the_file() -> None:
     settling = settler()
-    settling.prime("q.md", SHORT)
+    settling.set_settled("q.md", SHORT)
     settling.observe("q.md", None, 1.0, is_typed=True)
     assert ["q.md"] == finished(settling, 1.1, {})
     settling.observe("q.md", None, 2.0, is_typed=True)
@@ -108,8 +108,8 @@ def test_a_deletion_is_told_once_and_forgets_the_file() -> None:
 
 def test_what_is_known_below_a_folder_is_found_without_its_neighbours() -> None:
     settling = settler()
-    settling.prime("inbox/a/q.md", SHORT)
-    settling.prime("inbox/ab/q.md", SHORT)
+    settling.set_settled("inbox/a/q.md", SHORT)
+    settling.set_settled("inbox/ab/q.md", SHORT)
     settling.observe("inbox/a/new.md", LONG, 0.0, is_typed=True)
     assert {"inbox/a/q.md", "inbox/a/new.md"} == set(settling.known_below("inbox/a"))
 

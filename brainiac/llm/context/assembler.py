@@ -167,7 +167,7 @@ class Assembler:
         schema = form_of(request.result)
         base = instructions(library, gate, "base", **values)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **values)
-        identity = _identity(gate.own(library.tree.core_identity) or "")
+        identity = _identity(gate.system_text(library.tree.core_identity) or "")
         blocks = [
             Block("core identity", [identity], Stability.IDENTITY, HEADINGS[0]),
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),

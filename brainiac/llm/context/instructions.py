@@ -38,7 +38,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         ModelError: The brain's own template does not work.
     """
     path = library.tree.prompts / f"{name}.md"
-    source = gate.own(path) if os.path.lexists(path) else None
+    source = gate.system_text(path) if os.path.lexists(path) else None
     variables = tuple(sorted(values.items()))  # hashable, for the caches below
     if source is None:
         return _built_in(name, variables)
@@ -136,7 +136,7 @@ def workflows(library: Library, gate: Gate) -> list[Workflow]:
     procedures = []
     for path in sorted(library.tree.workflows.glob("*.md")):
         try:
-            text = gate.own(path)
+            text = gate.system_text(path)
             if text is None:
                 continue
             meta, offset = split(text, library.tree.relative(path))
