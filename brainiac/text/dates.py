@@ -107,17 +107,18 @@ def _calendar_day(text: str, today: date, tense: Tense) -> _Resolved:
 
 
 def _month(text: str, today: date, tense: Tense) -> _Resolved:
-    """Resolve "in March" or "March 2026"; without a year the nearest such month that fits the tense."""
+    """Resolve "in March" or "March 2026"; without a year that of this year, or of the year that the tense asks for."""
     month = _month_number(text)
     year = _year_of(text)
     if year is None:
         year = today.year
+        # "my trip in March" has no verb of the past, and so counts as `ahead`, but may be over; "by March" is not
+        may_be_over = re.match(r"in|since|of|around|during|from", text)
         if tense == "past" and month > today.month:
             year -= 1
-        elif tense == "ahead" and month < today.month and not re.match(r"in|since|of|around|during|from", text):
+        elif tense == "ahead" and month < today.month and not may_be_over:
             year += 1
-    first, last = month_span(year, month)
-    return first, last, "range"
+    return (*month_span(year, month), "range")
 
 
 def _year(text: str, today: date, tense: Tense) -> _Resolved:
@@ -136,9 +137,11 @@ def _since(text: str, today: date, tense: Tense) -> _Resolved:
 
 def number_of(text: str) -> float | None:
     """Return the number that digits or a number word stand for; None if there is none."""
-    if digits := re.search(r"\d+(?:[.,]\d+)*", text):
+    if digits := re.search(r"\d+(?:,\d+)*(?:\.\d+)?", text):
         return float(digits.group().replace(",", ""))
-    return next((float(_NUMBERS[word]) for word in re.findall(r"[a-z]+", text.lower())[::-1] if word in _NUMBERS), None)
+    # of "a dozen" the last word is the number, although "a" is one too
+    last_words = reversed(re.findall(r"[a-z]+", text.lower()))
+    return next((float(_NUMBERS[word]) for word in last_words if word in _NUMBERS), None)
 
 
 def _counted(text: str) -> tuple[float, str]:
@@ -203,7 +206,10 @@ def _duration(text: str, today: date, tense: Tense) -> _Resolved:
 
 
 def _stepped(text: str, today: date, tense: Tense) -> _Resolved:
-    """Resolve "last", "this" or "next" with a weekday, unit, month or feast: "last March", "next Tuesday"."""
+    """Resolve "last", "this" or "next" with a weekday, unit, month or feast: "last March", "next Tuesday".
+
+    "Since last March" is from its first day until today.
+    """
     if text.startswith("since "):
         days = _stepped(text.removeprefix("since "), today, tense)
         return (days[0], max(days[0], today), "range") if days else None
@@ -214,10 +220,23 @@ def _stepped(text: str, today: date, tense: Tense) -> _Resolved:
     if days := _stepped_unit(unit.rstrip("s"), step, today):
         return days
     if re.fullmatch(MONTH, unit):
-        number = _month_number(unit)
-        year = today.year + (step if (number >= today.month if step < 0 else number <= today.month) else 0)
-        return (*month_span(year, number), "range")
+        month = _month_number(unit)
+        year = _stepped_year(step, today, is_over=month < today.month, is_ahead=month > today.month)
+        return (*month_span(year, month), "range")
     return _stepped_feast(unit, step, today)
+
+
+def _stepped_year(step: int, today: date, *, is_over: bool, is_ahead: bool) -> int:
+    """Return the year of the last (step -1), this (0) or next (1) March, summer or Christmas.
+
+    Args:
+        step: The direction.
+        today: The day it is counted from.
+        is_over: Whether this year's is over, so that it is the last one.
+        is_ahead: Whether this year's is still to come, so that it is the next one.
+    """
+    is_in_this_year = is_over if step < 0 else is_ahead
+    return today.year if is_in_this_year else today.year + step
 
 
 def _stepped_weekday(name: str, step: int, today: date) -> date:
@@ -256,21 +275,18 @@ def _stepped_unit(unit: str, step: int, today: date) -> _Resolved:
 
 
 def _stepped_feast(name: str, step: int, today: date) -> _Resolved:
-    """Return the day of the last feast of a name (step -1) or the next one (1), or the days of such a season.
+    """Resolve "last", "this" or "next" (step -1, 0 or 1) with a feast or a season; None for any other name.
 
-    The last one is over today; the next one has not begun, but a feast may be today. None for any other name.
+    The last one is over today; the next one has not begun, but a feast may be today.
     """
     feast = next((feast for feast in _FEASTS if name.startswith(feast)), "")
     if feast:
-        this_year = date(today.year, *_FEASTS[feast])
-        is_last_year = step < 0 and this_year >= today
-        is_next_year = step > 0 and this_year < today
-        return _single_day(this_year.replace(year=today.year - is_last_year + is_next_year))
+        day = date(today.year, *_FEASTS[feast])
+        return _single_day(day.replace(year=_stepped_year(step, today, is_over=day < today, is_ahead=day >= today)))
     if name in _SEASONS:
         first = date(today.year, _SEASONS[name], 1)
-        is_last_year = step < 0 and shift(first, 3, "month") > today
-        is_next_year = step > 0 and first <= today
-        first = first.replace(year=today.year - is_last_year + is_next_year)
+        is_over = shift(first, 3, "month") <= today
+        first = first.replace(year=_stepped_year(step, today, is_over=is_over, is_ahead=first > today))
         return first, shift(first, 3, "month") - timedelta(days=1), "range"
     return None
 
@@ -316,11 +332,11 @@ def _weekday(text: str, today: date, tense: Tense) -> _Resolved:
 
 def _day_of_month(text: str, today: date, tense: Tense) -> _Resolved:
     """Resolve "on the 14th": the next such day where the tense is `ahead`, else the last one."""
-    number = int(re.findall(r"\d+", text)[0])
+    number, is_ahead = int(re.findall(r"\d+", text)[0]), tense == "ahead"
     this_month = _date_or_none(today.year, today.month, number)
-    if this_month and (this_month <= today) == (tense != "ahead"):
+    if this_month and (this_month > today if is_ahead else this_month <= today):
         return _single_day(this_month)
-    other = shift(today.replace(day=1), 1 if tense == "ahead" else -1, "month")
+    other = shift(today.replace(day=1), 1 if is_ahead else -1, "month")
     return _single_day(_date_or_none(other.year, other.month, number))
 
 
@@ -332,7 +348,7 @@ def _frequency(text: str, today: date, tense: Tense) -> _Resolved:
 def _clock(text: str, today: date, tense: Tense) -> _Resolved:
     """Resolve "at 5pm": today; None where the number is no time of day."""
     hour = number_of(text)
-    is_time = re.search(r":|m$|\.$|clock$", text)
+    is_time = re.search(r":|m$|\.$|clock$", text)  # 5:30, 5pm, 5 p.m., 5 o'clock
     return _single_day(today) if is_time and hour is not None and hour <= 24 else None
 
 
@@ -470,7 +486,7 @@ def find_times(text: str, now: datetime) -> list[TimeSpan]:
 
 
 def _tense(text: str) -> Tense:
-    """Return the tense of a sentence by its verbs: `past`, `ahead`, or `mixed` for past and present together."""
+    """Return a sentence's tense: `past`, `mixed` for past and present together, else `ahead` ("I fly on Friday")."""
     if _FORWARD.search(text) or not _BACK.search(text):
         return "ahead"
     return "mixed" if _PRESENT.search(text) else "past"
@@ -488,7 +504,7 @@ _CODES = {  # Snowball's names for the languages that dateparser knows by their 
 _LONGEST_SEARCHED = 300  # signs: dateparser takes half a second for a page
 # A short word alone is the name of a weekday cut short, and most often another word ("so", "do"); a number alone is an
 # hour, an age or a count.
-_TELLING = re.compile(r"[^\W\d]{4}|\d\D+\d")
+_UNAMBIGUOUS = re.compile(r"[^\W\d]{4}|\d\D+\d")
 
 
 def foreign_times(text: str, now: datetime, language: str) -> list[tuple[date, date]]:
@@ -512,11 +528,12 @@ def foreign_times(text: str, now: datetime, language: str) -> list[tuple[date, d
     parser = DateDataParser(languages=[code], settings=settings)
     spans = []
     for part, moment in search_dates(text, languages=[code], settings=settings) or ():
-        period = parser.get_date_data(part.rstrip("?!.")).period
-        is_telling = period == "month" or _TELLING.search(part)
-        # "now" tells nothing, and the word for tomorrow is that for morning in several languages
-        if is_telling and period != "time" and moment.date() <= now.date():
-            spans.append(_period_around(moment.date(), period))
+        day, period = moment.date(), parser.get_date_data(part.rstrip("?!.")).period
+        is_ambiguous = period != "month" and not _UNAMBIGUOUS.search(part)
+        is_now = period == "time"
+        # the word for tomorrow is that for morning in several languages
+        if not is_ambiguous and not is_now and day <= now.date():
+            spans.append(_period_around(day, period))
     return spans
 
 
