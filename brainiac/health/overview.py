@@ -198,7 +198,7 @@ def _kept_without_model(brain: Brain) -> Iterator[str]:
     if llm.models.get("consolidate", llm.model) == "offline":
         return
     filed = FiledExchanges(brain)
-    if waiting := set(filed.unread) - filed.withheld:
+    if waiting := set(filed.without_model) - filed.withheld:
         count = f"{len(waiting):,} exchange{' was' if len(waiting) == 1 else 's were'}"
         yield f"{count} kept without a model; `brainiac promote --past` says what it costs to have one read them"
 

@@ -185,7 +185,7 @@ def existing_page(draft: Draft, candidate: Candidate) -> str:
     if operation.page.is_whole:
         return ""
     page = draft.pages.memories.get(operation.page.path)
-    # private statements and others never share a page: nobody would find the latter from elsewhere
+    # on an open page a private statement would be shown, and on a private page any other one would be hidden
     if page and page.is_private == is_private:
         return page.path
     title = operation.page.title

@@ -183,7 +183,7 @@ def _promote_once(
 def joined(first: Outcome, second: Outcome) -> Outcome:
     """Return the outcome of two runs as one.
 
-    Counts and refusals are those of both. What is left is what the second run left, which began with the first's.
+    What is left, kept and filed is as the second run says, which began with what the first left; all else is of both.
     """
     return replace(
         second,
@@ -191,6 +191,8 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
         exchanges=first.exchanges + second.exchanges,
         statements=dict(Counter(first.statements) + Counter(second.statements)),
         refused=[*first.refused, *second.refused],
+        candidates={**first.candidates, **second.candidates},
+        words={**first.words, **second.words},
     )
 
 
