@@ -49,7 +49,7 @@ class Said:
     is_private: bool = False
 
     def sentence_for(self, statement: str) -> str:
-        """Return the typed sentence that a statement rests on: the statement where it was typed so, else the nearest."""
+        """Return the typed sentence that a statement rests on: the statement if it was typed so, else the nearest."""
         if statement in self.user:
             return statement
         return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
