@@ -105,7 +105,8 @@ def test_what_was_marked_is_not_said_twice(tmp_path: Path) -> None:
     assert ["My spare key is under the third flowerpot.", "The blue box is not to be opened!"] == statements(brain)
     engine = ScriptedEngine()
     brain = given_a_model(brain, engine)
-    catch_up(brain, plan_past(brain))
+    _, outcome = catch_up(brain, plan_past(brain))
+    assert {"written"} == {ending.end for ending in outcome.candidates.values()}
     asked: list[ConsolidateRequest] = engine.of(Purpose.CONSOLIDATE)
     assert [] == [known.content for request in asked[:1] for known in request.existing]
     assert sorted(["My spare key is under the third flowerpot.", "The blue box is not to be opened!"]) == sorted(
