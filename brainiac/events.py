@@ -506,9 +506,12 @@ class ProposalRecord(Record):
     def from_json(cls, data: Any) -> Self:
         """Return the proposal of a JSON object, as an instance of the class for its operation."""
         stored = data if isinstance(data, Mapping) else {}
+        if cls is not ProposalRecord:
+            return super().from_json(stored)
+        # Organization's have an `action` in place of an operation
         operation = stored.get("operation", "organize" if "action" in stored else "")
-        proposal_class = _PROPOSALS.get(str(operation), cls) if cls is ProposalRecord else cls
-        return super().from_json(stored) if proposal_class is cls else cast(Self, proposal_class.from_json(stored))
+        proposal_class = _PROPOSALS.get(str(operation))
+        return cast(Self, proposal_class.from_json(stored)) if proposal_class else super().from_json(stored)
 
 
 @record

@@ -40,7 +40,7 @@ T = TypeVar("T", bound=_Section)
 
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
 
-# two purposes of the first version; one call does the work of both now
+# two purposes of the first version; one call does the work of both now, and of two models the last one's counts
 _FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
 
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
@@ -125,11 +125,15 @@ class ModelSettings(_Section):
 
     @field_validator("models")
     @classmethod
-    def _are_purposes(cls, models: dict[str, str]) -> dict[str, str]:
-        """Refuse unknown purposes, and give former purposes their present name."""
+    def _with_present_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        """Return the models by present purposes, of which a former one has the model only if it has none itself.
+
+        Raises:
+            ValueError: There is no such purpose.
+        """
         if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
-        former = {_FORMER_PURPOSES[name]: models[name] for name in ("integrate", "analyze") if name in models}
+        former = {purpose: models[name] for name, purpose in _FORMER_PURPOSES.items() if name in models}
         return former | {name: model for name, model in models.items() if name in PURPOSES}
 
 
@@ -294,7 +298,7 @@ class Settings(_Section):
         return sources
 
     def layout(self) -> Layout:
-        """Return the directories as `Tree` takes them."""
+        """Return the folders of `paths` as `Tree` takes them."""
         return Layout(**self.paths.model_dump())
 
 
@@ -331,9 +335,13 @@ class SettingsFile(Generic[T]):
             SettingsError: The file does not validate; every problem is named at once. The last valid settings stay
                 available as `last`.
         """
-        stamp, former = self._stat(), self._read
-        if former and (stamp == former[0] or (stamp is None and not self.path.parent.is_dir())):
-            return former[1]  # without its folder the disk is not mounted: the defaults would be wrong
+        stamp = self._stat()
+        if self._read:
+            former_stamp, former_value = self._read
+            # without its folder the disk is not mounted, and the defaults would be wrong
+            is_unmounted = stamp is None and not self.path.parent.is_dir()
+            if stamp == former_stamp or is_unmounted:
+                return former_value
         value = load(self.path, self._model)
         self._read = stamp, value
         return value
@@ -386,8 +394,12 @@ def retired(path: Path, model: type[_Section]) -> dict[str, str]:
         entries = _entries_of(path)
     except SettingsError:
         return {}
-    names = ((name, *_section_of(entries, name)) for name in model.retired)
-    return {name: model.retired[name] for name, section, key in names if key in section}
+    replacements = {}
+    for name, replacement in model.retired.items():
+        section, key = _section_of(entries, name)
+        if key in section:
+            replacements[name] = replacement
+    return replacements
 
 
 def _section_of(entries: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:

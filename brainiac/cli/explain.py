@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -23,15 +23,15 @@ from brainiac.history.forget import forget as take_out
 from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.targets import Target, find_target, find_words
+from brainiac.history.undo import Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
-from brainiac.history.undo import possible_targets, take_back
 from brainiac.history.why import Chain, StatementMatch, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, is_terminal, say
 
-WIDE = 100_000
+WIDE = 100_000  # columns
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
 _SIGNS = {"create": "+", "update": "~", "remove": "-", "move": ">"}
 
@@ -148,7 +148,7 @@ def undo(
 
     That can be taken back too.
     """
-    if bool(event) == last:
+    if bool(event) == last:  # neither, or both
         raise typer.BadParameter("name an event or a statement, or give --last")
     if "#^" in event:
         _undo_statement(event, as_json=as_json)
@@ -156,46 +156,56 @@ def undo(
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
         done = taking_back.undo_all(brain, steps)
-        undone, new_event, undoing = done[-1]  # the event that led to the others
-        prompt = _prompt_without_answer(brain, undone)
+        first = done[-1]  # newest first: the events before it in the list followed from this one
+        prompt = _prompt_without_answer(brain, first.plan.event)
     if as_json:
-        consequences = [{"id": later.id, "kind": later.kind} for later in undoing.later]
-        also = [asdict(new) for _, new, _ in done[:-1]]
-        print_json({"event": asdict(new_event), "also": also, "stays": undoing.stays, "later": consequences})
+        consequences = [{"id": later.id, "kind": later.kind} for later in first.plan.later]
+        also = [asdict(undone.event) for undone in done[:-1]]
+        print_json({"event": asdict(first.event), "also": also, "stays": first.plan.stays, "later": consequences})
         return
-    say(f"Took back what happened at {local_time(undone.at)}: {sentence(undone) or undone.kind} ({undone.id})")
-    if isinstance(undone.what, ExchangesImported):
-        n_files = sum(len(plan.changes) for _, _, plan in done)
+    event_undone = first.plan.event
+    what = sentence(event_undone) or event_undone.kind
+    say(f"Took back what happened at {local_time(event_undone.at)}: {what} ({event_undone.id})")
+    if isinstance(event_undone.what, ExchangesImported):
+        n_files = sum(len(undone.plan.changes) for undone in done)
         say(f"  {n_files} files of the import; importing it again brings it back.")
-        return
-    for _, _, plan in done:
-        _list_changes(plan.changes)
-        for line in plan.stays:
+    else:
+        _list_undone(done, prompt, consequences=() if last else first.plan.later)
+
+
+def _list_undone(done: Sequence[Undone], prompt: str, consequences: Iterable[Event]) -> None:
+    """Print what changed and what stays, and the command that brings all of it back.
+
+    Args:
+        done: What undoing each event did, newest first.
+        prompt: The prompt whose answer was taken back; "" for none.
+        consequences: Events that were not undone although they followed.
+    """
+    for undone in done:
+        _list_changes(undone.plan.changes)
+        for line in undone.plan.stays:
             say(f"  = {line}")
     if prompt:
         say(f"  = {prompt} stays, it is yours: `brainiac ask --again {shlex.quote(prompt)}` asks it again")
-    if undoing.later and not last:
-        _list_lines(
-            "It had led to these, which stand:",
-            [f"{later.id}  {later.kind}, {local_time(later.at)}" for later in undoing.later],
-        )
-    back = ", then ".join(f"`brainiac undo {new.id}`" for _, new, _ in reversed(done))
-    say(f"{back} brings it back.")
+    lines = [f"{later.id}  {later.kind}, {local_time(later.at)}" for later in consequences]
+    _list_lines("It had led to these, which stand:", lines)
+    commands = ", then ".join(f"`brainiac undo {undone.event.id}`" for undone in reversed(done))
+    say(f"{commands} brings it back.")
 
 
 def _undo_statement(named: str, *, as_json: bool) -> None:
     """Take back what became of one statement, and say what holds now."""
     with opened_brain() as brain:
-        done = take_back(brain, named)
+        result = take_back(brain, named)
     if as_json:
-        print_json({"event": done.event.id, "path": done.path, "before": done.before, "after": done.after})
+        print_json({"event": result.event.id, "path": result.path, "before": result.before, "after": result.after})
         return
-    if done.before and done.after:
-        say(f"“{done.before}” → “{done.after}” ({done.path})")
+    if result.before and result.after:
+        change = f"“{result.before}” → “{result.after}”"
     else:
-        said = f"holds again: “{done.after}”" if done.after else f"no longer holds: “{done.before}”"
-        say(f"{said} ({done.path})")
-    say(f"`brainiac undo {done.event.id}` brings it back.")
+        change = f"holds again: “{result.after}”" if result.after else f"no longer holds: “{result.before}”"
+    say(f"{change} ({result.path})")
+    say(f"`brainiac undo {result.event.id}` brings it back.")
 
 
 def _prompt_without_answer(brain: Brain, event: Event) -> str:
@@ -267,18 +277,18 @@ def correct(
         targets = possible_targets(brain, words)
         if not targets:
             raise UserError(f"no statement in memory has these words: {words!r}; `brainiac search` shows what was said")
-        chosen = _chosen(targets, words)
-        text = to or _asked(f"What is so instead of “{chosen.statement.text}”?")
-        event = correct_statement(brain, chosen, text)
+        target = _choose(targets, words)
+        before, path = target.statement.text, target.memory.path
+        text = to or _ask(f"What is so instead of “{before}”?")
+        event = correct_statement(brain, target, text)
     if as_json:
-        before = chosen.statement.text
-        print_json({"event": event.id, "path": chosen.memory.path, "before": before, "after": text})
+        print_json({"event": event.id, "path": path, "before": before, "after": text})
         return
-    say(f"“{chosen.statement.text}” → “{text}” ({chosen.memory.path})")
+    say(f"“{before}” → “{text}” ({path})")
     say(f"The former wording stands under History. `brainiac undo {event.id}` takes it back.")
 
 
-def _chosen(targets: list[StatementMatch], words: str) -> StatementMatch:
+def _choose(targets: list[StatementMatch], words: str) -> StatementMatch:
     """Return the statement that a person means; at a terminal they choose among several.
 
     Raises:
@@ -291,13 +301,13 @@ def _chosen(targets: list[StatementMatch], words: str) -> StatementMatch:
         raise UserError(f"{len(targets)} statements may be meant by {words!r}; name one by its id:", *lines)
     for line in lines:
         say(line)
-    number = _asked("Which one?")
+    number = _ask("Which one?")
     if not number.isdigit() or not 0 < int(number) <= len(targets):
         raise UserError("that is none of them; nothing was changed")
     return targets[int(number) - 1]
 
 
-def _asked(question: str) -> str:
+def _ask(question: str) -> str:
     """Return the person's answer to a question on the terminal.
 
     Raises:

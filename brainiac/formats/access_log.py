@@ -67,6 +67,7 @@ def identity_of(path: str, *, memory: str = "memory") -> str:
     """
     if "/" not in path or re.match(r"[A-Za-z]:\\", path):
         path = path.replace("\\", "/")
+    # first: a folder within long-term memory may be named as the memory folder is
     match = re.fullmatch(_IDENTITY.format(re.escape(memory)), path, re.DOTALL)
     if match:
         return match[1]

@@ -24,6 +24,7 @@ _NO_WORDS = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
+_START = 64  # length of a file's start that is looked at for `---`
 
 
 # --- front matter --------------------------------------------------------------------------------------------------
@@ -58,12 +59,14 @@ def _normalized(value: Any) -> str:
 
 def asks_to_be_forgotten(content: bytes) -> bool:
     """Return whether the front matter of a file, broken or not, puts it off the record."""
-    return _asks(content, "remember", is_forgotten)
+    return _front_matter_asks(content, "remember", is_forgotten)
 
 
 def asks_for_privacy(text: str) -> bool:
     """Return whether the front matter of a note, broken or not, makes it private."""
-    return _may_have_front_matter(text[:64].encode("utf-8", "surrogateescape")) and _asks(
+    # most notes are decided by their start, and need not be encoded
+    start = text[:_START].encode("utf-8", "surrogateescape")
+    return _may_have_front_matter(start) and _front_matter_asks(
         text.encode("utf-8", "surrogateescape"), "private", is_private
     )
 
@@ -73,7 +76,7 @@ def _may_have_front_matter(start: bytes) -> bool:
     return start.replace(b"\0", b"").lstrip(b"\xff\xfe\xef\xbb\xbf\xe2\x80\x8b \t\r\n\x0b\x0c").startswith(b"---")
 
 
-def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
+def _front_matter_asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Return whether a file's front matter asks for something; where it cannot be parsed and has the key, True.
 
     Args:
@@ -81,16 +84,17 @@ def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool
         key: `private` or `remember`.
         is_asked: Returns whether parsed front matter asks for it.
     """
-    if not _may_have_front_matter(content[:64]):
+    if not _may_have_front_matter(content[:_START]):
         return False
-    head = content.replace(b"\0", b"").decode("utf-8", "surrogateescape")
-    head = head[head.index("---") :]
-    end = _END.search(head, 3)
-    block = _ESCAPE.sub(_unescaped, head[3 : end.start() if end else len(head)])
+    # without its zero bytes, UTF-16 can be read as UTF-8 wherever it is ASCII
+    text = content.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+    text = text[text.index("---") :]
+    end = _END.search(text, 3)
+    block = _ESCAPE.sub(_unescaped, text[3 : end.start() if end else len(text)])
     if key not in _simplified(block):
         return False
     try:
-        meta, offset = split(head)
+        meta, offset = split(text)
     except FormatError:
         return True
     if offset:
@@ -100,7 +104,10 @@ def _asks(content: bytes, key: str, is_asked: Callable[[Mapping[str, Any]], bool
 
 
 def _values_in_lines(block: str, key: str) -> list[str]:
-    """Return the values of all lines `key: value` in a block; the value is at most one word, more is a sentence."""
+    """Return the values of all lines such as `private: yes` or `- "Private" = 'yes'  # mine` in a block.
+
+    A line with more than one word after the key is a sentence, and has no value.
+    """
     line = rf"^[^\w\n]*{key}[^\w\n]*?[:=][ \t]*[\"']?([^\s\"'#]*)[\"']?[ \t]*(?:#.*)?$"
     return re.findall(line, _simplified(block).replace("\r", ""), re.MULTILINE)
 
@@ -142,13 +149,20 @@ def mark_events_private(text: str, is_to_mark: Callable[[PlacedEvent], bool]) ->
     """
     for placed in reversed(list(find_events(text))):
         if not is_private_event(placed.event) and is_to_mark(placed):
-            comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
-            match = comment.search(text, placed.start, placed.end)
-            end = match.end() if match else text.find("\n", placed.start, placed.end) + 1 or placed.end
-            newline = "\r\n" if text[max(0, end - 2) : end] == "\r\n" else "\n"
-            gap = "" if text[:end].endswith("\n") else newline
-            text = f"{text[:end]}{gap}{PRIVATE_MARK}{newline}{text[end:]}"
+            at = _below_id(text, placed)
+            newline = "\r\n" if text.endswith("\r\n", 0, at) else "\n"
+            gap = "" if text.endswith("\n", 0, at) else newline
+            text = f"{text[:at]}{gap}{PRIVATE_MARK}{newline}{text[at:]}"
     return text
+
+
+def _below_id(text: str, placed: PlacedEvent) -> int:
+    """Return the offset below the comment with an exchange's id; where it has none, below its heading."""
+    comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
+    if match := comment.search(text, placed.start, placed.end):
+        return match.end()
+    heading_end = text.find("\n", placed.start, placed.end)
+    return placed.end if heading_end < 0 else heading_end + 1
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -23,6 +23,9 @@ _OPENERS = ("[", "{", "-", ":", "?")  # each level of nesting needs one of these
 MERGE = "tag:yaml.org,2002:merge"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
+_OPENING_FENCE = re.compile(r"\ufeff?---[ \t\r]*\n")
+_CLOSING_FENCE = re.compile(r"\n---[ \t\r]*(?:\n|\Z)")
+
 # words that YAML 1.1 reads as truth values or null; as texts they need quotes
 _WORDS = frozenset(
     spelling
@@ -73,22 +76,10 @@ def _bounds(text: str) -> tuple[int, int, int] | None:
 
     None for a text without front matter.
     """
-    fence = 1 if text.startswith("\ufeff") else 0
-    if not text.startswith("---", fence):
-        return None
-    line_end = text.find("\n", fence)
-    if line_end < 0 or text[fence + 3 : line_end].strip(" \t\r"):
-        return None
-    at = line_end
-    while (at := text.find("\n---", at)) >= 0:
-        end = text.find("\n", at + 4)
-        end = len(text) if end < 0 else end
-        if not text[at + 4 : end].strip(" \t\r"):
-            return line_end + 1, at + 1, min(end + 1, len(text))
-        at = end
-        if at == len(text):
-            break
-    return None
+    opening = _OPENING_FENCE.match(text)
+    # the closing fence may be the next line: its newline before it is that of the opening one
+    closing = _CLOSING_FENCE.search(text, opening.end() - 1) if opening else None
+    return (opening.end(), closing.start() + 1, closing.end()) if opening and closing else None
 
 
 class UniqueKeys(yaml.constructor.SafeConstructor):
@@ -145,7 +136,7 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
             path,
             f"the front matter must be `key: value` lines, found a {type(meta).__name__}; "
             "mend it, or leave the first line empty if no front matter is meant",
-            2,
+            line=2,
         )
     return meta
 
@@ -220,24 +211,29 @@ def edit_meta(text: str, /, **keys: Any) -> str:
     values = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
     bounds = _bounds(text)
     if bounds is None:
-        bom = "\ufeff" if text.startswith("\ufeff") else ""
-        newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
-        return bom + render_meta(values).replace("\n", newline) + text[len(bom) :]
+        return _with_first_front_matter(text, values)
     start, end, _ = bounds
     block = text[start:end]
     old = _load(block)
     changed = {key: value for key, value in values.items() if key not in old or not _is_same(old[key], value)}
     if not changed:
         return text
-    newline = "\r\n" if text[start - 2] == "\r" else "\n"
+    newline = "\r\n" if text.endswith("\r\n", 0, start) else "\n"
     for edited in _edits(block, old, changed, newline):
-        # the first edit fails for an entry that refers to another (an anchor), and for a mapping in braces
+        # only what reads back as wanted: the first edit fails for an entry that refers to another (an anchor),
+        # and for a mapping in braces
         with suppress(FormatError):
             if _load(edited) == {**old, **changed}:
                 return text[:start] + edited + text[end:]
-    raise FormatError(
-        "", f"the front matter is written so that {', '.join(changed)} cannot be set; write it as `key: value` lines", 2
-    )
+    problem = f"the front matter is written so that {', '.join(changed)} cannot be set; write it as `key: value` lines"
+    raise FormatError("", problem, line=2)
+
+
+def _with_first_front_matter(text: str, values: Mapping[str, Any]) -> str:
+    """Return a text that has no front matter with one, in the text's line ends and below its byte-order mark."""
+    bom = "\ufeff" if text.startswith("\ufeff") else ""
+    newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
+    return bom + render_meta(values).replace("\n", newline) + text[len(bom) :]
 
 
 def _is_same(old: Any, new: Any) -> bool:
@@ -262,9 +258,10 @@ def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
     """Return the block with these entries rewritten one by one; all other lines stay byte for byte."""
     if not replaced:
         return block
-    lines = block.split("\n")
+    lines = block.split("\n")  # the last one is empty, and a `\r` stays at the end of each other
     mapping = yaml.compose(block.replace("\r\n", "\n"), Loader=yaml.CSafeLoader)
     starts = {key.value: key.start_mark.line for key, _ in mapping.value} if mapping else {}
+    # from the last entry up, so that the line numbers of the others hold
     for key in sorted(replaced, key=starts.__getitem__, reverse=True):
         start = starts[key]
         end = min((other for other in starts.values() if other > start), default=len(lines) - 1)
@@ -272,7 +269,7 @@ def _edit_entries(block: str, replaced: Mapping[str, Any], newline: str) -> str:
             end -= 1  # comments and blank lines above the next entry belong to that entry
         entry = "".join(line.removesuffix("\r") + "\n" for line in lines[start:end])
         edited = _edit_entry(entry, {key: replaced[key]}).removesuffix("\n").split("\n")
-        lines[start:end] = [line + newline[:-1] for line in edited]
+        lines[start:end] = [line + newline.removesuffix("\n") for line in edited]
     return "\n".join(lines)
 
 
@@ -284,7 +281,7 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
         values: The new values by key.
 
     Raises:
-        FormatError: ruamel.yaml cannot read the lines.
+        FormatError: ruamel.yaml cannot read the lines. It names no file: `edit_meta` is given none.
     """
     # only a write needs it, and it takes longer to import than a start may
     from ruamel.yaml.comments import CommentedMap
@@ -293,9 +290,9 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
     try:
         data = _round_trip().load(entry)
     except (YAMLError, *_BROKEN) as error:
-        raise _explained(error, "") from error
+        raise _explained(error, path="") from error
     if not isinstance(data, CommentedMap):
-        raise FormatError("", "the front matter must be `key: value` lines", 2)
+        raise FormatError("", "the front matter must be `key: value` lines", line=2)
     for key, value in values.items():
         if isinstance(data.get(key), list) and isinstance(value, list):
             _edit_list(data, key, value)
@@ -320,7 +317,10 @@ def _edit_list(data: Any, key: str, value: list[Any]) -> None:
 
 
 def _styled(value: Any) -> Any:
-    """Return a value for ruamel.yaml to write: a text in quotes where YAML could read it as another type."""
+    """Return a value for ruamel.yaml to write: a text in quotes where YAML could read it as another type.
+
+    A list of plain names is written on one line, any other list with one line for each item.
+    """
     from ruamel.yaml.comments import CommentedSeq  # needed for writing; reading is enough for most commands
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, SingleQuotedScalarString
 
@@ -329,7 +329,8 @@ def _styled(value: Any) -> Any:
         if all(_NAME.fullmatch(item) and item not in _WORDS for item in value):
             items.fa.set_flow_style()
         return items
-    if not isinstance(value, str) or (_PLAIN.fullmatch(value) and value not in _WORDS):
+    needs_quotes = isinstance(value, str) and (not _PLAIN.fullmatch(value) or value in _WORDS)
+    if not needs_quotes:
         return value
     text = _SURROGATE.sub("\ufffd", value)
     is_printable = text == value and not _UNPRINTABLE.search(text)
@@ -355,7 +356,8 @@ def _round_trip() -> Any:
         """Decides what is a number or a truth value as the reader does, so that `no` as a text gets its quotes."""
 
         def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-            if kind is not ScalarNode or not implicit[0]:
+            is_plain = kind is ScalarNode and implicit[0]  # a scalar without a tag and without quotes
+            if not is_plain:
                 return super().resolve(kind, value, implicit)
             for tag, pattern in _StrictLoader.yaml_implicit_resolvers.get(value[:1], []):
                 if pattern.match(value):

@@ -100,22 +100,29 @@ class IndexDocument:
     @cached_property
     def page(self) -> IndexPage:
         """The page, parsed."""
-        text = self._text
-        related = text[slice(*(self._section_span(RELATED) or (0, 0)))]
         return IndexPage(
             path=self._path,
             uuid=str(self._meta.get("uuid") or ""),
-            title=title_of(self._meta, text, self._offset, self._path),
-            summary=parse_prose(text[slice(*self._summary_span())]),
-            manifest=tuple(_entries(text[slice(*(self._section_span(MANIFEST) or (0, 0)))])),
-            related=tuple(find_links(related)),
+            title=title_of(self._meta, self._text, self._offset, self._path),
+            summary=parse_prose(self._text[slice(*self._summary_span())]),
+            manifest=tuple(_entries(self._section(MANIFEST))),
+            related=tuple(find_links(self._section(RELATED))),
             meta=self._meta,
         )
 
+    def _section(self, name: str) -> str:
+        """Return the content of a `##` section; "" where there is no such section."""
+        span = self._section_span(name)
+        return self._text[slice(*span)] if span else ""
+
     def _section_span(self, name: str) -> tuple[int, int] | None:
         """Return start and end of a `##` section's content; None where there is no such section."""
-        match = re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
-        return (match.end(), self._end(match.end())) if match else None
+        heading = self._heading(name)
+        return (heading.end(), self._end(heading.end())) if heading else None
+
+    def _heading(self, name: str) -> re.Match[str] | None:
+        """Return the match of a `##` section's heading with its line end; None where there is no such section."""
+        return re.compile(rf"^## +{name}[ \t]*\r?(?:\n|\Z)", re.MULTILINE).search(self._text, self._offset)
 
     def _summary_span(self) -> tuple[int, int]:
         """Return start and end of the summary: from the title to the first section."""
@@ -143,11 +150,11 @@ class IndexDocument:
 
     def _with_new_section(self, name: str, lines: str) -> str:
         """Return the text with a new section at the end; a new manifest goes above Related Memories."""
-        related = self._section_span(RELATED) if name == MANIFEST else None
-        end = self._text.rfind("## ", 0, related[0]) if related else len(self._text)  # the heading of the section
+        related = self._heading(RELATED) if name == MANIFEST else None
+        end = related.start() if related else len(self._text)
         at = end_of_content(self._text, self._offset, end)
-        gap = "\n" if at == end and related else ""
-        return splice(self._text, at, f"\n## {name}\n{lines}{gap}")
+        blank_line = "\n" if related and at == end else ""
+        return splice(self._text, at, f"\n## {name}\n{lines}{blank_line}")
 
     def with_summary(self, summary: str) -> IndexDocument:
         """Replace the text between the title and the first section."""

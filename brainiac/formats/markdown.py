@@ -37,12 +37,12 @@ def unescape(text: str) -> str:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Return the character of a `&#N;` that `escape` wrote; any other reference stays as it is."""
+    """Return `&` for `&amp;`, and the control character of a `&#N;`; any other reference stays as it is."""
     if match[1] is None:
         return "&"
     number = int(match[1])
-    is_ours = number < 0x110000 and _IS_CONTROL.match(chr(number))
-    return chr(number) if is_ours else match[0]
+    is_control = number < 0x110000 and _IS_CONTROL.match(chr(number))
+    return chr(number) if is_control else match[0]
 
 
 def one_line(text: str) -> str:
@@ -80,6 +80,7 @@ def find_line(text: str, line: str) -> tuple[int, int] | None:
     """
     # a pattern that begins with literal characters is searched fast: a newline before the text makes it so
     match = re.search(rf"\n{re.escape(line)}[^\S\n]*(?:\n|\Z)", f"\n{text}")
+    # the added newline moves all offsets by one, but the match begins one character before the line
     return (match.start(), match.end() - 1) if match else None
 
 
@@ -181,15 +182,17 @@ def _link(match: re.Match[str]) -> Link:
     """Return the link of a match of `_LINK`; the group that matched is the form of its target."""
     group = next(name for name in ("wiki", "angle", "path") if match[name] is not None)
     written, _, fragment = match[group].partition("#")
-    span = (match.start(group), match.start(group) + len(written))
-    if group == "wiki":
-        shown = match["alias"] or match["wiki"]
-        return Link(shown.strip(), written.strip(), "", *match.span(), True, fragment.strip(), span)
-    title = match["title"] or ""
-    uuid = title[5:].strip() if title.startswith("uuid:") else ""
-    target = unquote(written, errors="surrogateescape")
-    shown = unescape(_BACKSLASHED.sub(r"\1", match["text"]))
-    return Link(shown, target, uuid, *match.span(), False, unquote(fragment), span)
+    is_wiki, title = group == "wiki", match["title"] or ""
+    return Link(
+        text=(match["alias"] or match["wiki"]).strip() if is_wiki else unescape(_BACKSLASHED.sub(r"\1", match["text"])),
+        target=written.strip() if is_wiki else unquote(written, errors="surrogateescape"),
+        uuid=title.removeprefix("uuid:").strip() if title.startswith("uuid:") else "",
+        start=match.start(),
+        end=match.end(),
+        is_wiki=is_wiki,
+        fragment=fragment.strip() if is_wiki else unquote(fragment),
+        span=(match.start(group), match.start(group) + len(written)),
+    )
 
 
 def relative_link(path: str, folder: str) -> str:
@@ -266,19 +269,19 @@ _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 _TAG = re.compile(r"(?<!\S)#((?=[\w/-]*[^\W\d_])[\w/-]+)")
 
 
-def fence_after(fence: str, marks: re.Match[str] | None) -> str:
+def fence_after(fence: str, fence_line: re.Match[str] | None) -> str:
     """Return the marks (such as three backticks) of the code fence that is open after a line; "" for none.
 
     Args:
         fence: The marks of the fence that is open before the line; "" for none.
-        marks: The match of three or more marks at the line's start, the marks as its first group; None for none.
+        fence_line: The match of three or more marks at the line's start, the marks as its first group; None for none.
     """
-    if not marks:
+    if not fence_line:
         return fence
     if not fence:
-        return marks[1]
+        return fence_line[1]
     # a fence is closed by as many marks or more, alone on their line
-    is_closed = marks[1].startswith(fence) and not marks.string[marks.end() :].strip()
+    is_closed = fence_line[1].startswith(fence) and not fence_line.string[fence_line.end() :].strip()
     return "" if is_closed else fence
 
 
@@ -288,15 +291,16 @@ def blocks_of(text: str) -> list[str]:
     blocks: list[tuple[int, int]] = []  # numbers of the first line, and of the one after the last
     fence, is_paragraph_open = "", False
     for number, line in enumerate(lines):
-        marks = _FENCE.match(line)
+        fence_line = _FENCE.match(line)
         if not fence and not line.strip():
             is_paragraph_open = False
             continue
         continues_block = is_paragraph_open or (bool(blocks) and _continues_list(lines, blocks[-1], line))
-        belongs_to_last = bool(fence) or (not marks and continues_block)
-        fence = fence_after(fence, marks)
-        is_paragraph_open = not fence and not marks
-        blocks.append((blocks.pop()[0] if belongs_to_last else number, number + 1))
+        belongs_to_last = bool(fence) or (not fence_line and continues_block)
+        fence = fence_after(fence, fence_line)
+        is_paragraph_open = not fence and not fence_line
+        start = blocks.pop()[0] if belongs_to_last else number
+        blocks.append((start, number + 1))
     return ["\n".join(lines[start:end]) for start, end in blocks]
 
 
@@ -324,9 +328,8 @@ def _continues_list(lines: list[str], block: tuple[int, int], line: str) -> bool
 
 def tags_in(text: str) -> list[str]:
     """Return the `#tags` of a text, code left out."""
-    if _FENCE.match(text):
-        return []
-    return list(dict.fromkeys(tag.strip("/") for tag in _TAG.findall(_CODE.sub(" ", text))))
+    blocks = (_CODE.sub(" ", block) for block in blocks_of(text) if not _FENCE.match(block))
+    return list(dict.fromkeys(tag.strip("/") for block in blocks for tag in _TAG.findall(block)))
 
 
 def wiki_links_in(text: str) -> list[str]:
@@ -487,17 +490,24 @@ def _event_from(heading: str, body: str) -> StmEvent:
             parts.append(_Part(label[1], label[2]))
         else:
             parts[-1].lines.append((line, raw))
-    texts, remarks = _texts_and_remarks(parts)
-    if words:
-        remarks.insert(0, words + newline_of(body))
-    event_id = event_id or id_by_hand(f"{heading}\n{body}")
-    remark = with_private_marks("".join(remarks)) if is_private else "".join(remarks)
-    remark = _without_blank_ends(remark)
-    return StmEvent(event_id, at, texts["User"], texts["AI"], texts["Thoughts"], is_private, remark)
+    texts, remark_lines = _texts_and_remarks(parts)
+    remarks = (words + newline_of(body) if words else "") + "".join(remark_lines)
+    return StmEvent(
+        id=event_id or id_by_hand(f"{heading}\n{body}"),
+        at=at,
+        user=texts["User"],
+        ai=texts["AI"],
+        thoughts=texts["Thoughts"],
+        is_private=is_private,
+        remarks=_without_blank_ends(with_private_marks(remarks) if is_private else remarks),
+    )
 
 
 def _time_and_words(heading: str) -> tuple[str, str]:
-    """Return a heading's time and the words after it; of a heading that begins with no time, twice the heading."""
+    """Return a heading's time and the words after it, which are a remark.
+
+    A heading that begins with no time is returned as both, so that nothing of it is lost with the event.
+    """
     match = _TIME.match(heading)
     if match and is_timestamp(match[0]):
         return match[0], heading[match.end() :].strip()
@@ -528,17 +538,19 @@ class _Part:
     lines: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self) -> tuple[str, list[str]]:
-        """Return the labelled text, and the lines that a person added and that are no part of it."""
+        """Return the labelled text, and the lines that a person added and that are no part of it.
+
+        `_labelled` wrote the text as a block quote below the label, or after it on one line: in quotation marks, or
+        without them for thoughts. In any other form a person wrote it, and all lines are the text.
+        """
         first, below = self.first.strip(), [raw for _, raw in self.lines]
-        # written by `_labelled` as a block quote, or on one line, with quotes around what was said
         if not first and any(line.startswith(">") for line, _ in self.lines):
             quoted = [line[1:].removeprefix(" ") for line, _ in self.lines if line.startswith(">")]
             return unescape("\n".join(quoted)), [raw for line, raw in self.lines if not line.startswith(">")]
         if first and self.label == "Thoughts":
             return unescape(self.first.removeprefix(" ")), below
-        if len(first) > 1 and first[0] == first[-1] == '"' and self.label != "Thoughts":
+        if self.label != "Thoughts" and len(first) > 1 and first[0] == first[-1] == '"':
             return unescape(first[1:-1]), below
-        # written by a person: all lines are the text
         return unescape("\n".join([self.first.removeprefix(" "), *(line for line, _ in self.lines)]).strip()), []
 
 
@@ -560,7 +572,8 @@ def _without_blank_ends(text: str) -> str:
     content = text.rstrip(_BLANK)
     if not content:
         return ""
-    start = text.rfind("\n", 0, len(text) - len(text.lstrip(_BLANK))) + 1
+    first_word = len(text) - len(text.lstrip(_BLANK))
+    start = text.rfind("\n", 0, first_word) + 1  # with the indentation of its line
     end = text.find("\n", len(content))
     return text[start : end + 1 if end >= 0 else len(text)]
 

@@ -54,7 +54,7 @@ def split_markers(text: str) -> Sides | None:
     if not any(label == "ours" for label, _ in lines):
         return None
     sides = {side: "".join(line for label, line in lines if label in ("", side)) for side in ("ours", "theirs", "base")}
-    has_base = any(label == "base" for label, _ in lines) or any(label == "|" for label, _ in lines)
+    has_base = any(label == "|" for label, _ in lines)  # its marker: the base itself may be empty
     return Sides(sides["ours"], sides["theirs"], sides["base"] if has_base else None)
 
 
@@ -76,20 +76,19 @@ def _labelled_lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _block_at(lines: list[str], start: int) -> list[tuple[str, str]]:
-    """Return the block of conflict markers that begins at a line, each line after its label; [] for no whole block."""
+    """Return the block of conflict markers that begins at a line, as (label, line); [] where no whole one does."""
     first = _MARKER.fullmatch(lines[start])
     if not first or first[1] != "<<<<<<<":
         return []
-    block, label, markers = [("<", lines[start])], "ours", "<"
+    block, label, kinds = [("<", lines[start])], "ours", "<"
     for line in lines[start + 1 :]:
         marker = _MARKER.fullmatch(line)
         kind = marker[1][0] if marker else ""
-        # the order is `<`, perhaps `|`, `=`, `>`, each once
-        if kind == "<" or (kind in ("|", "=") and kind in markers) or (kind == "|" and "=" in markers):
+        kinds += kind
+        if not any(order.startswith(kinds) for order in ("<=>", "<|=>")):
             return []
-        if kind == ">":
-            return [*block, (kind, line)] if "=" in markers else []
-        if kind:
-            label, markers = ("base" if kind == "|" else "theirs"), markers + kind
         block.append((kind or label, line))
+        if kind == ">":
+            return block
+        label = {"|": "base", "=": "theirs"}.get(kind, label)
     return []

@@ -60,8 +60,11 @@ _MARKER = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\Z")
 _ANY_BLOCK_ID = re.compile(r"(?:^|[ \t])\^([A-Za-z0-9-]+)[ \t]*\r?$", re.MULTILINE)
-_RETIRED = re.compile(r"~~(.*)~~ \((?:until|(\S+) –) (\S+?)(?:; replaced by \^([A-Za-z0-9-]+))?\)", re.DOTALL)
-_DAY_LINK = re.compile(r" \(\[(\d{4}-\d\d-\d\d)\]\(<?([^\s<>]*?)>?(?: \"uuid:[^\"]*\")?\)\)\Z")
+_RETIRED = re.compile(
+    r"~~(?P<text>.*)~~ \((?:until|(?P<since>\S+) –) (?P<until>\S+?)(?:; replaced by \^(?P<successor>[A-Za-z0-9-]+))?\)",
+    re.DOTALL,
+)
+_DAY_LINK = re.compile(r" \(\[(?P<day>\d{4}-\d\d-\d\d)\]\(<?(?P<target>[^\s<>]*?)>?(?: \"uuid:[^\"]*\")?\)\)\Z")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -79,7 +82,7 @@ class Statement:
         since: Of a retired statement: the ISO date from which it held; "" where unknown.
         until: Of a retired statement: the ISO date until which it held.
         replaced_by: Of a retired statement: the block id of the statement that replaced it; "" for none.
-        own: Offsets of its own text, from after the marker to before the block id or the nested list.
+        text_span: Offsets of its own text, from after the marker to before the block id or the nested list.
         said_on: The ISO date at its end, on which it was said; "" for none.
         said_at: The target of that date's link, as written.
     """
@@ -93,7 +96,7 @@ class Statement:
     since: str = ""
     until: str = ""
     replaced_by: str = ""
-    own: tuple[int, int] = (0, 0)
+    text_span: tuple[int, int] = (0, 0)
     said_on: str = ""
     said_at: str = ""
 
@@ -115,6 +118,12 @@ class _Line:
     def indent(self) -> int:
         return len(self.text) - len(self.text.lstrip(" \t"))
 
+    @property
+    def begins_block(self) -> bool:
+        """Whether it is a heading, a rule, or the first line of a list item or a code fence."""
+        starts = _MARKER.match(self.text) or _FENCE.match(self.text)
+        return starts is not None or self.text.startswith(("#", "---"))
+
 
 def find_statements(text: str, start: int = 0) -> tuple[Statement, ...]:
     """Return the statements from an offset on: top-level list items outside fences, in the order of the page."""
@@ -127,11 +136,12 @@ def _statements_in(lines: list[_Line]) -> Iterator[Statement]:
     while position < len(lines):
         line = lines[position]
         position += 1
-        marks = _FENCE.match(line.text)
-        if fence or marks:
-            fence = fence_after(fence, marks)
+        fence_line = _FENCE.match(line.text)
+        if fence or fence_line:
+            fence = fence_after(fence, fence_line)
         elif heading := _HEADING.fullmatch(line.text):
             section, level = heading[2], len(heading[1])
+            # the sections below History belong to it, up to a heading of its own level or above
             if not history_level or level <= history_level:
                 history_level = level if section.casefold() == HISTORY.casefold() else 0
         elif marker := _MARKER.match(line.text):
@@ -148,18 +158,15 @@ def _end_of_item(lines: list[_Line], position: int) -> int:
         position: Of the line below the item's first line.
     """
     end = position
-    while position < len(lines):
-        line = lines[position]
-        position += 1
+    for number in range(position, len(lines)):
+        line = lines[number]
         if line.is_blank:
             continue
         # Markdown's lazy continuation: a line right below belongs to the item although it is not indented
-        is_lazy = end == position - 1 and not (
-            line.text.startswith(("#", "---")) or _MARKER.match(line.text) or _FENCE.match(line.text)
-        )
+        is_lazy = number == end and not line.begins_block
         if line.indent < 2 and not is_lazy:
             break
-        end = position
+        end = number + 1
     return end
 
 
@@ -172,36 +179,39 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
         section: The nearest heading above.
         is_history: Whether the item is below the heading `History`.
     """
-    own = lines[:1]
-    for line in lines[1:]:  # its own text ends where a nested list, a fence or a second paragraph begins
-        if line.is_blank or _MARKER.match(line.text.lstrip(" \t")) or _FENCE.match(line.text):
-            break
-        own.append(line)
-    first = lines[0].start + marker
-    raw = lines[0].text[marker:] + "".join(line.text for line in own[1:])
-    content = raw.rstrip()
-    block_id = ""
-    if match := _BLOCK_ID.search(content):
-        block_id, content = match[1], content[: match.start()].rstrip()
-    text = unescape("\n".join(line.strip() for line in content.split("\n")))
-    since = until = replaced_by = ""
-    if is_history and (retired := _RETIRED.fullmatch(text)):
-        text, since, until, replaced_by = retired[1], retired[2] or "", retired[3], retired[4] or ""
-    day = _DAY_LINK.search(text)
+    written = _own_text(lines)[marker:].rstrip()
+    block_id = _BLOCK_ID.search(written)
+    if block_id:
+        written = written[: block_id.start()].rstrip()
+    text = unescape("\n".join(line.strip() for line in written.split("\n")))
+    retired = _RETIRED.fullmatch(text) if is_history else None
+    text = retired["text"] if retired else text
+    day_link = _DAY_LINK.search(text)
+    start = lines[0].start + marker
     return Statement(
-        text=text[: day.start()] if day else text,
-        block_id=block_id,
+        text=text[: day_link.start()] if day_link else text,
+        block_id=block_id[1] if block_id else "",
         is_history=is_history,
         start=lines[0].start,
         end=lines[-1].end,
         section=section,
-        since=since,
-        until=until,
-        replaced_by=replaced_by,
-        own=(first, first + len(content)),
-        said_on=day[1] if day else "",
-        said_at=day[2] if day else "",
+        since=(retired["since"] or "") if retired else "",
+        until=retired["until"] if retired else "",
+        replaced_by=(retired["successor"] or "") if retired else "",
+        text_span=(start, start + len(written)),
+        said_on=day_link["day"] if day_link else "",
+        said_at=day_link["target"] if day_link else "",
     )
+
+
+def _own_text(lines: list[_Line]) -> str:
+    """Return a list item as written, up to where a nested list, a code fence or a second paragraph begins in it."""
+    text = lines[0].text
+    for line in lines[1:]:
+        if line.is_blank or _MARKER.match(line.text.lstrip(" \t")) or _FENCE.match(line.text):
+            break
+        text += line.text
+    return text
 
 
 def statement_line(text: str, block_id: str, marker: str = "-") -> str:
@@ -464,6 +474,7 @@ def own_date(meta: Mapping[str, Any], path: str, *, is_creation: bool = False) -
     """
     keys = _CREATION_KEYS if is_creation else _DATE_KEYS
     dates = [_date_in(_scalar(meta, key)) for key in keys]
+    # the file's name tells the day that a note is about: after `date`, before the dates of its last change
     dates.insert(len(keys) if is_creation else 1, _date_in(posixpath.basename(path)))
     return next(filter(None, dates), "")
 
@@ -506,7 +517,7 @@ class MemoryDocument:
     def _with(self, text: str) -> MemoryDocument:
         """Return a document with another text; unchanged front matter is not parsed again."""
         document = copy(self)
-        document.__dict__.pop("memory", None)
+        document.__dict__.pop("memory", None)  # the cached property, which is of the former text
         document._text = text
         if not self._offset or not text.startswith(self._text[: self._offset]):
             document._meta, document._offset = split(text, self._path)
@@ -529,8 +540,9 @@ class MemoryDocument:
         section = _SECTION.search(self._text, self._offset)
         end = section.start() if section else len(self._text)
         current = [item for item in self.memory.statements if not item.is_history and item.section != STEPS]
+        with_block_id = [item for item in current if item.block_id]
         # a person's list without block ids counts only where it is above the first section
-        items = [item for item in current if item.block_id] or [item for item in current if item.start < end]
+        items = with_block_id or [item for item in current if item.start < end]
         if items:
             return self._with(splice(self._text, items[-1].end, line))
         return self._with(_append(self._text, self._offset, end, line))
@@ -548,7 +560,7 @@ class MemoryDocument:
         line = one_line(text)
         if not line:
             raise ValueError("a statement must not be empty")
-        start, end = self.statement(block_id).own
+        start, end = self.statement(block_id).text_span
         return self._with(self._text[:start] + line + self._text[end:])
 
     def has_lines_below(self, block_id: str) -> bool:
@@ -573,11 +585,10 @@ class MemoryDocument:
         statement = self.statement(block_id)
         if statement.is_history:
             return self
-        text, (start, end) = self._text, statement.own
-        item = "- " + retired_text(text[start:end], on, replaced_by, since) + text[end : statement.end]
-        item = item.replace("\r\n", "\n").rstrip("\n") + "\n"
-        without_item = self._with(text[: statement.start] + text[statement.end :])
-        return self._with(without_item._in_section(HISTORY, item))
+        start, end = statement.text_span
+        retired = retired_text(self._text[start:end], on, replaced_by, since)
+        item = f"- {retired}{self._text[end : statement.end]}".replace("\r\n", "\n").rstrip("\n") + "\n"
+        return self._with(self.without_statement(block_id)._in_section(HISTORY, item))
 
     def _in_section(self, name: str, lines: str, before: str = "") -> str:
         """Return the text with lines added at the end of a `##` section; a missing section is made.

@@ -12,7 +12,7 @@ from typing import Any
 from brainiac.errors import FormatError
 from brainiac.formats.discretion import asks_for_privacy, asks_to_be_forgotten
 from brainiac.formats.frontmatter import render_meta, split
-from brainiac.formats.markdown import PRIVATE, is_utf16, newline_of
+from brainiac.formats.markdown import PRIVATE, decode_text, is_utf16, newline_of
 
 # --- commands: alike in every language, with every engine, and the person's alone (F-PRM-8) --------------------------
 
@@ -44,10 +44,11 @@ class Command:
 def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     """Split a prompt's text into its commands and the text below them, as written.
 
-    Commands are on the first lines, one a line, up to the first line that is none; a command in text further down,
-    which may be pasted, does not count. A command that takes no argument ends them where words follow on its line:
-    these are text. `todo:` and `done:` count on the first line alone. In a text of nothing but boxes, `- [ ]` is the
-    command `todo` and `- [x]` the command `done`.
+    - Commands are on the first lines, one a line, up to the first line that is none. A command further down, in a text
+      that may be pasted, does not count.
+    - Words behind a command that takes no argument are text, and no command follows them.
+    - `todo:` and `done:` without a slash count only on the first line.
+    - In a text of nothing but boxes, `- [ ]` is the command `todo` and `- [x]` the command `done`.
     """
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
@@ -59,6 +60,7 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
             continue
         match = _SLASH_COMMAND.fullmatch(line) or (None if commands else _TODO_OR_DONE.fullmatch(line))
         if match is None:
+            # a text without commands keeps the blank lines above it
             return tuple(commands), "\n".join(lines[number:]) if commands else text
         name, argument = match[1].lower(), match[2] or ""
         if name in WITHOUT_ARGUMENT and argument:
@@ -218,12 +220,9 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         focus=_links(path, meta, "focus"),
         workflow=_text(path, meta, "workflow"),
         reply_to=_text(path, meta, "reply_to"),
-        answer=_flag(path, meta, "answer", True),
+        answer=_flag(path, meta, "answer", default=True),
         remember=not is_off_record(raw),
-        private=_flag(path, meta, "private", False)
-        or asks_for_privacy(content)
-        or PRIVATE.search(text) is not None
-        or any(command.name == "private" for command in commands),
+        private=_is_private(path, meta, content, text) or any(command.name == "private" for command in commands),
         is_draft=str(meta.get("status", "")).strip().lower() == "draft",
         is_capture=path.startswith(f"{inbox}/notes/"),
         is_send=unsent != body,
@@ -254,8 +253,8 @@ def is_off_record(content: bytes | None) -> bool:
     return content is not None and (asks_to_be_forgotten(content) or _has_command(content))
 
 
-# searched for in the bytes first: most files have no such command and need no parsing
-_MAY_COMMAND = re.compile(f"(?:/|\uff0f)(?:{'|'.join(sorted(UNRECORDED))})".encode(), re.IGNORECASE)
+# searched for first: most files have no such command and need no parsing
+_UNRECORDED_COMMAND = re.compile(f"[/\uff0f](?:{'|'.join(sorted(UNRECORDED))})", re.IGNORECASE)
 
 
 def _has_command(content: bytes) -> bool:
@@ -263,10 +262,10 @@ def _has_command(content: bytes) -> bool:
 
     True where broken front matter hides whether a person saved it.
     """
-    plain = content.replace(b"\0", b"")
-    if not _MAY_COMMAND.search(plain):
+    # UTF-16 without a byte-order mark, or with a broken end, is read as UTF-8: it is legible without its zeros
+    text = re.sub("\0|^[\ufeff\udcff\udcfe]+", "", decode_text(content)).replace("\r\n", "\n")
+    if not _UNRECORDED_COMMAND.search(text):
         return False
-    text = plain.decode("utf-8", "surrogateescape").lstrip("\ufeff\xff\xfe").replace("\r\n", "\n")
     try:
         meta, start = split(text)
     except FormatError:
@@ -313,7 +312,7 @@ def _decode(path: str, raw: bytes) -> str:
 
 
 def _fingerprint(text: str) -> str:
-    """Return the hash of a prompt's text, the same whatever its line ends and the white space at line ends."""
+    r"""Return the hash of a text with `\n` line ends; a single `\r` counts as one, and white space before them not."""
     lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
     normalized = "\n".join(lines).strip("\n")
     return hashlib.sha256(normalized.encode("utf-8")).hexdigest()
@@ -329,7 +328,20 @@ def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
     raise _wrong_type(path, key, "a text", value)
 
 
-def _flag(path: str, meta: Mapping[str, Any], key: str, default: bool) -> bool:
+def _is_private(path: str, meta: Mapping[str, Any], content: str, body: str) -> bool:
+    """Return whether a prompt or response is private, by its front matter or a mark in its body.
+
+    Raises:
+        FormatError: The key `private` has a value other than true and false.
+    """
+    return (
+        _flag(path, meta, "private", default=False)
+        or asks_for_privacy(content)  # `Private`, and other ways to write the key that `_flag` does not read
+        or PRIVATE.search(body) is not None
+    )
+
+
+def _flag(path: str, meta: Mapping[str, Any], key: str, *, default: bool) -> bool:
     """Return a truth value of front matter, the default where it is missing; `FormatError` for anything else."""
     value = meta.get(key)
     if value is None:
@@ -387,7 +399,7 @@ def parse_response(path: str, raw: bytes) -> Response:
         cost_usd=_number(path, meta, "cost_usd"),
         took_ms=int(_number(path, meta, "took_ms")),
         remember=not is_off_record(raw),
-        private=_flag(path, meta, "private", False) or asks_for_privacy(text) or PRIVATE.search(body) is not None,
+        private=_is_private(path, meta, text, body),
     )
 
 

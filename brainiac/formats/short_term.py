@@ -63,7 +63,9 @@ _FRAME = re.compile(rf"^(?:{'|'.join(map(re.escape, HEADINGS))}|---)[ \t]*\r?$",
 _SECTION_END = re.compile(r"^(?:#{1,6} |---[ \t]*\r?$)", re.MULTILINE)
 _LOG_END = re.compile(r"^#{1,2} ", re.MULTILINE)
 # a list item, its box, and the indented lines below it
-_ITEM = re.compile(r"^[-*+][ \t]+(?:\[([ xX])\](?:[ \t]+|(?=\r?$)))?([^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE)
+_ITEM = re.compile(
+    r"^[-*+][ \t]+(?:(?P<box>\[[ xX]\])(?:[ \t]+|(?=\r?$)))?(?P<text>[^\n]*(?:\n[ \t]+\S[^\n]*)*)\n?", re.MULTILINE
+)
 # lines that Markdown takes for more of the item above them although they are not indented
 _WRAPPED = re.compile(r"(?:(?![-*+][ \t]|#|---|[ \t]*\r?$)[^\n]+\n?)*", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
@@ -185,11 +187,15 @@ class ShortTermDocument:
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
             events=tuple(placed.event for placed in self.logged),
+            # the search first: it is fast, and most have no mark
             is_private=PRIVATE.search(self._text) is not None and self._has_stray_mark(),
         )
 
     def _has_stray_mark(self) -> bool:
-        """Return whether a private mark outside of items, events and the summary is in no paragraph of words."""
+        """Return whether a private mark stands alone, so that it may be about all of short-term memory.
+
+        A mark in an item, an event, the summary or a paragraph of words is about these.
+        """
         document = self._without([*self.logged, *self._all_items()])
         start, end = document._section(SUMMARY)
         return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
@@ -209,10 +215,14 @@ class ShortTermDocument:
     @cached_property
     def logged(self) -> list[PlacedEvent]:
         """The events with their offsets, in the order of the file; a heading without a time begins no event."""
+        events = find_events(self._text, *self._log_span())
+        return list(_with_unique_ids(placed for placed in events if is_timestamp(placed.event.at)))
+
+    def _log_span(self) -> tuple[int, int]:
+        """Return start and end of the event log; a person may have added sections below it."""
         start = self._content[EVENT_LOG]
         end = _LOG_END.search(self._text, start)
-        events = find_events(self._text, start, end.start() if end else len(self._text))
-        return list(_with_unique_ids(placed for placed in events if is_timestamp(placed.event.at)))
+        return start, end.start() if end else len(self._text)
 
     @property
     def remarks(self) -> str:
@@ -236,17 +246,13 @@ class ShortTermDocument:
         """Add an event above all older ones; one whose id the log has already changes nothing."""
         if self.has_event(event.id):
             return self
-        text, at = self._text, self._content[EVENT_LOG]
-        older = EVENT_HEADING.search(text, at)
-        while older and older[1] > event.at:
-            older = EVENT_HEADING.search(text, older.end())
-        if older and not _LOG_END.search(text, at, older.start()):
-            return ShortTermDocument(splice(text, older.start(), render_event(event) + "\n"))
-        end = _LOG_END.search(text, at)
-        if end:
-            return ShortTermDocument(splice(text, end.start(), render_event(event) + "\n"))
-        gap = "\n" if text[at:].strip() else ""
-        return ShortTermDocument(splice(text, len(text), gap + render_event(event)))
+        start, end = self._log_span()
+        headings = EVENT_HEADING.finditer(self._text, start, end)
+        at = next((heading.start() for heading in headings if heading[1] <= event.at), end)
+        if at < len(self._text):
+            return ShortTermDocument(splice(self._text, at, render_event(event) + "\n"))
+        gap = "\n" if self._text[start:].strip() else ""
+        return ShortTermDocument(splice(self._text, at, gap + render_event(event)))
 
     def without_event(self, *event_ids: str) -> ShortTermDocument:
         """Remove events; remarks within them stay in their place. An id that is not there changes nothing."""
@@ -275,7 +281,7 @@ class ShortTermDocument:
         return document._with_list(FACTS, facts, "", mark)
 
     def _with_list(self, heading: str, texts: Iterable[str], box: str, mark: str) -> ShortTermDocument:
-        """Add items to one list.
+        """Add items to one list, but those that it has already, not done.
 
         Args:
             heading: Of the list.
@@ -284,9 +290,11 @@ class ShortTermDocument:
             mark: The private mark with a space before it; "" for none.
         """
         items = self._items(heading)
-        present_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
+        open_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
         added = {_key(text): one_line(text) for text in texts if text.strip()}
-        lines = [f"- {box or _escape_of(text)}{text}{mark}\n" for key, text in added.items() if key not in present_keys]
+        new = [text for key, text in added.items() if key not in open_keys]
+        # a fact has no box, and must not be read as if it had one
+        lines = [f"- {box or _escape_of(text)}{text}{mark}\n" for text in new]
         if not lines:
             return self
         start, end = self._section(heading)
@@ -322,16 +330,16 @@ class ShortTermDocument:
         return self._with_boxes(texts, is_done=False)
 
     def _with_boxes(self, texts: Iterable[str], *, is_done: bool) -> ShortTermDocument:
-        """Tick or clear the boxes of the goals and tasks with these texts."""
+        """Tick or clear the boxes of the goals and tasks with these texts; an item without a box gets one."""
         keys = {_key(text) for text in texts}
         text, box = self._text, "[x]" if is_done else "[ ]"
         items = [*self._items(GOALS), *self._items(TASKS)]
-        for placed in sorted(
-            items, key=lambda placed: placed.start, reverse=True
-        ):  # from the end, so that offsets stay
+        # from the end, so that the offsets of the others hold
+        for placed in sorted(items, key=lambda placed: placed.start, reverse=True):
             if placed.item.is_done != is_done and _key(placed.item.text) in keys:
-                has_box = text[placed.box : placed.box + 3] in ("[ ]", "[x]", "[X]")
-                text = text[: placed.box] + box + ("" if has_box else " ") + text[placed.box + 3 * has_box :]
+                has_box = text.startswith(("[ ]", "[x]", "[X]"), placed.box)
+                rest = text[placed.box + len(box) :] if has_box else " " + text[placed.box :]
+                text = text[: placed.box] + box + rest
         return ShortTermDocument(text)
 
     def without_items(
@@ -354,11 +362,12 @@ class ShortTermDocument:
         start, end = self._section(SUMMARY)
         if parse_prose(self._text[start:end]) == summary.strip():
             return self
-        prose, by_person = render_prose(summary), self._paragraphs_by_person(is_ours)
-        paragraphs = f"{prose}\n\n" if prose else "" if by_person else "\n"
-        text = splice(self._text, start, paragraphs, end)
-        new_end = len(text) - (len(self._text) - end)
-        return ShortTermDocument(text[:new_end] + by_person + text[new_end:])
+        by_person = self._paragraphs_by_person(is_ours)
+        paragraphs = f"{render_prose(summary)}\n\n" if summary.strip() else ""
+        if not paragraphs and not by_person:
+            paragraphs = "\n"  # an empty summary is one blank line
+        without_summary = self._text[:start] + by_person + self._text[end:]
+        return ShortTermDocument(splice(without_summary, start, paragraphs))
 
     def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
         """Return the paragraphs of the summary that a person wrote, byte for byte, with the blank lines below each."""
@@ -395,16 +404,22 @@ class ShortTermDocument:
 
 def _placed_item(match: re.Match[str]) -> _PlacedItem:
     """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
-    box, text = match[1], " ".join(PRIVATE.sub(" ", match[2]).split())
+    box, text = match["box"], " ".join(PRIVATE.sub(" ", match["text"]).split())
     if box is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]  # the backslash of `_escape_of`
     wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
     below = wrapped[0] if wrapped else ""
     is_private = PRIVATE.search(match[0] + below) is not None
-    words = _MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n")
+    # the remarks outlast the item, as a private paragraph of their own
     remarks = newline_of(match[0]) + (with_private_marks(below) if is_private else below) if below else ""
-    item = Item(unescape(text), box in ("x", "X"), is_private, words, remarks)
-    box_start = match.start(2) if box is None else match.start(1) - 1  # the group is the character in the brackets
+    item = Item(
+        text=unescape(text),
+        is_done=box in ("[x]", "[X]"),
+        is_private=is_private,
+        words=_MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n"),
+        remarks=remarks,
+    )
+    box_start = match.start("text" if box is None else "box")
     return _PlacedItem(item, match.start(), match.end() + len(below), box_start)
 
 

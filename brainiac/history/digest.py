@@ -273,17 +273,11 @@ class _Reader:
             if page.is_private:
                 self._digest.withheld += 1
                 continue
-            self._digest.lines.append(
-                DigestLine(
-                    event.at,
-                    "moved",
-                    text=change.path,
-                    before=change.source or "",
-                    path=page.path,
-                    title=page.title,
-                    event=event.id,
-                )
+            former = change.source or ""
+            line = DigestLine(
+                event.at, "moved", change.path, before=former, path=page.path, title=page.title, event=event.id
             )
+            self._digest.lines.append(line)
 
 
 def _texts_of(pages: PageSet) -> Mapping[str, _Text]:

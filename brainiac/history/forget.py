@@ -43,7 +43,8 @@ from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
 from brainiac.text.tokens import pieces
 
-MIN_WORDS = 3  # shorter sentences are so common that finding one elsewhere means nothing
+MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
+_MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
 
@@ -92,11 +93,11 @@ class ForgetPlan:
         brain: The brain.
 
     Attributes:
-        actions: A sentence about each change.
-        kept: A sentence about each thing that stays, with the reason.
+        actions: For each change a sentence for a person.
+        kept: For each thing that stays a sentence for a person, with the reason.
         statements: The statements that are removed or get an earlier wording back.
         items: Hashes of the items that are removed from short-term memory.
-        texts: The removed texts, to find where the same words remain.
+        texts: The removed texts, word for word, to find where the same words remain.
     """
 
     def __init__(self, brain: Brain) -> None:
@@ -182,18 +183,19 @@ class _Planner:
             return
         text = self.plan.read(path)
         if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != record.prompt_sha256:
-            # the person wrote something else there since; of an earlier revision this is normal and not mentioned
-            if exchange == max(self._ids):
+            is_latest = exchange == max(self._ids)  # ids sort by time; that an earlier revision was replaced is normal
+            if is_latest:
                 self.plan.kept.append(f"{path}: says something else by now")
             return
         self.plan.drop(path, "the prompt")
-        for number in itertools.count(1):  # a revised prompt may have several answers, numbered
-            answer = response_path(path, number)
-            text = self.plan.read(answer)
-            if text is None:
-                return
-            prompt_id = parse_response(answer, _bytes(text)).prompt_id
-            if not prompt_id or prompt_id == record.prompt_id:
+        self._remove_answers(path, record.prompt_id)
+
+    def _remove_answers(self, path: str, prompt_id: str) -> None:
+        """Plan to remove the answers beside a prompt, but not those that name another prompt."""
+        answers = (response_path(path, number) for number in itertools.count(1))
+        for answer in itertools.takewhile(lambda answer: self.plan.read(answer) is not None, answers):
+            text = self.plan.read(answer) or ""
+            if parse_response(answer, _bytes(text)).prompt_id in ("", prompt_id):
                 self.plan.texts.append(text)
                 self.plan.drop(answer, "the answer")
 
@@ -230,23 +232,34 @@ class _Planner:
         ]
 
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
-        """Return the summary without sentences of the removed texts and our paragraphs that name a removed page."""
+        """Return the summary without the sentences of removed texts, and without paragraphs about removed pages.
+
+        Args:
+            summary: Its text.
+            paragraphs: Its paragraphs, as Promotion recorded those that it wrote.
+        """
         sentences = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
         removed = [sentence for sentence in sentences if len(sentence.split()) >= MIN_WORDS and sentence in summary]
-        names = [re.compile(rf"(?<!\w){re.escape(title)}(?!\w)") for title in self._titles]
-        ours = [paragraph for paragraph in paragraphs if self._log.is_own_summary(paragraph)]
-        removed += [paragraph for paragraph in ours if any(name.search(paragraph) for name in names)]
+        removed += filter(self._is_about_removed_page, paragraphs)
         if not removed:
             return summary  # unchanged to the byte: a person may have formatted it
         # the longest first: a sentence may hold another
-        for sentence in sorted(removed, key=len, reverse=True):
-            summary = summary.replace(sentence, "")
+        for text in sorted(removed, key=len, reverse=True):
+            summary = summary.replace(text, "")
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
+
+    def _is_about_removed_page(self, paragraph: str) -> bool:
+        """Return whether Promotion wrote a paragraph of the summary, and it names a removed page."""
+        names = [rf"(?<!\w){re.escape(title)}(?!\w)" for title in self._titles]
+        return self._log.is_own_summary(paragraph) and any(re.search(name, paragraph) for name in names)
 
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _remove_from_page(self, memory: Memory) -> None:
-        """Plan a page without the statements that rest on the exchanges alone, and without their ids as sources."""
+        """Plan a page without the statements that rest on the exchanges alone, and without their ids as sources.
+
+        A page that a process wrote, or that holds exchanges, is removed if nothing but headings is left of it.
+        """
         text = self.plan.read(memory.path)
         if text is None:
             return
@@ -261,8 +274,9 @@ class _Planner:
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         kept = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=kept) if kept != sources else page
-        page = _without_unnamed(page)
-        if is_bare(page.memory) and (self._log.knows_page(memory.uuid) or list(find_events(memory.text))):
+        page = _without_unused_mentions(page)
+        is_ours = self._log.knows_page(memory.uuid) or list(find_events(memory.text))
+        if is_bare(page.memory) and is_ours:
             self._titles.append(memory.title)
             self.plan.drop(memory.path, "nothing else stands on it")
         elif str(page) != text:
@@ -282,7 +296,7 @@ class _Planner:
         """Return a page on which a statement no longer rests on the exchanges.
 
         A statement that rests on these alone is removed. One whose last wording comes from them gets its earlier
-        wording back. Any other stays; `kept` says so where the exchanges are among its sources.
+        wording back, if that is known. Any other stays; `kept` says so where the exchanges are among its sources.
         """
         memory = page.memory
         changes = self._log.provenance_of(memory.uuid, statement)
@@ -297,7 +311,7 @@ class _Planner:
                 self.plan.kept.append(f"{name} has lines below it that are not ours")
                 return page
             self._add_statement(memory, statement)
-            return self._restored(_without_statement(page, statement.block_id), changes[-1].retired)
+            return self._with_current_again(page.without_statement(statement.block_id), changes[-1].retired)
         last = changes[-1]
         if not statement.is_history and self._ids.issuperset(last.record.sources):
             former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
@@ -307,10 +321,14 @@ class _Planner:
         self.plan.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
         return page
 
-    def _restored(self, page: MemoryDocument, block: str) -> MemoryDocument:
-        """Return a page on which the statement that a removed one had retired holds again.
+    def _with_current_again(self, page: MemoryDocument, block: str) -> MemoryDocument:
+        """Return a page with a statement moved back from History, as the one that replaced it is removed.
 
-        It stays in History where it rests on nothing but the forgotten exchanges.
+        One that rests on the forgotten exchanges alone is left where it is: it is removed for itself.
+
+        Args:
+            page: The page.
+            block: Block id of the statement under History; "" for none.
         """
         retired = _statement(page, block)
         if retired is None or not retired.is_history:
@@ -318,7 +336,7 @@ class _Planner:
         changes = self._log.provenance_of(page.memory.uuid, retired)
         if changes and sources_of(changes) <= self._ids:
             return page
-        return _without_statement(page, block).add_statement(retired.text, block)
+        return page.without_statement(block).add_statement(retired.text, block)
 
     def _remove_blocks(self, memory: Memory) -> None:
         """Plan a page without the statements and paragraphs whose hashes the target names."""
@@ -333,11 +351,11 @@ class _Planner:
                 text = text[:start] + text[end:]
         if removed:
             self.plan.texts += removed
-            page = _without_unnamed(MemoryDocument(text, memory.path))
+            page = _without_unused_mentions(MemoryDocument(text, memory.path))
             self.plan.write(memory.path, str(page), f"{len(removed)} of its statements")
 
     def _remove_page(self, memory: Memory) -> None:
-        """Plan to remove a page; exchanges it was made from, if the target does not name them, stay in memory."""
+        """Plan to remove a page; the exchanges that it was made from stay, but for those that the target names."""
         self.plan.drop(memory.path, "the page")
         self.plan.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
@@ -355,7 +373,8 @@ class _Planner:
     def _remove_proposals(self) -> None:
         """Plan `review.md` without the proposals that rest on these exchanges alone."""
         path = self._brain.tree.relative(self._brain.tree.review)
-        removed = {name for name, sources in self._log.proposals().items() if sources and sources <= self._ids}
+        sources_by_id = self._log.proposals()
+        removed = {proposal for proposal, sources in sources_by_id.items() if sources and sources <= self._ids}
         text = self.plan.read(path) if removed else None
         if text is not None and (after := without_proposals(text, removed)) != text:
             self.plan.write(path, after, "proposals that rest on it")
@@ -394,19 +413,16 @@ def _statement(page: MemoryDocument, block: str) -> Statement | None:
     return next(statements, None)
 
 
-def _without_unnamed(page: MemoryDocument) -> MemoryDocument:
-    """Return a page without those of its `mentions` whose names its text no longer has: a link holds a name too."""
+def _without_unused_mentions(page: MemoryDocument) -> MemoryDocument:
+    """Return a page without those of its `mentions` whose names its text no longer has; they would tell the names."""
     if not isinstance(page.memory.meta.get(MENTIONS), list):
         return page
     return page.set_meta(**{MENTIONS: still_named(page.memory)})
 
 
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
-    """Return a page without the statement that has a block id."""
-    statement, text = _statement(page, block), page.memory.text
-    if statement is None:
-        return page
-    return MemoryDocument(text[: statement.start] + text[statement.end :], page.memory.path)
+    """Return a page without the statement that has a block id; the page as it is where there is none."""
+    return page.without_statement(block) if _statement(page, block) else page
 
 
 def _bytes(text: str) -> bytes:
@@ -431,27 +447,33 @@ def pieces_of(texts: Iterable[str]) -> list[bytes]:
 
 
 def sentences_of(texts: Iterable[str]) -> set[str]:
-    """Return the lines of texts and of their commands' arguments, and the sentences in these lines."""
+    """Return every wording of texts that a process may have copied into memory: their lines and single sentences.
+
+    The arguments of commands count as lines, as `/remember` keeps its argument alone.
+    """
     sentences: set[str] = set()
     for text in texts:
-        arguments = [command.argument for command in parse_commands(text)[0]]
+        commands, _ = parse_commands(text)
+        arguments = [command.argument for command in commands]
         for line in "\n".join([text, *arguments]).splitlines():
             sentences.update(sentence.strip().strip('"') for sentence in (line, *pieces(line)))
     return sentences
 
 
-def find_remaining(brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes]) -> dict[bytes, list[str]]:
+def find_remaining(
+    brain: Brain, pieces: Collection[bytes], after: Mapping[str, bytes] | None = None
+) -> dict[bytes, list[str]]:
     """Return, by sentence, the files of the tree that contain it; logs and journal are not searched.
 
     Args:
         brain: The brain.
         pieces: The sentences.
-        after: Contents that planned changes will give to files; empty for a file that is to be removed.
+        after: Contents that planned changes will give to files, b"" where one is to be removed; None for no changes.
     """
     places: dict[bytes, list[str]] = {}
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
-        content = after[path] if path in after else brain.read(path) or b""
+        content = after[path] if after and path in after else brain.read(path) or b""
         for piece in pieces:
             if piece in content:
                 places.setdefault(piece, []).append(path)
@@ -472,8 +494,8 @@ class Proposed:
 def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     """Add a proposal to `memory/review.md` to forget everything that has some words.
 
-    Journal and review line have ids and hashes alone. The words themselves are in the prompt and its answer, which are
-    removed when the proposal is carried out.
+    The journal and the line in the review have only ids and hashes. The words are in the prompt and in its answer, and
+    both files are removed when the proposal is carried out.
 
     Args:
         brain: The brain.
@@ -506,10 +528,12 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     on_page = {placed.event.id for placed in find_events(before)}  # these were deleted with the page
     sources = map(str, meta.get("sources") or ())
     target = Target(tuple(source for source in sources if source not in on_page))
-    if not target or str(meta.get("uuid") or "") in undecided_deletions(brain):
+    page = str(meta.get("uuid") or path)
+    if not target or page in undecided_deletions(brain):
         return  # there is nothing to forget, or the person was asked already
+    # none is quoted: the sources of undecided deletions are withheld
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    proposal = replace(target.proposal(what), deleted=str(meta.get("uuid") or path), path=path)
+    proposal = replace(target.proposal(what), deleted=page, path=path)
     _add_proposal(brain, proposal, by="organization", is_private=is_private_note(before))
 
 
@@ -520,14 +544,15 @@ def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private
 
 
 def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
-    """Forget what a ticked proposal names, and remove the prompt that asked for it with its answers.
+    """Forget what a ticked proposal names, and remove the prompt that asked for it, which is off the record.
 
     Returns:
         The event; None when nothing of it is in the tree any more.
     """
     event = forget(brain, Target.of_proposal(proposal), by="person")
     if prompt := proposal.prompt:
-        for path in (prompt, *(response_path(prompt, number) for number in range(1, 4))):
-            file = brain.tree.confine(path, inside=brain.tree.inbox)
-            file.unlink(missing_ok=True)  # off the record: no journal may hold its words, so no commit removes it
+        answers = [response_path(prompt, number) for number in range(1, _MAX_ANSWERS + 1)]
+        for path in (prompt, *answers):
+            # no commit, as the journal would keep the words
+            brain.tree.confine(path, inside=brain.tree.inbox).unlink(missing_ok=True)
     return event

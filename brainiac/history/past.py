@@ -43,9 +43,9 @@ class FileAt:
     """A file as it is or was.
 
     Attributes:
-        path: Where it lies or lay.
+        path: Its path, now or then.
         text: The whole file.
-        version: What made it so; None for the present file.
+        version: The version that it is; None for the present file.
         device: The other device whose journal tells it; "" for this one.
     """
 
@@ -61,9 +61,10 @@ def present(brain: Brain, named: str) -> FileAt:
     Raises:
         UserError: There is none, or several pages have the name.
     """
-    page = find_memory(brain, named)
-    path = page.path if page else _path_of(brain, named)
-    text = page.text if page else brain.read_text(path) if path else None
+    if page := find_memory(brain, named):
+        return FileAt(page.path, page.text)
+    path = _path_of(brain, named)
+    text = brain.read_text(path) if path else None
     if text is None:
         raise UserError(f"no page and no file is called {named!r}; with --at a day it may be an earlier one")
     return FileAt(path, text)
@@ -92,14 +93,18 @@ def at_moment(brain: Brain, named: str, at: str) -> FileAt:
 
 
 def _version(brain: Brain, past: Past, named: str) -> Version | None:
-    """Return the version that a person means; None for none."""
+    """Return the version that a person means; None for none.
+
+    The name is tried as a path then, whole or below `memory/long_term/`; as a path or name now, of which the former
+    path is looked for; and as a name then.
+    """
     path = _path_of(brain, named)
-    below = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
-    if path and (version := past.version(path) or past.version(below)):
+    long_term_path = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
+    if path and (version := past.version(path) or past.version(long_term_path)):
         return version
     page = find_memory(brain, named)
-    place = page.path if page else path
-    if place and (version := past.version(past.former_path(place))):
+    present_path = page.path if page else path
+    if present_path and (version := past.version(past.former_path(present_path))):
         return version
     return _by_name(brain, past, {page.uuid, page.title} if page else {named})
 
@@ -151,10 +156,10 @@ class Difference:
         kind: `page`, `statement`, `exchange`, `line` (any other line of a page) or `property` (of its front matter).
         path: The page in the second; in the first for what is only there.
         title: The page's title.
-        text: Of the second; "" where it is only in the first.
-        before: Of the first; "" where it is only in the second.
-        former_path: The page in the first where it is another one; else "".
-        is_history: It stands under History, so it no longer holds.
+        text: Its text in the second; "" where it is only in the first.
+        before: Its text in the first; "" where it is only in the second.
+        former_path: The page in the first if that is another one; else "".
+        is_history: Whether it is under History, so that it no longer holds.
     """
 
     what: str
@@ -195,12 +200,12 @@ def compare(first: PagesAt, second: PagesAt) -> Comparison:
     result.equal = len(same)
     sides = [_read_pages(side, side.hashes.keys() - same, result.unreadable) for side in (first, second)]
     # a page that cannot be read on one side says nothing about what the other side holds
-    unread = [side.hashes.keys() - same - pages.keys() for side, pages in zip((first, second), sides, strict=True)]
-    pairs = [pair for pair in _pairs(*sides) if not ({pair.path} & (unread[0] | unread[1]))]
+    unread = (first.hashes.keys() - same - sides[0].keys()) | (second.hashes.keys() - same - sides[1].keys())
+    pairs = [pair for pair in _pairs(*sides) if pair.path not in unread]
     for pair in sorted(pairs, key=lambda pair: pair.path):
         differences = list(pair.differences())
         result.differences += differences
-        if not differences:
+        if not differences:  # the files differ in what is not compared
             result.equal += 1
             result.renumbered.append(pair.path)
     result.differences = _with_moves(result.differences)
@@ -272,24 +277,25 @@ class _Item:
 def _items(page: Memory) -> Iterator[_Item]:
     """Yield all that a page holds, so that nothing a person reads on it is left out of a comparison."""
     yield from _properties(page)
-    text, spans = page.text, [(0, page.offset)]
-    for placed in find_events(text, page.offset):
-        heading, _, said = text[placed.start : placed.end].partition("\n")
-        spans.append((placed.start, placed.end))
+    exchanges = list(find_events(page.text, page.offset))
+    for placed in exchanges:
+        heading, _, said = page.text[placed.start : placed.end].partition("\n")
         yield _Item("exchange", _without_ids(said), id=placed.event.id or heading)
-    ends = sorted(spans)
+    exchange_spans = [(placed.start, placed.end) for placed in exchanges]
+    spans = [(0, page.offset), *exchange_spans]
     for statement in page.statements:
-        if not any(start <= statement.start < end for start, end in ends):
-            own_end = text.find("\n", statement.own[1])
-            spans.append((statement.start, own_end if own_end != -1 else len(text)))
-            yield _Item(
-                "statement",
-                _without_ids(statement.text),
-                statement.is_history,
-                statement.block_id,
-                statement.replaced_by,
-            )
-    yield from (_Item("line", _without_ids(line)) for line in _lines_outside(text, spans))
+        if any(start <= statement.start < end for start, end in exchange_spans):
+            continue  # a list item of an exchange
+        line_end = page.text.find("\n", statement.text_span[1])
+        spans.append((statement.start, line_end if line_end != -1 else len(page.text)))
+        yield _Item(
+            "statement",
+            _without_ids(statement.text),
+            is_history=statement.is_history,
+            id=statement.block_id,
+            replaced_by=statement.replaced_by,
+        )
+    yield from (_Item("line", _without_ids(line)) for line in _lines_outside(page.text, spans))
 
 
 def _properties(page: Memory) -> Iterator[_Item]:
@@ -327,6 +333,7 @@ class _Pair:
         assert page is not None
         self._first, self._second, self._page = first, second, page
         self.path = page.path
+        # what the first and the second hold, as far as `differences` has not yet yielded or dropped it
         self._before: list[_Item] = []
         self._after: list[_Item] = []
 
@@ -337,9 +344,10 @@ class _Pair:
         elif self._first.path != self._second.path:
             yield replace(self._difference("moved", "page"), former_path=self._first.path)
         self._before, self._after = self._items_of(self._first), self._items_of(self._second)
-        orders = [_order(self._before), _order(self._after)]
+        is_reordered = _order(self._before) != _order(self._after)
+        # each step takes what it yields or drops out of both lists: what remains was removed or added
         self._drop_equal()
-        if orders[0] != orders[1] and not self._before and not self._after:
+        if is_reordered and not self._before and not self._after:
             yield self._difference("reordered", "page")
         yield from self._ended()
         yield from self._changed()
@@ -347,12 +355,13 @@ class _Pair:
         yield from (self._of_item("added", item) for item in self._after)
 
     def _items_of(self, page: Memory | None) -> list[_Item]:
-        """Return what a page holds; of one that only one side has, without title and properties."""
+        """Return what a page holds; of one that only one side has, without title and properties: it is named itself."""
         if page is None:
             return []
-        is_whole = self._first is None or self._second is None
-        own = (("line", f"# {page.title}"), *((item.kind, item.text) for item in _properties(page)))
-        return [item for item in _items(page) if not (is_whole and (item.kind, item.text) in own)]
+        if self._first is not None and self._second is not None:
+            return list(_items(page))
+        left_out = {("line", f"# {page.title}"), *((item.kind, item.text) for item in _properties(page))}
+        return [item for item in _items(page) if (item.kind, item.text) not in left_out]
 
     def _drop_equal(self) -> None:
         """Take out what both hold in the same words, each as often as both have it."""
@@ -361,8 +370,12 @@ class _Pair:
         self._after = _without(self._after, common)
 
     def _ended(self) -> Iterator[Difference]:
-        """Yield the statements that are current on one side and under History on the other, with what replaced them."""
+        """Yield the statements that are current on one side and under History on the other.
+
+        One that another statement replaced counts as changed to that.
+        """
         for old in [item for item in self._before if item.kind == "statement"]:
+            # the same words that were not dropped as equal: they differ in `is_history`
             new = next((item for item in self._after if (item.kind, item.text) == (old.kind, old.text)), None)
             if new is None:
                 continue
@@ -382,7 +395,7 @@ class _Pair:
         return item
 
     def _changed(self) -> Iterator[Difference]:
-        """Yield what has the same id on both sides and other words."""
+        """Yield what has the same id on both sides; with the same words it was dropped before."""
         after = {(item.kind, item.is_history, item.id): item for item in self._after if item.id}
         for old in list(self._before):
             new = after.pop((old.kind, old.is_history, old.id), None)
@@ -408,7 +421,7 @@ def _content(item: _Item) -> tuple[str, str, bool]:
 
 
 def _order(items: Iterable[_Item]) -> list[tuple[str, str, bool]]:
-    """Return the contents whose order says something: steps and lines, not properties."""
+    """Return the contents of all items but properties, whose order says nothing."""
     return [_content(item) for item in items if item.kind != "property"]
 
 
@@ -430,15 +443,16 @@ def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
         if difference.what == "removed" and difference.kind in ("statement", "exchange"):
             removed[difference.kind, difference.before, difference.is_history].append(difference)
     result: list[Difference] = []
-    replaced: set[int] = set()
+    moved_away: set[int] = set()  # by `id`: two removals may be equal
     for difference in differences:
-        same = removed.get((difference.kind, difference.text, difference.is_history))
-        if difference.what == "added" and same:
-            former = same.pop()
-            replaced.add(id(former))
-            difference = replace(difference, what="moved", before=difference.text, former_path=former.path)
-        result.append(difference)
-    return [difference for difference in result if id(difference) not in replaced]
+        same_text = removed.get((difference.kind, difference.text, difference.is_history))
+        if difference.what == "added" and same_text:
+            removal = same_text.pop()
+            moved_away.add(id(removal))
+            result.append(replace(difference, what="moved", before=difference.text, former_path=removal.path))
+        else:
+            result.append(difference)
+    return [difference for difference in result if id(difference) not in moved_away]
 
 
 # --- a brain's pages at one moment, now or earlier, by this device's journal -----------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from brainiac.brain import Brain
@@ -57,45 +57,45 @@ def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
         return True
     exchanges = tuple(brain.answered.exchanges_at(prompt.path))
     events = [brain.journal.find(exchange) for exchange in exchanges]
-    if not any(event is None or _was_not_private(brain, event) for event in events):
+    if all(event is not None and _was_private(brain, event) for event in events):
         return True
     brain.log.info("exchange_made_private", prompt=prompt.path)
     try:
         # a running promotion has this lock, and may have read the exchange before it was private
         with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-            brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=True))
+            brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_final=True))
             return True
     except LockedError:
-        brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_last=False))
+        brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_final=False))
         return False
 
 
-def _was_not_private(brain: Brain, event: Event) -> bool:
-    """Return whether an exchange was not private when it was answered; True where its texts are not kept any more."""
+def _was_private(brain: Brain, event: Event) -> bool:
+    """Return whether an exchange was private when it was answered; False where its texts are not kept any more."""
     texts = [text for change in event.changes if (text := brain.kept_text(change.after)) is not None]
-    return not any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
+    return any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
 
 
-def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last: bool) -> None:
+def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final: bool) -> None:
     """Mark everything that rests on exchanges private in one commit, and list the calls that had their texts.
 
     Args:
         brain: The brain.
         prompt: Present path of their prompt.
         exchanges: Their ids, former revisions included.
-        is_last: No promotion runs that could still write something from them: the event then names the exchanges,
-            which ends the matter.
+        is_final: Whether no promotion runs that may still write something from them. The event then names the
+            exchanges, from which the next call knows that nothing is left to do for them.
     """
     with brain.short_term_lock():
         plan = _Marking(brain, exchanges).plan_all()
         statements, left = tuple(plan.statements), tuple(plan.kept)
         made_private = ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
-        if is_last:
+        if is_final:
             calls = tuple(_calls_about(brain, exchanges))
             made_private = replace(made_private, exchanges=exchanges, sent=calls)
             _add_review_line(brain, prompt, plan, calls)
         changes = plan.changes()
-        if changes or is_last:
+        if changes or is_final:
             brain.commit(made_private, by="kernel", changes=changes)
 
 
@@ -105,19 +105,21 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_last:
 def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     """Return the remote model calls about some exchanges, and all later remote calls, which may have shown them.
 
-    They are summed up by model; `is_own` tells the former from the latter.
+    They are summed up by model; those about the exchanges come first and have `is_own`.
     """
     index = Exchanges(brain)
     prompts = (what.prompt_id for exchange in exchanges if (what := index.what(exchange)))
-    about, first = {*exchanges, *prompts}, min(exchanges)
-    calls: dict[tuple[bool, str], list[tuple[str, str]]] = {}  # by (is later call, model): time and purpose
+    about, first = {*exchanges, *prompts}, min(exchanges)  # ids sort by time
+    own: dict[str, list[tuple[str, str]]] = {}  # by model: time and purpose of each call
+    later: dict[str, list[tuple[str, str]]] = {}
     for _, event in brain.journal.all_events({ModelCalled}):
         called = event.what
         assert isinstance(called, ModelCalled)
         is_own = called.about in about
         if (is_own or event.id > first) and _is_elsewhere(brain, called):
-            calls.setdefault((not is_own, called.model), []).append((event.at, called.purpose))
-    return [_summary_of_calls(model, calls[is_other, model], is_own=not is_other) for is_other, model in sorted(calls)]
+            (own if is_own else later).setdefault(called.model, []).append((event.at, called.purpose))
+    summaries = [_summary_of_calls(model, calls, is_own=True) for model, calls in sorted(own.items())]
+    return summaries + [_summary_of_calls(model, calls, is_own=False) for model, calls in sorted(later.items())]
 
 
 def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
@@ -144,20 +146,23 @@ def _call_text(sent: RemoteCalls) -> str:
     return f"{sent.model} ({calls} for {', '.join(sent.purposes)}, {when})"
 
 
-def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Iterable[RemoteCalls]) -> None:
+def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Collection[RemoteCalls]) -> None:
     """Add a line to `review.md`: which models had the texts before, and what a person must still decide."""
-    own, others = ([_call_text(sent) for sent in calls if sent.is_own is side] for side in (True, False))
-    parts = [f"before that it was sent to {'; '.join(own)}, which nothing can take back"] if own else []
-    if others:
-        parts.append(f"since it was said these calls may have held it: {'; '.join(others)}")
+    own = "; ".join(_call_text(sent) for sent in calls if sent.is_own)
+    later = "; ".join(_call_text(sent) for sent in calls if not sent.is_own)
+    parts = [f"before that it was sent to {own}, which nothing can take back"] if own else []
+    if later:
+        parts.append(f"since it was said these calls may have held it: {later}")
     if is_off_record(brain.read(prompt)):
         parts.append(f"what was kept of it before stays until `brainiac forget --purge {prompt}`")
-    if parts := [*parts, *plan.kept]:
-        path = brain.tree.relative(brain.tree.review)
-        text = plan.read(path) or ""
-        gap = "" if text.endswith("\n") or not text else "\n"
-        line = one_line(f"{prompt} is private now; " + "; ".join(parts))
-        plan.write(path, f"{text}{gap}- {line} {PRIVATE_MARK}\n")
+    parts += plan.kept
+    if not parts:
+        return
+    path = brain.tree.relative(brain.tree.review)
+    text = plan.read(path) or ""
+    gap = "" if text.endswith("\n") or not text else "\n"
+    line = one_line(f"{prompt} is private now; " + "; ".join(parts))
+    plan.write(path, f"{text}{gap}- {line} {PRIVATE_MARK}\n")
 
 
 # --- marking -------------------------------------------------------------------------------------------------------
@@ -169,8 +174,8 @@ class _Marking:
     def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
         self._brain, self._ids = brain, frozenset(exchanges)
         self._log = StatementLog(brain)
-        self._words: list[str] = []  # the person's texts, and the statements made from them
-        self.plan = ForgetPlan(brain)
+        self._words: list[str] = []  # the person's texts, and the statements made from them: what must not be repeated
+        self.plan = ForgetPlan(brain)  # of new texts; nothing is removed
 
     def plan_all(self) -> ForgetPlan:
         """Return the plan: short-term memory, pages, review, and texts elsewhere that repeat the same words."""
@@ -179,7 +184,7 @@ class _Marking:
         self._edit(tree.relative(tree.short_term), self._mark_short_term)
         for page in pages_naming(self._brain, self._ids):
             if shareable_text(page.text) is not None:
-                self._edit(page.path, lambda text, path=page.path: self._mark_page(parse_memory(path, text)))  # type: ignore[misc]
+                self._edit(page.path, partial(self._mark_page, page.path))
         self.plan.kept += [f"{path} cannot be read ({problem})" for path, problem in unreadable(self._brain, self._ids)]
         self._edit(tree.relative(tree.review), self._mark_review)
         self._mark_echoes()
@@ -203,17 +208,21 @@ class _Marking:
         return _with_marked_summary(text) if self._is_in_summary() else text
 
     def _is_in_summary(self) -> bool:
-        """Return whether the promotion that wrote the present summary had one of the exchanges before it."""
+        """Return whether the promotion that wrote the present summary read one of the exchanges."""
         for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
-            if isinstance(run := event.what, MemoryPromoted) and run.summarized_by is not None:
+            run = event.what
+            if isinstance(run, MemoryPromoted) and run.summarized_by is not None:  # it wrote the summary
                 return not self._ids.isdisjoint((*run.exchanges, *run.left))
         return False
 
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _mark_page(self, memory: Memory) -> str:
-        """Return a page with marks on the exchanges and statements from them, or with `private: true` for all."""
-        path, text = memory.path, memory.text
+    def _mark_page(self, path: str, text: str) -> str:
+        """Return a page with marks on the exchanges and statements from them, or with `private: true` for all.
+
+        The words of the statements are kept for `_mark_echoes`.
+        """
+        memory = parse_memory(path, text)
         note = self._log.whole_body_of(memory.uuid)
         if note and not self._ids.isdisjoint(note.record.sources):  # the page is a captured note as a whole
             return str(MemoryDocument(text, path).set_meta(private=True))
@@ -224,18 +233,21 @@ class _Marking:
         open_text = shareable_text(after)
         # where only headings would be left to show, the whole page becomes private, its title included
         has_headings_alone = open_text is not None and is_bare(parse_memory(path, open_text))
-        if has_headings_alone and (self._log.knows_page(memory.uuid) or list(find_events(text))):
+        is_ours = self._log.knows_page(memory.uuid) or list(find_events(text))
+        if has_headings_alone and is_ours:
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._record_new_wording(memory, after, statements)
         return self._without_keys(after, path)
 
     def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement without a mark rests on the exchanges, and no other exchange says the same."""
+        """Return whether a statement without a mark rests on the exchanges, and none of its words on others alone."""
         changes = self._log.provenance_of(memory.uuid, statement)
         if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
             return False
-        wordings = [change for change in changes if change.hash == text_hash(statement.text) and change.record.sources]
-        return not any(self._ids.isdisjoint(change.record.sources) for change in wordings)
+        # of each operation that wrote these very words
+        sources = [change.record.sources for change in changes if change.hash == text_hash(statement.text)]
+        was_said_openly = any(others and self._ids.isdisjoint(others) for others in sources)
+        return not was_said_openly
 
     def _record_new_wording(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
         """Record the new wording of statements, so that `why` and `forget` know what they rest on."""
@@ -293,36 +305,36 @@ class _Marking:
         What a person said again without a mark stays as it is and is named in the review line.
         """
         pieces = pieces_of(self._words)
-        places = {path for paths in find_remaining(self._brain, pieces, {}).values() for path in paths}
         words = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
 
         def repeats(text: str) -> bool:
             folded = _folded(text)
             return any(piece in folded for piece in words)
 
+        places = {path for paths in find_remaining(self._brain, pieces).values() for path in paths}
         for path in sorted(places):
             kind = self._brain.tree.kind_of(path)
             if kind is PathKind.SHORT_TERM:
-                self._edit(path, lambda text: self._mark_echo_in_short_term(text, repeats))
+                self._edit(path, partial(self._mark_echo_in_short_term, repeats))
             elif kind in (PathKind.MEMORY, PathKind.ARCHIVED):
-                self._edit(path, lambda text, path=path: self._mark_echo(path, text, repeats))  # type: ignore[misc]
-            elif kind is PathKind.RESPONSE and self._is_echo_of_ours(path, places):
-                self._edit(path, lambda text: edit_meta(text, private=True))  # its exchange is private with it
+                self._edit(path, partial(self._mark_echo, path, repeats))
+            elif kind is PathKind.RESPONSE and self._is_unmarked_echo(path, places):
+                self._edit(path, partial(edit_meta, private=True))  # its exchange is private with it
 
-    def _is_echo_of_ours(self, answer: str, places: Collection[str]) -> bool:
-        """Return whether an answer may be marked: it is not private yet, and its own prompt does not say the words."""
-        return not is_hidden(self._brain.tree, answer) and not set(places) & set(prompt_path_of(answer) or ())
+    def _is_unmarked_echo(self, answer: str, places: Collection[str]) -> bool:
+        """Return whether an answer that repeats the words is not private yet, and its own prompt does not say them."""
+        return not is_hidden(self._brain.tree, answer) and set(places).isdisjoint(prompt_path_of(answer))
 
-    def _mark_echo_in_short_term(self, text: str, repeats: Callable[[str], bool]) -> str:
+    def _mark_echo_in_short_term(self, repeats: Callable[[str], bool], text: str) -> str:
         """Return short-term memory with marks on the answers, items and summary that repeat the words."""
-        if shareable_text(text) is None:
+        if shareable_text(text) is None:  # all of it is private already
             return text
         text = _with_marked_items(_with_marked_answers(text, repeats), repeats)
         return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
 
-    def _mark_echo(self, path: str, text: str, repeats: Callable[[str], bool]) -> str:
-        """Return a page with marks on the answers and the statements that repeat the words."""
-        if shareable_text(text) is None:
+    def _mark_echo(self, path: str, repeats: Callable[[str], bool], text: str) -> str:
+        """Return a page with marks on the answers, and on statements from these exchanges, that repeat the words."""
+        if shareable_text(text) is None:  # all of it is private already
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
         echoes = [
@@ -330,13 +342,13 @@ class _Marking:
             for statement in memory.statements
             if repeats(statement.text) and not PRIVATE.search(statement.text)
         ]
-        ours = [statement for statement in echoes if self._is_made_from_it(memory, statement)]
+        ours = [statement for statement in echoes if self._rests_on_them_alone(memory, statement)]
         if len(ours) < len(echoes):
             self.plan.kept.append(f"{path} says it too, openly")
         return _with_marked_statements(memory.text, ours)
 
-    def _is_made_from_it(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a process wrote a statement from these exchanges alone, as in a digest."""
+    def _rests_on_them_alone(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a process wrote a statement, and from these exchanges alone."""
         changes = self._log.provenance_of(memory.uuid, statement)
         return bool(changes) and sources_of(changes) <= self._ids
 
@@ -351,7 +363,7 @@ def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
 def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
-        start, end = statement.own
+        start, end = statement.text_span
         # within the strokes of a retired statement: only there is the mark read as part of it
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end

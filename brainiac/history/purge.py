@@ -38,7 +38,7 @@ class Purged:
 
     Attributes:
         tombstone: The event that every device applies.
-        event: The commit that removed it from the tree; None when nothing of it was there.
+        event: The event of the commit that removed the target from the tree; None when nothing of it was there.
         texts: How many texts of the journal were destroyed.
         lines: How many lines of this device's journal lost their words.
         still: By sentence: the files of the tree that have the same words for other reasons.
@@ -66,25 +66,35 @@ def purge(brain: Brain, target: Target) -> Purged:
     # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
     tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
-    further = _hashes_before(event)
-    lines = _destroy(brain, tombstone, further)
+    # a file may have changed between the plan and the commit: then the tombstone lacks the text that was removed
+    removed = _hashes_before(event)
+    lines = _destroy(brain, tombstone, removed)
     write_digest(brain)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
-    return Purged(tombstone, event, len(further.union(_tombstone_of(tombstone).hashes)), lines, still)
+    return Purged(tombstone, event, len(removed.union(_purged_by(tombstone).hashes)), lines, still)
 
 
 def _tombstone(
-    brain: Brain, target: Target, plan: ForgetPlan, after: Collection[str], pieces: Collection[bytes]
+    brain: Brain, target: Target, plan: ForgetPlan, changed: Collection[str], pieces: Collection[bytes]
 ) -> Event:
-    """Record what is to be destroyed, by ids and hashes alone; return the event."""
+    """Record what is to be destroyed, by ids and hashes alone; return the event.
+
+    Args:
+        brain: The brain.
+        target: What is forgotten.
+        plan: The plan of that.
+        changed: Paths of the files that the plan changes or removes.
+        pieces: The removed sentences that no other file has.
+    """
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     # texts that are the present content of remaining files are not destroyed
-    kept = {digest for path, digest in fold.items() if path not in after}
+    kept = {digest for path, digest in fold.items() if path not in changed}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
-    hashes |= {digest for path, digest in fold.items() if path in after}
+    hashes |= {digest for path, digest in fold.items() if path in changed}
     purged = TextsPurged(
         exchanges=target.exchanges,
+        # its uuid, or the path of a page without one
         page=None if target.page is None else target.page or target.pages[0],
         statements=tuple(statements),
         items=tuple(plan.items),
@@ -94,7 +104,7 @@ def _tombstone(
     return brain.record(purged, by="cli")
 
 
-def _tombstone_of(tombstone: Event) -> TextsPurged:
+def _purged_by(tombstone: Event) -> TextsPurged:
     """Return the data of a tombstone event."""
     assert isinstance(tombstone.what, TextsPurged)
     return tombstone.what
@@ -116,10 +126,10 @@ def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     Returns:
         How many lines of this device's journal lost their words.
     """
-    named = _tombstone_of(tombstone)
-    hashes = set(named.hashes).union(further)
+    purged = _purged_by(tombstone)
+    hashes = set(purged.hashes).union(further)
     brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not the present content of a file
-    lines = brain.journal.rewrite(_Cleaner(frozenset(named.exchanges), frozenset(named.events)))
+    lines = brain.journal.rewrite(_Cleaner(frozenset(purged.exchanges), frozenset(purged.events)))
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
@@ -191,11 +201,11 @@ def _has_words(value: Any, words: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Cleaner:
-    """Removes words from the data of events; ids, hashes, paths and numbers stay.
+    """Removes purged words from the data of events; ids, hashes, paths and numbers stay.
 
     Attributes:
-        exchanges: Entries that name one of these as a source lose their words.
-        events: Ids of events that lose all their words.
+        exchanges: The purged exchanges: a part of the data that names one of them as a source loses its words.
+        events: Ids of events that lose their words in all parts.
     """
 
     exchanges: frozenset[str]
@@ -203,22 +213,31 @@ class _Cleaner:
 
     def __call__(self, event: Event) -> Event:
         """Return an event without the words."""
-        data = {key: self._cleaned(value, event.id in self.events) for key, value in event.data.items()}
+        is_purged = event.id in self.events
+        data = {key: self._cleaned(value, is_purged=is_purged) for key, value in event.data.items()}
         return event if data == event.data else replace(event, data=data)
 
-    def _cleaned(self, value: Any, is_purged: bool) -> Any:
-        """Return a part of an event's data; `is_purged` says that the part around it loses its words."""
+    def _cleaned(self, value: Any, *, is_purged: bool) -> Any:
+        """Return a part of an event's data without purged words.
+
+        Args:
+            value: The part.
+            is_purged: Whether all words in it are purged, as they are in the part around it.
+        """
         if isinstance(value, dict):
             sources = {*value.get("sources", ()), *(value.get("events") or ())}
             is_purged = is_purged or any(name in self.exchanges for name in sources if isinstance(name, str))
             return {
-                key: _blank(part) if is_purged and key in _FIELDS_WITH_WORDS else self._cleaned(part, is_purged)
+                key: _blank(part)
+                if is_purged and key in _FIELDS_WITH_WORDS
+                else self._cleaned(part, is_purged=is_purged)
                 for key, part in value.items()
             }
         if isinstance(value, list):
-            return [self._cleaned(part, is_purged) for part in value]
-        is_text = isinstance(value, str) and len(value.split()) >= MIN_WORDS
-        return "" if is_purged and is_text else value
+            return [self._cleaned(part, is_purged=is_purged) for part in value]
+        # in any other field a sentence goes too; ids, hashes and names are shorter
+        is_sentence = isinstance(value, str) and len(value.split()) >= MIN_WORDS
+        return "" if is_purged and is_sentence else value
 
 
 def _blank(value: Any) -> Any:
@@ -242,18 +261,19 @@ def apply_tombstones(brain: Brain) -> list[str]:
         for device, event in brain.projection.purges()
         if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
     }
-    return [event.id for event in _tombstones(brain) if _apply_tombstone(brain, event, event.id in applied)]
+    tombstones = _tombstones(brain)
+    return [event.id for event in tombstones if _apply_tombstone(brain, event, was_applied=event.id in applied)]
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
     """Return the purged texts that are here all the same: each tombstone with the path of a file or a blob."""
     blobs = brain.journal.blobs
-    places = {digest: path for path, digest in brain.journal.fold().items()}
+    path_by_hash = {digest: path for path, digest in brain.journal.fold().items()}
     remaining = []
     for tombstone in _tombstones(brain):
-        for digest in _tombstone_of(tombstone).hashes:
-            if digest in places:
-                remaining.append((tombstone, places[digest]))
+        for digest in _purged_by(tombstone).hashes:
+            if digest in path_by_hash:
+                remaining.append((tombstone, path_by_hash[digest]))
             elif digest in blobs:
                 remaining.append((tombstone, f"{brain.tree.relative(blobs.folder)}/{digest[:2]}/{digest[2:]}"))
     return remaining
@@ -264,17 +284,23 @@ def _tombstones(brain: Brain) -> list[Event]:
     return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
 
 
-def _apply_tombstone(brain: Brain, tombstone: Event, is_applied: bool) -> bool:
-    """Destroy what a tombstone names if something of it is here; return whether that was so."""
-    named = _tombstone_of(tombstone)
-    files = brain.observed.present_hashes(named.hashes)
-    is_back = bool(files) or _is_in_short_term(brain, named.exchanges)
-    texts = [digest for digest in named.hashes if digest in brain.journal.blobs and digest not in files]
-    if is_applied and not is_back and not texts:
+def _apply_tombstone(brain: Brain, tombstone: Event, *, was_applied: bool) -> bool:
+    """Destroy what a tombstone names if it was not applied here yet, or something of it is back.
+
+    Returns:
+        Whether there was something to do.
+    """
+    purged = _purged_by(tombstone)
+    present = brain.observed.present_hashes(purged.hashes)  # of whole files
+    is_in_tree = bool(present) or _is_in_short_term(brain, purged.exchanges)
+    has_blobs = any(digest in brain.journal.blobs for digest in set(purged.hashes) - present)
+    event: Event | None = None
+    further: set[str] = set()
+    if is_in_tree or not was_applied:
+        event, further = _forget_again(brain, tombstone)
+    # files alone are no reason: where nothing was forgotten, somebody wrote the same words
+    if was_applied and event is None and not has_blobs:
         return False
-    event, further = (None, set()) if is_applied and not is_back else _forget_again(brain, tombstone)
-    if is_applied and event is None and not texts:
-        return False  # the texts are here for another reason: somebody wrote the same words
     _destroy(brain, tombstone, further)
     return True
 
@@ -286,14 +312,19 @@ def _is_in_short_term(brain: Brain, exchanges: Collection[str]) -> bool:
 
 
 def _forget_again(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
-    """Remove from the tree what a tombstone names; return the event, and hashes of further texts to destroy."""
-    named = _tombstone_of(tombstone)
-    page = find_memory(brain, named.page) if named.page else None
-    target = target_of_page(page, named.items) if page else Target(named.exchanges, items=named.items)
-    texts = plan_forget(brain, target).texts
+    """Remove from the tree what a tombstone names.
+
+    Returns:
+        The event, None where nothing of it is in the tree; and the hashes of further texts of this device to destroy:
+        those with a purged exchange or statement, or with a removed sentence that no file has any more.
+    """
+    purged = _purged_by(tombstone)
+    page = find_memory(brain, purged.page) if purged.page else None
+    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
+    texts = plan_forget(brain, target).texts  # before they are removed
     event = forget(brain, target, by="kernel", cause=tombstone.id)
     pieces = pieces_of(texts) if event else []
-    elsewhere = find_remaining(brain, pieces, {})
+    elsewhere = find_remaining(brain, pieces)
     pieces = [piece for piece in pieces if piece not in elsewhere]
-    hashes = _texts_holding(brain, named.exchanges, named.statements, pieces)
+    hashes = _texts_holding(brain, purged.exchanges, purged.statements, pieces)
     return event, hashes | _hashes_before(event)

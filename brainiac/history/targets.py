@@ -40,10 +40,10 @@ class Target:
         blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
         items: Hashes of goals, facts and tasks of short-term memory.
         pages: Paths of pages that are removed whole.
-        answers: Paths of answers in the inbox that quote it although their prompts do not say it.
-        page: The uuid of the page, where a person named one; None otherwise.
+        answers: Paths of answers in the inbox that have the words although their prompts do not.
+        page: The uuid of the page that a person named, "" where it has none; None where no page was named.
         shown: A line for each of these, to show to a person.
-        is_private: Some of it is private.
+        is_private: Whether some of it is private.
     """
 
     exchanges: tuple[str, ...] = ()
@@ -120,6 +120,7 @@ class _WordSearch:
 
     def __init__(self, brain: Brain, words: str) -> None:
         self._brain, self._words = brain, words
+        # for each field of the target its entries, each with a line for a person
         self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
         self._is_private = False
 
@@ -131,7 +132,7 @@ class _WordSearch:
             self._read_page(page)
         exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
-            if self._matches(_person_text_of(path, self._brain.read_text(path) or "")):
+            if self._matches(_searched_text(path, self._brain.read_text(path) or "")):
                 self._add_file(path, exchanges)
         parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
         lines = tuple(line for part in self._parts.values() for line in part.values())
@@ -141,12 +142,13 @@ class _WordSearch:
         return holds_words(text, self._words)
 
     def _add_file(self, path: str, exchanges: Exchanges) -> None:
-        """Add the exchange of a prompt; of an answer whose prompt does not have the words, the answer alone.
+        """Add the exchange of a file that has the words; of an answer whose prompt does not have them, the answer.
 
-        A prompt comes before its answers, which have its name with an ending.
+        Files come sorted, a prompt before its answers, so that the exchange of a prompt with the words is added by now.
         """
         exchange, matches = exchanges.find(path), self._parts["exchanges"]
-        if prompt_path_of(path) and exchange not in matches:
+        is_answer = bool(prompt_path_of(path))
+        if is_answer and exchange not in matches:
             self._parts["answers"][path] = f"{path}: the answer"
         elif exchange:
             matches.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
@@ -180,9 +182,10 @@ class _WordSearch:
     def _read_page(self, page: Memory) -> None:
         """Add the exchanges and blocks of a page that have the words, or the whole page where its title has them."""
         rest = self._add_events(page.path, page.text)
-        is_day, is_private = rest != page.text, bool(page.meta.get("private"))
-        is_date = page.title.replace("-", "").isdecimal()  # which is not what the page is about
-        if not is_day and not is_date and self._matches(page.title):
+        is_private = bool(page.meta.get("private"))
+        has_exchanges, is_date = rest != page.text, page.title.replace("-", "").isdecimal()
+        # the title of a day's page does not say what the page is about
+        if not has_exchanges and not is_date and self._matches(page.title):
             self._parts["pages"][page.path] = f"{page.path}: the whole page"
             self._is_private |= is_private or bool(PRIVATE.search(page.text))
             return
@@ -193,8 +196,11 @@ class _WordSearch:
                 self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
 
 
-def _person_text_of(path: str, text: str) -> str:
-    """Return what a file in the inbox says; of an answer that no model wrote only what it quotes."""
+def _searched_text(path: str, text: str) -> str:
+    """Return the text of a file in the inbox without front matter; of an answer without a model only what it quotes.
+
+    The fixed phrases of such an answer are nobody's words.
+    """
     try:
         meta, offset = split(text, path)
     except FormatError:

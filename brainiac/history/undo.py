@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
@@ -66,8 +67,8 @@ class Undoing:
         obstacles: Files in the way; nothing is done while there are any.
         stays: A sentence about each thing that is not undone.
         later: Events that this one led to; they are not undone.
-        is_catch_up: Whether the event is a part of a catch-up, which may be long ago: what was written on its pages
-            since is no obstacle, and stays.
+        is_catch_up: Whether the event is part of a catch-up. That may be long ago: what was written on its pages since
+            stays, and is no obstacle.
     """
 
     event: Event
@@ -78,7 +79,19 @@ class Undoing:
     is_catch_up: bool = False
 
 
-def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, Undoing]]:
+class Undone(NamedTuple):
+    """What undoing one event did.
+
+    Attributes:
+        event: The new event.
+        plan: The plan that was carried out.
+    """
+
+    event: Event
+    plan: Undoing
+
+
+def undo_all(brain: Brain, events: Sequence[Event]) -> list[Undone]:
     """Undo several events, each in one commit; none where a file is in the way of any.
 
     Args:
@@ -86,7 +99,7 @@ def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, 
         events: Of this device, newest first.
 
     Returns:
-        Each event, the new event and what was done; of several events without the texts of the files.
+        What was done for each, in the same order; for several events the plans' changes lack the texts of the files.
 
     Raises:
         UserError: Files stand in the way, or an event is taken back already; each is named.
@@ -96,17 +109,17 @@ def undo_all(brain: Brain, events: Sequence[Event]) -> list[tuple[Event, Event, 
         _check_all(brain, events)
     done = []
     for event in events:
-        undone, undoing = _undo(brain, event)
-        if len(events) > 1:  # an import is larger than what fits into memory
-            undoing.changes = [replace(change, before=None, after=None) for change in undoing.changes]
-        done.append((event, undone, undoing))
+        undone = _undo(brain, event)
+        if len(events) > 1:  # the texts of an import may not fit into memory
+            undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
+        done.append(undone)
     write_digest(brain)
     return done
 
 
 def _check_all(brain: Brain, events: Sequence[Event]) -> None:
     """Raise `UserError` where a file is in the way of undoing one of several events, newest first."""
-    reversed_before: set[str] = set()
+    reversed_before: set[str] = set()  # paths
     obstacles: list[str] = []
     for event in events:
         undoing = _reversed(brain, event)
@@ -117,35 +130,32 @@ def _check_all(brain: Brain, events: Sequence[Event]) -> None:
         raise UserError(*obstacles)
 
 
-def undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
+def undo(brain: Brain, event: Event) -> Undone:
     """Undo an event in one commit.
 
     Args:
         brain: The brain.
         event: Of this device.
 
-    Returns:
-        The new event, and what was done.
-
     Raises:
         UserError: It changed nothing, is taken back already, or files stand in the way; each is named.
         ConflictError: Somebody keeps writing the files.
     """
-    done = _undo(brain, event)
+    result = _undo(brain, event)
     write_digest(brain)
-    return done
+    return result
 
 
-def _undo(brain: Brain, event: Event) -> tuple[Event, Undoing]:
+def _undo(brain: Brain, event: Event) -> Undone:
     """Undo an event in one commit; the digest is written by the caller."""
 
-    def attempt() -> tuple[Event, Undoing]:
+    def attempt() -> Undone:
         with brain.short_term_lock():
             undoing = plan(brain, event)
             if undoing.obstacles:
                 raise UserError(*map(str, undoing.obstacles))
-            undone = EventUndone(undone=event.id, kind_=event.kind)
-            return brain.commit(undone, by="cli", changes=undoing.changes, cause=event.id), undoing
+            what = EventUndone(undone=event.id, kind_=event.kind)
+            return Undone(brain.commit(what, by="cli", changes=undoing.changes, cause=event.id), undoing)
 
     return brain.retry(attempt)
 
@@ -176,7 +186,7 @@ def _reversed(brain: Brain, event: Event) -> Undoing:
 
 
 class _Reversal:
-    """Reverses one change of an event and adds the result to the plan."""
+    """Reverses one change of an event in the present tree and adds the result to the plan."""
 
     def __init__(self, brain: Brain, undoing: Undoing, change: RecordedChange) -> None:
         self._brain, self._undoing, self._change, self._path = brain, undoing, change, change.path
@@ -200,7 +210,7 @@ class _Reversal:
 
     def _restore_removed(self) -> None:
         """Put back a file that the event removed."""
-        before = self._text(self._change.before)
+        before = self._text_or_obstacle(self._change.before)
         # where somebody has put back the very same text already, nothing is left to do
         if before is not None and self._now is None:
             self._undoing.changes.append(create(self._path, before))
@@ -213,7 +223,7 @@ class _Reversal:
         if change.op == "create" or change.before is None:
             self._undoing.changes.append(remove(self._path, now))
             return
-        before = self._text(change.before)
+        before = self._text_or_obstacle(change.before)
         if before is None:
             return
         if change.source is None:
@@ -229,22 +239,30 @@ class _Reversal:
         if kind is PathKind.SHORT_TERM and has_before:
             self._reverse_short_term(now)
         elif kind in (PathKind.MEMORY, PathKind.REVIEW) and self._undoing.is_catch_up:
-            self._reverse_beside(now)
+            self._reverse_lines(now)
         elif kind is PathKind.INDEX_PAGE:
-            # the manifest follows the files by itself; other lines are reversed where a three-way merge can do it
-            texts = self._texts() if has_before else None
-            merged = three_way(texts[1], now, texts[0]) if texts else None
-            if merged is None:
-                self._undoing.stays.append(f"{self._path}: stays as it is by now; its manifest follows the files")
-            elif merged != now:
-                self._undoing.changes.append(update(self._path, now, merged))
+            self._reverse_index_page(now)
         else:
             self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
 
-    def _reverse_beside(self, now: bytes) -> None:
-        """Reverse the event's change of a page by a three-way merge; lines that were changed since stay."""
-        before = b"" if self._change.before is None else self._text(self._change.before)
-        after = None if before is None else self._text(self._change.after)
+    def _reverse_index_page(self, now: bytes) -> None:
+        """Reverse a change of an index page where a three-way merge can do it; its manifest follows the files."""
+        merged = None
+        if self._change.before is not None and (texts := self._texts()):
+            before, after = texts
+            merged = three_way(after, now, before)
+        if merged is None:
+            self._undoing.stays.append(f"{self._path}: stays as it is by now; its manifest follows the files")
+        elif merged != now:
+            self._undoing.changes.append(update(self._path, now, merged))
+
+    def _reverse_lines(self, now: bytes) -> None:
+        """Reverse the event's change of a page by a three-way merge; lines that were changed since stay.
+
+        The text after the event is the base, the present text one side, and the text before the event the other.
+        """
+        before = b"" if self._change.before is None else self._text_or_obstacle(self._change.before)
+        after = None if before is None else self._text_or_obstacle(self._change.after)
         if before is None or after is None:
             return
         merged = merge_lines(after, now, before, prefer_ours=False)
@@ -275,12 +293,12 @@ class _Reversal:
             self._undoing.changes.append(update(self._path, now, text))
 
     def _texts(self) -> tuple[bytes, bytes] | None:
-        """Return the texts before and after the change; None where one is not kept any more."""
-        before = self._text(self._change.before)
-        after = None if before is None else self._text(self._change.after)
+        """Return the texts before and after the change; None where one is not kept any more, which is an obstacle."""
+        before = self._text_or_obstacle(self._change.before)
+        after = None if before is None else self._text_or_obstacle(self._change.after)
         return None if before is None or after is None else (before, after)
 
-    def _text(self, digest: str | None) -> bytes | None:
+    def _text_or_obstacle(self, digest: str | None) -> bytes | None:
         """Return a text of the journal; where it is not kept any more, add this as an obstacle and return None."""
         try:
             return self._brain.committer.text_of(str(digest))
@@ -338,18 +356,24 @@ def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
     for event in old.events:
         if event not in new.events:
             document = document.with_event(event)
-    document = document.without_items(*([item.text for item in items] for items in _missing(new, old)))
-    returning = _missing(old, new)
-    document = _with_items(document, returning)
-    boxes = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
-    document = document.with_open(item.text for item in boxes if not item.is_done)
-    document = document.with_done(item.text for items in (boxes, *returning) for item in items if item.is_done)
+    document = _with_items_reversed(document, old, new)
     if old.summary != new.summary:
         if document.memory.summary == new.summary:
             document = document.with_summary(old.summary)
         else:
             problems.append("its summary was written anew since")
     return str(document), problems
+
+
+def _with_items_reversed(document: ShortTermDocument, old: ShortTermMemory, new: ShortTermMemory) -> ShortTermDocument:
+    """Return the document with the change of its lists from `old` to `new` reversed: items first, then boxes."""
+    added, removed = _only_in(new, old), _only_in(old, new)
+    document = document.without_items(*([item.text for item in items] for items in added))
+    document = _with_items(document, removed)
+    boxes = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
+    document = document.with_open(item.text for item in boxes if not item.is_done)
+    # an item comes back with an open box
+    return document.with_done(item.text for items in (boxes, *removed) for item in items if item.is_done)
 
 
 def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:
@@ -371,13 +395,13 @@ def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:
     return memory.goals, memory.facts, memory.tasks
 
 
-def _missing(memory: ShortTermMemory, other: ShortTermMemory) -> list[list[Item]]:
-    """Return the items of each list whose texts the same list of another version lacks."""
-    missing = []
+def _only_in(memory: ShortTermMemory, other: ShortTermMemory) -> list[list[Item]]:
+    """Return for each of the three lists its items whose texts the same list of another version lacks."""
+    lists = []
     for items, others in zip(_lists(memory), _lists(other), strict=True):
         texts = {item.text for item in others}
-        missing.append([item for item in items if item.text not in texts])
-    return missing
+        lists.append([item for item in items if item.text not in texts])
+    return lists
 
 
 def _ticked(items: Iterable[Item], later: Iterable[Item]) -> list[Item]:
@@ -420,7 +444,8 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch]:
                 continue
             target = StatementMatch(page, statement)
             has_id = sign and page.path == path and statement.block_id == block
-            if has_id or folded(statement.text) == folded(words):
+            has_all_words = folded(statement.text) == folded(words)
+            if has_id or has_all_words:
                 named.append(target)
             elif (share := coverage(words, statement.text)) >= MIN_COVERAGE:
                 similar.append((share, target))
@@ -459,6 +484,7 @@ def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
     memory, day = document.memory, brain.day_of(iso(brain.clock.now()))
     since = StatementLog(brain).since_of(memory.uuid, old)
     document = document.replace_statement(old.block_id, line)
+    # the former wording goes to History with a block id of its own
     history = document.block_id_for(old.text)
     document = document.add_statement(old.text, history).retire(history, day, old.block_id, since)
     row = StatementRecord(
@@ -481,10 +507,10 @@ class TakenBack:
     """What `take_back` did.
 
     Attributes:
-        event: Its event.
+        event: The event of its commit.
         path: The page.
-        before: What stood there; "" where nothing did.
-        after: What holds again; "" where nothing does.
+        before: The statement that held until now; "" for none.
+        after: The statement that holds again; "" for none.
     """
 
     event: Event
@@ -496,8 +522,8 @@ class TakenBack:
 def take_back(brain: Brain, named: str) -> TakenBack:
     """Reverse the last change of one statement, whoever made it.
 
-    A statement with a former wording, or one that replaced another, gives way to that. One without goes to History.
-    One under History holds again.
+    A statement that replaced another, or a former wording of its own, is replaced by that; one that did not goes to
+    History. A statement under History holds again.
 
     Args:
         brain: The brain.
@@ -507,30 +533,32 @@ def take_back(brain: Brain, named: str) -> TakenBack:
         UserError: There is no such statement, or it is a step of a how-to.
         ConflictError: Somebody keeps writing the page.
     """
-    done = brain.retry(lambda: _take_back(brain, named))
+    result = brain.retry(lambda: _take_back(brain, named))
     write_digest(brain)
-    return done
+    return result
 
 
 def _take_back(brain: Brain, named: str) -> TakenBack:
     """Commit the reversal of a statement's last change, on its page as it is now."""
     memory, statement = _named_statement(brain, named)
     present, former = _present_and_former(memory, statement)
-    day = brain.day_of(iso(brain.clock.now()))
-    document, replaced, operation = MemoryDocument(memory.text, memory.path), None, "NEW"
     block = (present or statement).block_id
-    if former:
+    day = brain.day_of(iso(brain.clock.now()))
+    since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
+    document, history = MemoryDocument(memory.text, memory.path), block
+    if present is None:
+        operation = "NEW"
+        document = document.without_statement(block).add_statement(statement.text, block)
+    elif former is None:
+        operation = "DELETE"
+        document = document.retire(block, day, since=since)
+    else:
+        operation = "UPDATE"
         document = document.without_statement(former.block_id)
-    if present:
-        operation = "UPDATE" if former else "DELETE"
-        history = document.block_id_for(present.text) if former else block
-        since = StatementLog(brain).since_of(memory.uuid, present)
-        if former:
-            document = document.replace_statement(block, former.text).add_statement(present.text, history)
-        document = document.retire(history, day, block if former else "", since)
-        replaced = StatementRef(block=block, hash=text_hash(present.text), history=history)
-    elif former:
-        document = document.add_statement(former.text, block)
+        # the two change places: what held until now goes to History with a block id of its own
+        history = document.block_id_for(present.text)
+        document = document.replace_statement(block, former.text).add_statement(present.text, history)
+        document = document.retire(history, day, block, since)
     row = StatementRecord(
         operation=operation,
         path=memory.path,
@@ -539,7 +567,7 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
         hash=text_hash(former.text) if former else "",
         since=(former and former.since) or day,
         origin="person",
-        replaced=replaced,
+        replaced=StatementRef(block=block, hash=text_hash(present.text), history=history) if present else None,
     )
     changes = [update(memory.path, memory.text, str(document))]
     event = brain.commit(StatementCorrected(statements=(row,)), by="person", changes=changes)
@@ -547,16 +575,15 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
 
 
 def _present_and_former(memory: Memory, statement: Statement) -> tuple[Statement | None, Statement | None]:
-    """Return the statement that goes to History and the one that comes back from there.
+    """Return the statement that holds now and the one that held before it, given one of the two.
 
-    None for the first where a statement under History was replaced by none, for the second where one has no former
-    wording.
+    The first is None where no statement replaced one under History, the second where a statement replaced none.
     """
-    current = {row.block_id: row for row in memory.statements if not row.is_history}
     if statement.is_history:
+        current = {other.block_id: other for other in memory.statements if not other.is_history}
         return current.get(statement.replaced_by), statement
-    former = [row for row in memory.statements if row.is_history and row.replaced_by == statement.block_id]
-    return statement, max(former, key=lambda row: row.until, default=None)
+    former = [other for other in memory.statements if other.is_history and other.replaced_by == statement.block_id]
+    return statement, max(former, key=lambda other: other.until, default=None)
 
 
 def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:

@@ -53,6 +53,19 @@ class PluginStatus:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _LoadedModule:
+    """One of the brain's own plugins that is loaded.
+
+    Attributes:
+        sources: The bytes that were run, by module name.
+        module: Its module.
+    """
+
+    sources: dict[str, bytes]
+    module: object
+
+
 class PluginHost:
     """The plugins of one brain.
 
@@ -70,10 +83,9 @@ class PluginHost:
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(brainiac.host.hookspecs)
         self.status: list[PluginStatus] = []
-        self._inline: set[str] = set()
-        # of each of the brain's own plugins that is loaded: its sources by module name, and its module
-        self._modules: dict[str, tuple[dict[str, bytes], object]] = {}
-        self._hanging: dict[tuple[str, str], threading.Thread] = {}
+        self._bundled_names: set[str] = set()  # of those loaded; they are called in the caller's thread
+        self._own: dict[str, _LoadedModule] = {}  # the brain's own plugins that are loaded
+        self._hanging: dict[tuple[str, str], threading.Thread] = {}  # calls that did not return, by plugin and hook
         self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
 
     def load(self) -> None:
@@ -81,7 +93,7 @@ class PluginHost:
 
         pluggy calls the last registered first, so that a person's plugin is called before the bundled ones.
         """
-        self.status = [self._load_as_judged(plugin) for plugin in self.survey()]
+        self.status = [self._load_if_ready(plugin) for plugin in self.survey()]
 
     def reload(self) -> list[PluginStatus]:
         """Load plugins anew where files, trust or settings changed; a plugin that did not change is not run again.
@@ -94,32 +106,32 @@ class PluginHost:
         """
         # loaded in a second host that then takes over: a broken plugin must not leave half of the others
         second = PluginHost(self._store, self._bundled, self._on_fault)
-        second._modules = dict(self._modules)
+        second._own = dict(self._own)
         second.load()
         names = {plugin.name for plugin in (*self.status, *second.status)}
         for name, plugin in self._pluggy.list_name_plugin():
             if plugin is not None and name not in names:  # added by `register`, from no file
                 second.register(plugin, name)
-        to_stop = {name for name, module in self._modules.items() if second._modules.get(name) is not module}
-        to_start = {name for name, module in second._modules.items() if self._modules.get(name) is not module}
+        to_stop, to_start = _replaced(self._own, second._own), _replaced(second._own, self._own)
         self._call("shutdown", {"brain": self._store}, to_stop)
         changes = [plugin for plugin in second.status if plugin.name in to_start or plugin not in self.status]
-        self._pluggy, self._inline = second._pluggy, second._inline
-        self._modules, self.status = second._modules, second.status
+        self._pluggy, self._bundled_names = second._pluggy, second._bundled_names
+        self._own, self.status = second._own, second.status
         self._call("startup", {"brain": self._store}, to_start)
         return changes
 
-    def _load_as_judged(self, plugin: PluginStatus) -> PluginStatus:
-        """Load a plugin that may run and return its state; an untrusted new version leaves the trusted one running."""
-        if plugin.state in ("ready", "failed"):
+    def _load_if_ready(self, plugin: PluginStatus) -> PluginStatus:
+        """Load a plugin that may run, and return its new state; an untrusted new version leaves the old one running."""
+        if plugin.state == "ready":
             return self._load(plugin)
-        running = self._modules.get(plugin.name)
+        running = self._own.get(plugin.name)
         if running and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
-            _, module = running
-            self.register(module, plugin.name)
+            self.register(running.module, plugin.name)
             return replace(plugin, detail=f"{plugin.detail}; until then it runs as it was")
+        if plugin.state == "failed":
+            self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
         if plugin.source == "brain":
-            self._modules.pop(plugin.name, None)
+            self._own.pop(plugin.name, None)
         return plugin
 
     def survey(self) -> list[PluginStatus]:
@@ -142,26 +154,26 @@ class PluginHost:
         """
         if self._pluggy.has_plugin(name):
             raise PluginError(name, "a plugin of this name is loaded already; give it another name")
-        is_registered = False
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
             self._check_plain(plugin)
-            is_registered = True
-        except (pluggy.PluginValidationError, ValueError) as error:
+        except BaseException as error:
+            # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
+            if self._pluggy.has_plugin(name):
+                self._pluggy.unregister(name=name)
+            if not isinstance(error, pluggy.PluginValidationError | ValueError):
+                raise
             problem = " ".join(str(error).split())
             raise PluginError(name, f"{problem}; docs/hooks.md lists the hooks and their arguments") from error
-        finally:
-            # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
-            if not is_registered and self._pluggy.has_plugin(name):
-                self._pluggy.unregister(name=name)
 
     def _check_plain(self, plugin: object) -> None:
         """Raise `ValueError` for wrappers, generators and coroutines, which `call` cannot isolate."""
         for caller in self._pluggy.get_hookcallers(plugin) or ():
             for implementation in caller.get_hookimpls():
-                function, is_wrapper = implementation.function, implementation.wrapper or implementation.hookwrapper
+                function = implementation.function
                 is_lazy = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+                is_wrapper = implementation.wrapper or implementation.hookwrapper
                 if implementation.plugin is plugin and (is_lazy or is_wrapper):
                     raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
 
@@ -180,7 +192,7 @@ class PluginHost:
 
     def has_foreign(self, hook: str) -> bool:
         """Return whether a plugin that does not ship with the program implements a hook."""
-        return any(implementation.plugin_name not in self._inline for implementation in self.implementations(hook))
+        return any(hook_impl.plugin_name not in self._bundled_names for hook_impl in self.implementations(hook))
 
     def implementations(self, hook: str) -> list[pluggy.HookImpl]:
         """Return the implementations of a hook, in the order they are called in."""
@@ -199,26 +211,27 @@ class PluginHost:
         return self._call(hook, arguments)
 
     def _call(self, hook: str, arguments: Mapping[str, Any], among: Collection[str] | None = None) -> list[Any]:
-        """Call a hook as `call` does; only the plugins with names in `among`, unless that is None."""
+        """Call a hook as `call` does; only the plugins with names in `among`, unless that is None.
+
+        Every plugin is called. Then the first error that the caller can handle by trying again is raised; any other
+        error was reported as the plugin's fault.
+        """
         results, first_error = [], None
         for implementation in self.implementations(hook):
             plugin = implementation.plugin_name
             if among is not None and plugin not in among:
                 continue
-            with _discretion(arguments):
+            with _off_record_as_in(arguments):
                 try:
-                    result = self._invoke(implementation, hook, arguments)
+                    results.append(self._invoke(implementation, hook, arguments))
                 except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
-                    if for_caller := self._error_for_caller(plugin, error):
-                        first_error = first_error or for_caller
+                    if error_for_caller := self._error_for_caller(plugin, error):
+                        first_error = first_error or error_for_caller
                     else:
                         self._fault(plugin, hook, error)
-                    continue
-            if result is not None:
-                results.append(result)
         if first_error:
             raise first_error
-        return results
+        return [result for result in results if result is not None]
 
     def chain(self, hook: str, argument: str, value: Any, /, **arguments: Any) -> Any:
         """Pass a value through every implementation in turn; one that fails or returns None leaves it as it was."""
@@ -237,7 +250,7 @@ class PluginHost:
         It is not called again while an earlier call of it still hangs; the result is then None.
         """
         plugin, values = implementation.plugin_name, [arguments[name] for name in implementation.argnames]
-        if plugin in self._inline:
+        if plugin in self._bundled_names:
             return implementation.function(*values)
         hanging = self._hanging.get((plugin, hook))
         # each further call would leave another thread that never ends
@@ -261,28 +274,28 @@ class PluginHost:
         return call.outcome()
 
     def _error_for_caller(self, plugin: str, error: BaseException) -> BrainiacError | None:
-        """Return the error that `call` raises for a plugin's; None where it is a fault of the plugin.
+        """Return the error that `call` is to raise for one that a plugin raised; None where it is the plugin's fault.
 
-        An OSError of a plugin that is not bundled is a fault: it may be about a file of its own.
+        A bundled plugin works on the brain's files: where one cannot be read or parsed, it may be tried again later.
+        Any other plugin may have files of its own, so that the same errors are its fault.
         """
         if isinstance(error, ConflictError | ModelError | StorageError):
             return error
-        if plugin in self._inline and isinstance(error, FormatError):
+        if plugin not in self._bundled_names:
+            return None
+        if isinstance(error, FormatError):
             return StorageError(str(error))
-        if plugin in self._inline and isinstance(error, OSError | sqlite3.Error):
-            return StorageError.of(error)
-        return None
+        return StorageError.of(error) if isinstance(error, OSError | sqlite3.Error) else None
 
     def _fault(self, plugin: str, hook: str, error: BaseException) -> None:
         """Report a fault; off the record without the error's message, which may quote the prompt."""
-        if self._on_fault and _IS_OFF_RECORD.get():
-            name = type(error).__name__
-            self._on_fault(plugin, hook, PluginError(plugin, f"raised {name} at a prompt off the record"))
-        elif self._on_fault:
+        if _IS_OFF_RECORD.get():
+            error = PluginError(plugin, f"raised {type(error).__name__} at a prompt off the record")
+        if self._on_fault:
             self._on_fault(plugin, hook, error)
 
     def _status(self, name: str, source: Source, path: str, replaced: Collection[str] = ()) -> PluginStatus:
-        """Return a plugin's state before loading; `replaced` are the names that a plugin of the brain takes over."""
+        """Return a plugin's state before loading; plugins of the brain take the place of bundled ones in `replaced`."""
         state: State = "ready"
         detail = ""
         if name in replaced:
@@ -302,38 +315,45 @@ class PluginHost:
 
     def _load(self, plugin: PluginStatus) -> PluginStatus:
         """Load a plugin and return its new state; a failure is reported as a fault."""
-        if plugin.state == "failed":
-            self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
-            return plugin
         try:
             self.register(self._execute(plugin), plugin.name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
             self._fault(plugin.name, "load", error)
             return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
         if plugin.source == "bundled":
-            self._inline.add(plugin.name)
+            self._bundled_names.add(plugin.name)
         return replace(plugin, state="loaded")
 
     def _execute(self, plugin: PluginStatus) -> object:
-        """Run a plugin's code and return the object to register; of a brain's own plugin only the bytes trusted here.
-
-        One whose bytes did not change is not run again.
-        """
+        """Run a plugin's code and return the object to register."""
         name, path = plugin.name, Path(plugin.path)
         serve_former_names()
         if plugin.source == "installed":
             return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
-        if plugin.source == "bundled":
-            return load_bundled(path)
+        return load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path.parent)
+
+    def _execute_own(self, name: str, folder: Path) -> object:
+        """Run the bytes that are trusted here of one of the brain's own plugins, unless they run; return its module.
+
+        Raises:
+            PluginError: It changed since its trust was checked, or did not load in time.
+            Exception: What its code raised.
+        """
         sources = self.trust.verified(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        running = self._modules.pop(name, None)
-        # the same tuple where nothing changed: by that `reload` sees which plugins to stop and to start
-        if running is None or running[0] != sources:
-            running = sources, self._bounded(name, "load", load_module, name, path.parent, sources)
-        self._modules[name] = running
-        return running[1]
+        loaded = self._own.get(name)
+        if loaded is None or loaded.sources != sources:
+            self._own.pop(name, None)  # where the new version fails, the old one does not stay
+            loaded = _LoadedModule(sources, self._bounded(name, "load", load_module, name, folder, sources))
+            self._own[name] = loaded
+        return loaded.module
+
+
+def _replaced(plugins: Mapping[str, _LoadedModule], others: Mapping[str, _LoadedModule]) -> set[str]:
+    """Return the names of the plugins that were loaded anew, or not at all, in the others."""
+    # by identity: loading keeps the object of a plugin that did not change
+    return {name for name, loaded in plugins.items() if others.get(name) is not loaded}
 
 
 def hook_problem(name: str, code: bytes) -> str:
@@ -372,10 +392,14 @@ def _signature_problem(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 @contextmanager
-def _discretion(arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Set `_IS_OFF_RECORD` for the block where the prompt or exchange among a hook's arguments is off the record."""
+def _off_record_as_in(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Within this context, set `_IS_OFF_RECORD` if the prompt or exchange among a hook's arguments is off the record.
+
+    It stays set where a hook is called within another.
+    """
     prompt = arguments.get("prompt") or getattr(arguments.get("exchange"), "prompt", None)
-    token = _IS_OFF_RECORD.set(_IS_OFF_RECORD.get() or not getattr(prompt, "remember", True))
+    is_off_record = not getattr(prompt, "remember", True)
+    token = _IS_OFF_RECORD.set(_IS_OFF_RECORD.get() or is_off_record)
     try:
         yield
     finally:

@@ -135,7 +135,7 @@ class TrustStore:
 
 
 def _imported(source: bytes) -> set[str]:
-    """Return the names of the top-level modules that a source imports; none where it does not parse."""
+    """Return the modules that a source imports, by the first part of their names; none where it does not parse."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -213,21 +213,25 @@ _SOURCES = _Sources()
 
 def open_namespace() -> None:
     """Make `brainiac_plugins.<name>` importable: the module of a brain that is loaded, else the bundled one."""
-    if _SOURCES not in sys.meta_path:
-        sys.meta_path.insert(0, _SOURCES)
-        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-        sys.modules[NAMESPACE].__path__ = [str(bundled("plugins"))]
+    if _SOURCES in sys.meta_path:
+        return  # done already
+    # asked before the finder of files, which looks in the package's path
+    sys.meta_path.insert(0, _SOURCES)
+    sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+    sys.modules[NAMESPACE].__path__ = [str(bundled("plugins"))]
 
 
 def load_bundled(path: Path) -> ModuleType:
-    """Import a plugin that ships with the program, by its file or folder."""
+    """Import a plugin that ships with the program from disk, by its file or folder."""
     open_namespace()
     name = path.stem
-    module = sys.modules.get(f"{NAMESPACE}.{name}")
+    # another brain in this process may have a plugin of that name, whose bytes and module would be found first
     _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
+    module = sys.modules.get(f"{NAMESPACE}.{name}")
     if module is not None and module.__file__ not in (str(path), str(path / "__init__.py")):
-        _unload(name)  # another brain in this process has a plugin of that name
-    sys.modules[NAMESPACE].__path__[:] = dict.fromkeys([str(path.parent), str(bundled("plugins"))])
+        _unload(name)
+    # a test may have bundled plugins in another folder, which import the program's
+    sys.modules[NAMESPACE].__path__ = [str(path.parent), str(bundled("plugins"))]
     importlib.invalidate_caches()
     return importlib.import_module(f"{NAMESPACE}.{name}")
 
@@ -239,7 +243,7 @@ def bundled_commands() -> list[ModuleType]:
 
 
 def _unload(name: str) -> None:
-    """Remove a module from `sys.modules` and from its package, so that it is imported anew."""
+    """Remove a plugin's module from `sys.modules` and from its package, so that it is imported anew."""
     sys.modules.pop(f"{NAMESPACE}.{name}", None)
     vars(sys.modules[NAMESPACE]).pop(name, None)
 

@@ -53,7 +53,7 @@ MAX_STORAGE_SECONDS = 15.0  # short, since a person who has made room on the dis
 MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
 WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
-UNTOLD_REASON = "off the record: why is not kept"
+OFF_RECORD_REASON = "off the record: why is not kept"
 
 
 def read_prompt(brain: Brain, path: str) -> Prompt | None:
@@ -118,7 +118,7 @@ def backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
 
 
 def is_free(brain: Brain) -> bool:
-    """Return whether answering costs nothing: the offline engine serves both queries and answers."""
+    """Return whether answering costs nothing: the offline engine serves both purposes of an answer."""
     llm = brain.settings.llm
     return all(llm.models.get(purpose, llm.model) == FREE_MODEL for purpose in ("queries", "answer"))
 
@@ -159,7 +159,9 @@ class Inbox:
         self._brain, self._again = brain, again
         self._mutex = threading.Lock()
         self._pending: dict[str, Pending] = {}  # by path
-        self._ids: dict[str, str] = {}  # by path, of prompts not yet answered: a retry must be the same prompt
+        # by path, of prompts not yet answered: a retry must be the same prompt, or its cost would be booked on an id
+        # that no answer names
+        self._ids: dict[str, str] = {}
 
     @property
     def pending(self) -> list[Pending]:
@@ -168,7 +170,7 @@ class Inbox:
             return list(self._pending.values())
 
     def hold(self, path: str, reason: str, *, is_backlog: bool = False) -> None:
-        """Let a prompt wait until something changes; a prompt of a backlog waits until a person says so."""
+        """Let a prompt wait until its file, its error file or the settings change; a backlog until a person says so."""
         self._record_waiting(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
@@ -177,40 +179,53 @@ class Inbox:
             with storage_trouble():
                 self._process(path)
         except StorageError as error:
-            self._later(path, error.problem, MAX_STORAGE_SECONDS)
+            self._retry_later(path, error.problem, max_seconds=MAX_STORAGE_SECONDS)
 
     def _process(self, path: str) -> None:
         """Answer a prompt or capture a note, or write an error file where it cannot be parsed.
 
-        It only waits while it has git's conflict markers, or where another device answers. One that was answered
-        before is not answered again.
+        One that has git's conflict markers, or that another device answers, waits.
         """
         try:
             _check_name(path)
             if is_marked(self._brain, path):
                 self.hold(path, "holds conflict markers of git; both versions are merged first")
-                return
-            prompt = read_prompt(self._brain, path)
-            is_answered = prompt is None or self._is_answered(prompt)
-            # before anything else: what is private now must leave memory even if the answer fails
-            if prompt is not None and (prompt.private or not prompt.remember):
-                self._withdraw_private(prompt)
-            if prompt is None or is_answered:
-                self._clear(path)
-            elif not self._brain.answers_here(prompt):
-                reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
-                self._record_waiting(Pending(path, reason, is_for_device=True))
-            elif prompt.is_capture or not prompt.answer:
-                self._capture(prompt)
+            elif prompt := read_prompt(self._brain, path):
+                self._process_prompt(prompt)
             else:
-                self._ask(prompt)
+                self._clear(path)
         except FormatError as error:
             self._refuse(path, "This file could not be read as a prompt.", error.problem, "Mend it and save it again.")
         except ConflictError:
             self._again(path, CONFLICT_SECONDS)
 
+    def _process_prompt(self, prompt: Prompt) -> None:
+        """Answer a prompt or capture a note if that was not done yet, and make memory private where the prompt is now.
+
+        Raises:
+            ConflictError: A file changed meanwhile.
+        """
+        self._move_response_along(prompt)
+        is_answered = self._brain.answered.is_answered(prompt)
+        # before it is answered: what is private now must leave memory even if the answer fails
+        if prompt.private or not prompt.remember:
+            self._withdraw_private(prompt)
+        if is_answered:
+            self._clear(prompt.path)
+        elif not self._brain.answers_here(prompt):
+            reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
+            self._record_waiting(Pending(prompt.path, reason, is_for_device=True))
+        elif prompt.is_capture or not prompt.answer:
+            self._capture(prompt)
+        else:
+            self._ask(prompt)
+
     def take_response(self, path: str) -> None:
-        """Record a response that a person or another program wrote beside its prompt, once."""
+        """Record a response that a person or another program wrote beside its prompt, unless that was done before.
+
+        If the prompt was moved, its former response is moved along; if the response is private, what memory has of
+        the exchange is made private too.
+        """
         try:
             # `q.txt.response.md` may answer `q.txt` or `q.txt.md`: it answers the one that exists
             prompts = (read_prompt(self._brain, prompt_path) for prompt_path in prompt_path_of(path))
@@ -250,33 +265,27 @@ class Inbox:
         if self._brain.is_active and not withdraw_private(self._brain, prompt):
             self._again(prompt.path, WITHDRAW_SECONDS)
 
-    def _is_answered(self, prompt: Prompt) -> bool:
-        """Return whether a prompt was answered; if it was moved since, move its response along."""
-        self._move_response_along(prompt)
-        return self._brain.answered.is_answered(prompt)
-
     def _move_response_along(self, prompt: Prompt) -> None:
-        """Move the response of a prompt that was renamed or moved, and record where the prompt is now."""
+        """If an answered prompt was moved, move its response beside it, and record where the prompt is now."""
         former = self._brain.answered.moved_from(prompt)
         if former is None:
             return
-        target = response_path(prompt.path) if former.response else None
-        changes = self._response_move(former, prompt, target)
         event = PromptMoved(
             prompt=prompt.path,
             prompt_id=former.prompt_id,
             prompt_sha256=former.prompt_sha256,
-            response=target,
+            response=response_path(prompt.path) if former.response else None,
             moved_from=former.prompt,
         )
-        self._brain.commit(event, by=BY, changes=changes)
+        self._brain.commit(event, by=BY, changes=self._response_move(former, prompt))
 
-    def _response_move(self, former: Answer, prompt: Prompt, target: str | None) -> list[Change]:
+    def _response_move(self, former: Answer, prompt: Prompt) -> list[Change]:
         """Return the change that moves a response beside its moved prompt; [] where there is nothing to move."""
-        raw = self._brain.read(former.response) if former.response else None
-        if raw is None or target is None or self._brain.read(target) is not None:
+        if former.response is None:
+            return []  # a captured note
+        target, raw = response_path(prompt.path), self._brain.read(former.response)
+        if raw is None or self._brain.read(target) is not None:
             return []  # the person moved it too, or deleted it
-        assert former.response is not None
         after = edit_meta(raw.decode("utf-8", "surrogateescape"), in_reply_to=posixpath.basename(prompt.path))
         return [move(former.response, target, raw, after)]
 
@@ -328,7 +337,6 @@ class Inbox:
         if answer is not None:
             return answer.prompt_id
         with self._mutex:
-            # a retry must be the same prompt, or its cost would be booked on an id that no answer names
             return self._ids.setdefault(path, new_id())
 
     def _handle_model_error(self, prompt: Prompt, error: ModelError) -> None:
@@ -337,11 +345,15 @@ class Inbox:
             todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
             self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
             return
-        reason = error.problem if prompt.remember else UNTOLD_REASON
-        self._later(prompt.path, reason, MAX_RETRY_SECONDS, error.retry_after_seconds or 0.0)
+        reason = error.problem if prompt.remember else OFF_RECORD_REASON
+        min_seconds = error.retry_after_seconds or 0.0
+        self._retry_later(prompt.path, reason, min_seconds=min_seconds, max_seconds=MAX_RETRY_SECONDS)
 
-    def _later(self, path: str, reason: str, max_seconds: float, min_seconds: float = 0.0) -> None:
-        """Let a prompt wait and process it again later; the wait doubles with each attempt, within the bounds."""
+    def _retry_later(self, path: str, reason: str, *, min_seconds: float = 0.0, max_seconds: float) -> None:
+        """Let a prompt wait and process it again later; the wait doubles with each attempt up to `max_seconds`.
+
+        A provider's `min_seconds` are waited in any case.
+        """
         with self._mutex:
             former = self._pending.get(path)
         attempts = (former.attempts if former else 0) + 1
@@ -353,9 +365,9 @@ class Inbox:
         self._again(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
-        """Write an error file beside a prompt, unless there is one that says the same; the prompt stays as it is."""
+        """Let a prompt wait, and write an error file beside it; the prompt stays as it is."""
         is_kept = not self._is_off_record(path)
-        reason = why if is_kept else UNTOLD_REASON  # it may quote the prompt
+        reason = why if is_kept else OFF_RECORD_REASON  # `why` may quote the prompt
         self.hold(path, reason)
         self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
 
@@ -379,8 +391,8 @@ class Inbox:
             return  # `status` shows the reason
         text = render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
-        if before is not None and before[split(before)[1] :] == text[split(text)[1] :]:
-            return  # said already
+        if before is not None and _body(before) == _body(text):
+            return  # the front matter differs in its time alone
         change = create(target, text) if before is None else update(target, before, text)
         try:
             self._brain.commit(PromptRefused(prompt=path, reason=reason), by=BY, changes=[change])
@@ -388,7 +400,7 @@ class Inbox:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
 
     def _is_off_record(self, path: str) -> bool:
-        """Return whether a prompt is off the record now; False where it cannot be read, so that no reason quotes it."""
+        """Return whether a prompt is off the record; False where it cannot be read: then no reason can quote it."""
         try:
             return is_off_record(self._brain.read(path))
         except OSError:
@@ -408,6 +420,12 @@ class Inbox:
         before = None if _is_too_long(error_path(path)) else self._brain.read(error_path(path))
         if before is not None:
             self._brain.commit(ErrorCleared(), by=BY, changes=[remove(error_path(path), before)])
+
+
+def _body(text: str) -> str:
+    """Return a text without its front matter."""
+    _, offset = split(text)
+    return text[offset:]
 
 
 def _is_too_long(path: str) -> bool:

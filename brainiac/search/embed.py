@@ -100,10 +100,10 @@ class E5Embedder:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return vectors of unit norm."""
-        # The engine makes room for four signs a byte, but unfolds some signs into more: they come unfolded.
-        # NUL would end a text, and half a surrogate pair is no UTF-8.
-        plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS]).replace("\0", " ") for text in texts]
-        encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in plain]
+        # The engine makes room for four signs a byte, but unfolds some signs into more: they come unfolded, and cut
+        # again, since one may become eighteen. NUL would end a text, and half a surrogate pair is no UTF-8.
+        plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS])[:_E5_CHARACTERS] for text in texts]
+        encodable = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in plain]
         return unit_norm(self._model.encode(encodable, is_query))
 
 

@@ -31,7 +31,8 @@ DEAD_SECONDS = 10.0
 STILL_SECONDS = 7.0  # a daemon that wrote no beat for so long may soon be taken for dead, and checks before it writes
 _LOOK_SECONDS = 0.1
 _BYTES = 1024
-_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+# a link that came by git is not followed, and a pipe not waited for
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +97,23 @@ class OtherDaemons:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[str, _Sighting] = {}  # by the heartbeat's path
+        self._sightings: dict[str, _Sighting] = {}  # by device
 
     def look(self) -> list[Beat]:
         """Return the daemons that may be alive: their heartbeat changed, or was first read, within `DEAD_SECONDS`."""
         now, beats = time.monotonic(), []
-        for path, raw, beat in _beats(self._store):
+        for _, raw, beat in _beats(self._store):
             # two machines' clocks may differ: only our own monotonic clock is asked how long the content is the same
-            sighting = self._seen.setdefault(path, _Sighting(raw, now))
+            sighting = self._sightings.setdefault(beat.device, _Sighting(raw, now))
             if raw != sighting.content:
-                sighting = self._seen[path] = _Sighting(raw, now, has_changed=True)
+                sighting = self._sightings[beat.device] = _Sighting(raw, now, has_changed=True)
             if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
 
     def living(self) -> list[Beat]:
-        """Return the daemons that are certainly alive: their heartbeat changed between two readings."""
-        beats = self.look()
-        changed = [path for path, sighting in self._seen.items() if sighting.has_changed]
-        devices = {os.path.basename(os.path.dirname(path)) for path in changed}
-        return [beat for beat in beats if beat.device in devices]
+        """Return the daemons that are certainly alive: their heartbeat changed since it was first read here."""
+        return [beat for beat in self.look() if self._sightings[beat.device].has_changed]
 
     def end_dead(self) -> None:
         """Mark the heartbeats of dead daemons as ended, so that no daemon waits for them again."""
@@ -141,7 +139,7 @@ class Heartbeat:
         self._mutex = threading.RLock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-        self._last = 0.0  # monotonic, of the last beat
+        self._beat_at = 0.0  # monotonic, of the last beat; 0.0 while no heartbeat is written
         self.is_replaced = False
 
     def claim(self, wait: Callable[[Beat], bool]) -> bool:
@@ -177,11 +175,11 @@ class Heartbeat:
             self._own = replace(self._own, is_active=self._store.is_active)
             others = self._others.look()
             lower = [beat for beat in others if beat.rank < self._own.rank]
-            if lower:
+            if lower:  # these serve first
                 self._withdraw()
-            elif not self._last:
+            elif not self._beat_at:
                 self._write_beat()
-                continue
+                continue  # look again: another may have written its heartbeat at the same moment
             elif others:
                 self._write_beat()  # the others see it and withdraw, or prove to be dead
             else:
@@ -191,9 +189,9 @@ class Heartbeat:
 
     def _withdraw(self) -> None:
         """Mark this daemon's heartbeat as ended, if one was written."""
-        if self._last:
+        if self._beat_at:
             self._end()
-        self._last = 0.0
+        self._beat_at = 0.0
 
     def check(self) -> None:
         """Make sure, before each commit, that no other daemon serves instead, as after this machine slept.
@@ -201,7 +199,7 @@ class Heartbeat:
         Raises:
             StorageError: Another one does: this process must not write any more.
         """
-        if time.monotonic() - self._last > STILL_SECONDS:
+        if time.monotonic() - self._beat_at > STILL_SECONDS:
             self._beat()
         if self.is_replaced:
             raise StorageError("Another daemon serves this brain by now; this one stands back and begins anew.")
@@ -212,7 +210,7 @@ class Heartbeat:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(BEAT_SECONDS + 5)
         with self._mutex:
-            if self._last and not self.is_replaced:
+            if self._beat_at and not self.is_replaced:
                 self._end()
 
     def _run(self) -> None:
@@ -229,10 +227,10 @@ class Heartbeat:
         and serves.
         """
         with self._mutex:
-            was_paused = time.monotonic() - self._last > STILL_SECONDS
+            was_paused = time.monotonic() - self._beat_at > STILL_SECONDS
             self._own = replace(self._own, is_active=self._store.is_active)
             self._write_beat()  # before looking: of two that do this at once, one sees the other
-            # after a pause no heartbeat was read twice yet, so that one cannot be known to change
+            # after a pause no heartbeat was read twice yet: those that may be alive count too
             others = self._others.look() if was_paused else self._others.living()
             if (was_paused and others) or any(beat.rank < self._own.rank for beat in others):
                 self.is_replaced = True
@@ -240,7 +238,7 @@ class Heartbeat:
 
     def _write_beat(self) -> None:
         """Write the next beat; a full disk is ignored, since it stops the other daemons' beats too."""
-        self._own, self._last = replace(self._own, beat=self._own.beat + 1), time.monotonic()
+        self._own, self._beat_at = replace(self._own, beat=self._own.beat + 1), time.monotonic()
         with suppress(OSError):
             # while the brain's disk is not mounted, the folder would be made below the mount point
             if self._store.tree.is_there:
@@ -248,6 +246,7 @@ class Heartbeat:
                 _write(self._path, self._own)
 
     def _end(self) -> None:
+        """Mark this daemon's heartbeat as ended."""
         with suppress(OSError):
             _write(self._path, replace(self._own, is_ended=True))
 
@@ -335,7 +334,7 @@ def _read(path: str) -> tuple[bytes, int]:
     Raises:
         OSError: There is none.
     """
-    file = os.open(path, os.O_RDONLY | _SAFELY)
+    file = os.open(path, os.O_RDONLY | _FLAGS)
     try:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):
@@ -357,13 +356,14 @@ def _parsed(device: str, raw: bytes, inode: int) -> Beat:
 
 
 def _write(path: Path, beat: Beat) -> None:
-    """Write a heartbeat in place and in one write, so that its inode stays and readers see it whole."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | _SAFELY, 0o644)
+    """Write a heartbeat in place and in one write, so that it keeps the inode that it names and is read whole."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
     try:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(f"{path} is no regular file")
         text = json.dumps(asdict(replace(beat, inode=info.st_ino)))
+        # always of the same length, since the former beat is written over
         os.write(file, text.ljust(_BYTES - 1).encode() + b"\n")
     finally:
         os.close(file)

@@ -16,7 +16,6 @@ from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_i
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
-from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import folded
 from brainiac.llm.schemas import Operation, Page
@@ -116,13 +115,13 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
     operation = step.operation
     if step.is_taking_out:
         return [_take_out(draft, step)]
-    if operation.page.is_whole and operation.action == "new":
+    if operation.page.is_whole and operation.action == "new":  # a note that is a page of its own
         return [_begin_whole(draft, step)]
     step = _with_links(draft, step)
     page_draft = draft.opened(step.path)
     _check(draft, page_draft, step)
     _collect_meta(page_draft, step)
-    if operation.page.path == step.path:
+    if operation.page.path == step.path:  # else the model has not seen this page: it cannot rename or describe it
         _rename(draft, page_draft, operation.page.title)
         _describe(draft, page_draft, step)
     record = _record(draft, step, page_draft)
@@ -186,6 +185,7 @@ def _collect_meta(page_draft: PageDraft, step: Step) -> None:
     if candidate.is_private and not is_private(page_draft.document.memory.meta):
         return  # a private request to forget: its tags and names must not get onto an open page
     page_draft.tags.update(dict.fromkeys(operation.tags))
+    # aliases are names of the page that the model meant; the statement may have gone to another one
     if operation.page.path in ("", step.path):
         title = page_draft.document.memory.title.casefold()
         names = (one_line(name) for name in operation.page.aliases)
@@ -271,12 +271,15 @@ def _replace(draft: Draft, page_draft: PageDraft, step: Step, record: StatementR
 
 
 def _add_to_history(draft: Draft, page_draft: PageDraft, old: Statement, record: StatementRecord) -> str:
-    """Add a former wording to History, as replaced by the statement with its block id; return its new block id."""
+    """Add a former wording to History and return the block id that it gets there.
+
+    Its old block id stays with the statement that replaces it.
+    """
     document = page_draft.document
     block = document.block_id_for(old.text)
     document = document.add_statement(old.text, block)
     since = draft.log.since_of(record.page, old)
-    page_draft.document = document.retire(block, record.since, old.block_id, since)
+    page_draft.document = document.retire(block, record.since, replaced_by=old.block_id, since=since)
     return block
 
 
@@ -285,18 +288,18 @@ def _end(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecor
 
     With a proposal the old statement stays: the record only notes it, and the text is a new statement beside it.
     """
-    verb = record.operation
+    new = record
     if step.operation.text:
-        record = _add(draft, page_draft, step, replace(record, operation=_VERBS["new"]))
+        new = _add(draft, page_draft, step, replace(record, operation=_VERBS["new"]))
     old = _target_now(page_draft, step.targets[0])
     if step.proposal:
-        return replace(record, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
-    record = replace(record, operation=verb)
-    return replace(record, replaced=_retire(draft, page_draft, old, step, record.page, record.block))
+        return replace(new, proposed=StatementRef(block=old.block_id, hash=text_hash(old.text)))
+    replaced = _retire(draft, page_draft, old, step, page=record.page, replaced_by=new.block)
+    return replace(new, operation=record.operation, replaced=replaced)
 
 
 def _retire(
-    draft: Draft, page_draft: PageDraft, old: Statement, step: Step, page: str, replaced_by: str
+    draft: Draft, page_draft: PageDraft, old: Statement, step: Step, *, page: str, replaced_by: str
 ) -> StatementRef:
     """Move a statement to History with its dates; return the reference to it.
 
@@ -308,30 +311,41 @@ def _retire(
         page: The uuid of the page, or its path.
         replaced_by: The block id of the statement that holds instead; "" for none.
     """
-    until = step.operation.valid_until
-    until = until if _ISO_DAY.fullmatch(until) else draft.brain.day_of(step.candidate.at)
-    page_draft.document = page_draft.document.retire(old.block_id, until, replaced_by, draft.log.since_of(page, old))
+    until, since = step.operation.valid_until, draft.log.since_of(page, old)
+    if not _ISO_DAY.fullmatch(until):
+        until = draft.brain.day_of(step.candidate.at)
+    page_draft.document = page_draft.document.retire(old.block_id, until, replaced_by, since)
     return StatementRef(block=old.block_id, hash=text_hash(old.text), history=old.block_id)
 
 
 def _take_out(draft: Draft, step: Step) -> StatementRecord:
-    """Remove a stand-in from its page; the person's words are on the page of their day."""
+    """Remove a stand-in, a statement that was kept without a model; the words are on the page of their day."""
     page_draft, target = draft.opened(step.path), step.targets[0]
     statement = _target_now(page_draft, target)
     if statement.text != target.statement.text:
         raise FormatError(target.path, "the statement it is about was changed meanwhile")
     page_draft.document = page_draft.document.without_statement(statement.block_id)
-    page_draft.is_emptied = True
+    page_draft.may_be_empty = True
     replaced = StatementRef(block=statement.block_id, hash=text_hash(statement.text))
+    # "reworded": a model's statement has its words
     return replace(_record(draft, step, page_draft), operation="REWORD", block=statement.block_id, replaced=replaced)
 
 
-def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, first: StatementRecord) -> StatementRecord:
-    """Retire a further target, which says the same as the first; it may be on another page."""
+def _retire_duplicate(draft: Draft, step: Step, target: CurrentStatement, record: StatementRecord) -> StatementRecord:
+    """Retire a further target of a step, which says the same as the first; it may be on another page.
+
+    Args:
+        draft: All pages.
+        step: The step.
+        target: The further target.
+        record: What the step did to its first target.
+    """
     page_draft = draft.opened(target.path)
-    replaced_by = first.block if target.page == first.page else ""
-    replaced = _retire(draft, page_draft, _target_now(page_draft, target), step, target.page, replaced_by)
-    page_draft.sources.update(dict.fromkeys(first.sources))
+    # a block id names a statement of the same page
+    replaced_by = record.block if target.page == record.page else ""
+    old = _target_now(page_draft, target)
+    replaced = _retire(draft, page_draft, old, step, page=target.page, replaced_by=replaced_by)
+    page_draft.sources.update(dict.fromkeys(record.sources))
     return replace(_record(draft, step, page_draft), operation="DELETE", replaced=replaced)
 
 
@@ -346,14 +360,15 @@ def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRec
         for current in draft.statements_of(memory):
             if not current.is_ours or current.statement.section == STEPS:
                 continue
-            # the statement keeps its own sources and date: this step only moves it
+            # first as new on this page, with its own sources and date: this step only moves it
             sources = tuple(sorted(sources_of(draft.log.provenance_of(current.page, current.statement))))
             moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
             text = with_links_from(draft.brain, current.text, step.path)
             block = page_draft.document.block_id_for(text)
             page_draft.document = page_draft.document.add_statement(text, block)
             yield _with_statement(draft, moved, block, one_line(text))
-            replaced = _retire(draft, other, current.statement, step, current.page, "")
+            # then as ended on the other page
+            replaced = _retire(draft, other, current.statement, step, page=current.page, replaced_by="")
             yield replace(_record(draft, step, other), operation="DELETE", replaced=replaced, evidence=())
 
 
@@ -379,17 +394,18 @@ def _set_steps(draft: Draft, page_draft: PageDraft, step: Step, record: Statemen
     if [_plain(old.text) for old in present] == [_plain(text) for text in texts]:
         page_draft.reinforced += 1
         return replace(record, operation="REINFORCE")
-    kept = {_plain(text) for text in texts}
-    for old, new in zip(present, texts, strict=False):
-        if _plain(old.text) != _plain(new):
-            page_draft.document = page_draft.document.replace_statement(old.block_id, new)
-            if _plain(old.text) not in kept:
+    plain_texts = {_plain(text) for text in texts}
+    # the list items keep their places and block ids, and get the texts in their new order
+    for old, text in zip(present, texts, strict=False):
+        if _plain(old.text) != _plain(text):
+            page_draft.document = page_draft.document.replace_statement(old.block_id, text)
+            if _plain(old.text) not in plain_texts:
                 _add_to_history(draft, page_draft, old, record)
     for text in texts[len(present) :]:
         page_draft.document = page_draft.document.add_step(text)
-    for old in present[len(texts) :]:
-        since = draft.log.since_of(record.page, old)
-        page_draft.document = page_draft.document.retire(old.block_id, record.since, since=since)
+    for surplus in present[len(texts) :]:
+        since = draft.log.since_of(record.page, surplus)
+        page_draft.document = page_draft.document.retire(surplus.block_id, record.since, since=since)
     steps = [_with_statement(draft, record, new.block_id, new.text) for new in _steps_of(page_draft)]
     refs = tuple(StatementRef(block=row.block, hash=row.hash, since=row.since) for row in steps)
     return replace(record, operation="UPDATE" if present else record.operation, steps=refs)
@@ -414,13 +430,16 @@ def renew_summary(draft: Draft, path: str) -> None:
     written it.
     """
     page_draft = draft.page_drafts.get(path)
-    if page_draft is None or page_draft.before is None or page_draft.summary or page_draft.answer:
-        return
+    if page_draft is None or page_draft.before is None:
+        return  # not changed, or new in this run
+    if page_draft.summary or page_draft.answer:
+        return  # an operation or synthesis gave it one
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
     former = [statement.text for statement in before.statements if not statement.is_history]
     first = next((text for text in current if not PRIVATE.search(text)), "")
-    summary, retired = str(memory.meta.get("summary") or ""), [text for text in former if text not in current]
+    summary = str(memory.meta.get("summary") or "")
+    retired = [text for text in former if text not in current]
     if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
         page_draft.summary = one_line(first)
 
@@ -428,12 +447,12 @@ def renew_summary(draft: Draft, path: str) -> None:
 def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
     """Return whether a page's summary seems to rest on its retired statements.
 
-    It does if it has a word that only those had, or two of their words that are not in the title: the new wording of a
-    statement keeps most of its words, so that one alone says nothing.
+    It does if it has two words of theirs that are not in the title, or one that no current statement has.
     """
-    former = set(words(" ".join(retired)))
-    shared = former & set(words(summary)) - set(words(title))
-    return len(shared) > 1 or not shared <= set(words(" ".join(current)))
+    shared = set(words(" ".join(retired))) & set(words(summary)) - set(words(title))
+    has_retired_word = bool(shared - set(words(" ".join(current))))
+    # one word alone says nothing: the new wording of a statement keeps most of its words
+    return len(shared) > 1 or has_retired_word
 
 
 # --- the answer of synthesis -------------------------------------------------------------------------------
@@ -458,13 +477,13 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str])
 
 
 def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
-    """Change a page's title where all of its statements are ours; the former title stays as an alias."""
+    """Change the title of a page that is new, or whose statements are all ours; the former title becomes an alias."""
     memory, title = page_draft.document.memory, one_line(title)
-    heading = f"\n# {memory.title}\n"
-    if not title or title == memory.title or memory.meta.get("title") or heading not in memory.text:
+    heading, title_in_front_matter = f"\n# {memory.title}\n", memory.meta.get("title")  # the latter is the person's
+    if not title or title == memory.title or title_in_front_matter or heading not in memory.text:
         return
-    # a page with a statement of the person's own keeps the title that they know
-    if page_draft.before is not None and not _is_ours(draft, page_draft):
+    is_new = page_draft.before is None
+    if not is_new and not _is_ours(draft, page_draft):
         return
     page_draft.document = MemoryDocument(memory.text.replace(heading, f"\n# {title}\n", 1), memory.path)
     page_draft.aliases.pop(title, None)
@@ -472,14 +491,15 @@ def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
 
 
 def _describe(draft: Draft, page_draft: PageDraft, step: Step) -> None:
-    """Give a page the summary of an operation on the person's words, where all statements are ours.
+    """Give a page the summary that an operation has for it, where all of its statements are ours.
 
-    A summary with a number that neither the page nor the operation has is not taken.
+    The summary is not taken where the operation rests on other words than the person's, or the summary has a number
+    that neither the page nor the operation has.
     """
     summary, memory = one_line(step.operation.page.summary), page_draft.document.memory
     texts = [memory.title, step.operation.text, *(statement.text for statement in page_draft.current)]
     is_stated = not numbers([summary]) - numbers([*texts, *step.operation.steps])
-    if step.candidate.origin == ORIGINS[0] and is_stated and _is_ours(draft, page_draft):
+    if step.candidate.origin == "person" and is_stated and _is_ours(draft, page_draft):
         page_draft.summary = summary or page_draft.summary
 
 
@@ -490,7 +510,7 @@ def _is_ours(draft: Draft, page_draft: PageDraft) -> bool:
 
 
 def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the order of block ids, each in the place of another of them; other lines stay."""
+    """Put our statements into the order of block ids; they share the places that they had, and other lines stay."""
     memory = page_draft.document.memory
     page = memory.uuid or memory.path
     ours = {
@@ -498,10 +518,11 @@ def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None
         for statement in page_draft.current
         if statement.section != STEPS and draft.log.is_ours(page, statement) and statement.block_id in blocks
     }
+    places = list(ours.values())  # in the order of the page
     ordered = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
     text = memory.text
     # from the last place to the first, so that the offsets of the places above stay valid
-    for place, statement in reversed(list(zip(ours.values(), ordered, strict=True))):
+    for place, statement in reversed(list(zip(places, ordered, strict=True))):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
         text = text[: place.start] + item + text[place.end :]
     page_draft.document = MemoryDocument(text, memory.path)

@@ -85,7 +85,7 @@ class PageDraft:
     Attributes:
         before: Its text as it was read; None for a new page.
         document: Its text with the changes so far.
-        written: When its file was last written, ISO 8601 UTC; "" for a new page.
+        written_at: When its file was last written, ISO 8601 UTC; "" for a new page.
         sources: Exchange ids to add to its front matter, in order (a dictionary without values).
         tags: Tags to add, likewise.
         aliases: Aliases to add, likewise.
@@ -93,12 +93,12 @@ class PageDraft:
         importance: The highest importance of what was stated: `low`, `medium`, `high`, or "".
         answer: A model's answer about its name and order; None where none was asked.
         summary: The summary that an operation gave it; "" for none.
-        is_emptied: Whether a stand-in was taken out of it.
+        may_be_empty: Whether a stand-in was taken out of it, so that it is removed if nothing is left.
     """
 
     before: str | None
     document: MemoryDocument
-    written: str = ""
+    written_at: str = ""
     sources: dict[str, None] = field(default_factory=dict)
     tags: dict[str, None] = field(default_factory=dict)
     aliases: dict[str, None] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class PageDraft:
     importance: str = ""
     answer: Page | None = None
     summary: str = ""
-    is_emptied: bool = False
+    may_be_empty: bool = False
 
     @property
     def current(self) -> list[Statement]:
@@ -128,23 +128,24 @@ class PageDraft:
         if str(document) == self.before and not self.reinforced and not self.sources:
             return document
         keys: dict[str, object] = {"updated_at": now}
-        keys |= _with_further_items(memory, "sources", list(self.sources)) | _with_further_items(
-            memory, "aliases", list(self.aliases)[:MAX_ALIASES]
-        )
+        keys |= _with_further_items(memory, "sources", list(self.sources))
+        keys |= _with_further_items(memory, "aliases", list(self.aliases)[:MAX_ALIASES])
         if tags := [tag for tag in self.tags if tag not in memory.tags]:
             keys["tags"] = [*memory.tags, *tags][:MAX_TAGS]
         if self.reinforced:
             keys["reinforcement_count"] = memory.reinforcement_count + self.reinforced
-        if self.importance == "high" and not memory.meta.get("importance"):  # Organization asks before it archives it
+        # only "high" is noted: Organization asks before it archives such a page
+        if self.importance == "high" and not memory.meta.get("importance"):
             keys["importance"] = self.importance
         # a person's word for it is not replaced
         if self.answer and self.answer.emotion and memory.emotion in ("", "neutral"):
             keys["emotion"] = self.answer.emotion
-        if summary := (self.answer and one_line(self.answer.summary)) or self.summary:
+        answered_summary = one_line(self.answer.summary) if self.answer else ""
+        if summary := answered_summary or self.summary:
             keys["summary"] = summary
         if (links := mentions.renewed(memory)) is not None:
             keys[MENTIONS] = links
-        return document.with_missing_keys(new_id(), self.written or now).set_meta(**keys)
+        return document.with_missing_keys(new_id(), self.written_at or now).set_meta(**keys)
 
 
 def _with_further_items(memory: Memory, key: str, added: Sequence[str]) -> dict[str, object]:
@@ -207,7 +208,7 @@ class Draft:
 
     def add(self, path: str, text: str) -> PageDraft:
         """Add a new page with its text."""
-        self.page_drafts[path] = PageDraft(None, MemoryDocument(text, path))
+        self.page_drafts[path] = PageDraft(before=None, document=MemoryDocument(text, path))
         return self.page_drafts[path]
 
     @contextmanager
@@ -240,11 +241,12 @@ class Draft:
             is_usable = page.is_private == is_private and not page.is_off_record
             if is_usable and self.pages.kind_of(page.path) == "concrete":
                 return page.path
+        # pages begun in this run count too, or two candidates would begin the same page twice
         for path, new_page in self.new_pages.items():
-            # pages begun in this run count too, or two candidates would begin the same page twice
             names = (new_page.title, new_page.meta.get("subject", ""), *new_page.meta.get("aliases", ()))
-            if new_page.is_private == is_private and folded_name in map(str.casefold, names):
-                return path if self.pages.kind_of(path) == "concrete" else ""
+            is_usable = new_page.is_private == is_private and self.pages.kind_of(path) == "concrete"
+            if is_usable and folded_name in map(str.casefold, names):
+                return path
         return ""
 
     def path_of_skill(self, title: str, *, is_private: bool) -> str:
@@ -277,8 +279,8 @@ class Draft:
 
     def statement(self, statement_id: str) -> CurrentStatement | None:
         """Return the current statement of an id; None where there is none, or its page is off the record."""
-        page, _, _ = statement_id.partition("#")
-        path = self.pages.path_by_uuid.get(page) or self._path_of_added(page) or page
+        uuid_or_path, _, _ = statement_id.partition("#")
+        path = self.pages.path_by_uuid.get(uuid_or_path) or self._path_of_added(uuid_or_path) or uuid_or_path
         page_draft = self.page_drafts.get(path)
         memory = page_draft.document.memory if page_draft else self.pages.memories.get(path)
         if memory is None or memory.is_off_record:
@@ -334,8 +336,8 @@ class Draft:
             names.add(posixpath.basename(path).casefold())
 
     def _is_left_empty(self, path: str, page_draft: PageDraft) -> bool:
-        """Return whether nothing is left of a page but its title, and no person ever wrote on it."""
-        is_empty = page_draft.is_emptied and is_bare(page_draft.document.memory)
+        """Return whether this run took the last statement off a page on which no person ever wrote."""
+        is_empty = page_draft.may_be_empty and is_bare(page_draft.document.memory)
         return is_empty and not self.log.touched_at(path)
 
     # --- what the commit is to write ----------------------------------------------------------------------

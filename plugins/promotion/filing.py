@@ -25,12 +25,12 @@ from brainiac.formats.prompt import parse_prompt, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
 from brainiac.storage.answered import Answer
-from brainiac.storage.filed import FiledExchanges
+from brainiac.storage.filed import FiledExchanges, said_at
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, text_hash
 
-from .draft import Draft, check_folder, day_page, is_free
+from .draft import Draft, PageDraft, check_folder, day_page, is_free
 
 NAME = "promotion"
 OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
@@ -58,7 +58,7 @@ def add_exchanges(
     """
     filings, day_pages = FiledExchanges(brain), _DayPages(brain, draft)
     by_path: dict[str, list[StmEvent]] = {}
-    for event in sorted(events, key=lambda event: (event.at, event.id)):
+    for event in sorted(events, key=said_at):
         try:
             path = filings.page_of(event.id)
             # one that is on a page stays there, even if its day's page was split or moved since
@@ -70,17 +70,20 @@ def add_exchanges(
             by_path.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     pages: dict[str, list[str]] = {}
     for path, exchanges in by_path.items():
-        page_draft = draft.page_drafts[path]
-        text, added = _with_exchanges(str(page_draft.document), exchanges)
-        if added:
-            page_draft.document = MemoryDocument(text, path)
-        on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
-        for event in exchanges:
-            if (event.id, event.user, event.ai) in on_page:
-                pages.setdefault(path, []).append(event.id)
-            else:  # a person corrected it there, or here
-                left[event.id] = f"it stands in {path} in other words"
+        if ids := _add_to_page(draft.page_drafts[path], path, exchanges):
+            pages[path] = ids
+        # a person corrected them there, or here
+        left |= {event.id: f"it stands in {path} in other words" for event in exchanges if event.id not in ids}
     return pages
+
+
+def _add_to_page(page_draft: PageDraft, path: str, exchanges: Sequence[StmEvent]) -> list[str]:
+    """Add the exchanges that a page lacks; return the ids of those that it has word for word then."""
+    text = _with_exchanges(str(page_draft.document), exchanges)
+    if text != str(page_draft.document):
+        page_draft.document = MemoryDocument(text, path)
+    on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
+    return [event.id for event in exchanges if (event.id, event.user, event.ai) in on_page]
 
 
 def _has_exchange(draft: Draft, path: str, exchange: str) -> bool:
@@ -113,20 +116,20 @@ class _DayPages:
         Raises:
             FormatError: The folder of the day cannot be made.
         """
-        first, _ = day_page(self._brain, event.at, is_private=event.is_private)
-        check_folder(self._brain, posixpath.dirname(first))
-        number = self._last_numbers.get(first) or self._last_number(first)
-        while not self._has_room(event, number):
+        first_page, _ = day_page(self._brain, event.at, is_private=event.is_private)
+        check_folder(self._brain, posixpath.dirname(first_page))
+        number = self._last_numbers.get(first_page) or self._last_number(first_page)
+        while not self._open_if_room(event, number):
             number += 1
-        self._last_numbers[first] = number
+        self._last_numbers[first_page] = number
         path, _ = day_page(self._brain, event.at, is_private=event.is_private, number=number)
         self._sizes[path] += len(render_exchange(event))
         return path
 
-    def _last_number(self, first: str) -> int:
+    def _last_number(self, first_page: str) -> int:
         """Return the number of a day's last page, from the names of the files in its folder."""
-        folder, name = posixpath.split(first.removesuffix(".md"))
-        # by the folder's names, without reading a page: a busy day may have dozens
+        folder, name = posixpath.split(first_page.removesuffix(".md"))
+        # no page is read for it: a busy day may have dozens
         numbered = re.compile(rf"{re.escape(name)}-([2-9]|[1-9]\d+)\.md")
         try:
             names = os.listdir(self._brain.tree.absolute(folder))
@@ -134,8 +137,11 @@ class _DayPages:
             return 1
         return max((int(match[1]) for name in names if (match := numbered.fullmatch(name))), default=1)
 
-    def _has_room(self, event: StmEvent, number: int) -> bool:
-        """Return whether a page of a day can take an exchange: it is not full, not broken, and private if that is."""
+    def _open_if_room(self, event: StmEvent, number: int) -> bool:
+        """Open the page of a day with a number, or begin it in the draft; return whether it can take an exchange.
+
+        It cannot where it is full or broken, no page can be made at its path, or only the exchange is private.
+        """
         path, new_page = day_page(self._brain, event.at, is_private=event.is_private, number=number)
         if path not in self._sizes:
             try:
@@ -152,8 +158,8 @@ class _DayPages:
         return self._sizes[path] < PAGE_CHARACTERS
 
 
-def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[str]]:
-    """Return a page with the exchanges that it lacks, each after those said before it, and the ids of those added."""
+def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
+    """Return a page with the exchanges that it lacks, each after those said before it; `events` are oldest first."""
     placed = list(find_events(text))
     ids = {exchange.event.id for exchange in placed}
     new = list({event.id: event for event in events if event.id not in ids}.values())
@@ -162,6 +168,7 @@ def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[st
         """Return the index of the last exchange on the page that was said before an event; -1 for none."""
         return max((number for number, exchange in enumerate(placed) if exchange.event.at <= event.at), default=-1)
 
+    # exchanges that go to the same place are inserted together
     groups = [(number, list(group)) for number, group in groupby(new, last_before)]
     for number, group in reversed(groups):  # from the end, so that the offsets above stay valid
         rendered = "".join(render_exchange(event) + "\n" for event in group)
@@ -171,16 +178,17 @@ def _with_exchanges(text: str, events: Sequence[StmEvent]) -> tuple[str, list[st
             text = splice(text, placed[0].start, rendered)
         else:
             text = _with_first_exchanges(text, rendered)
-    return text, [event.id for event in new]
+    return text
 
 
 def _with_first_exchanges(text: str, rendered: str) -> str:
-    """Return a page with its first exchanges: in the section for them, which is made before History."""
-    section = text.find(f"\n{SECTION}\n")
+    """Return a page with its first exchanges: in the section for them, which is made before all others if missing."""
+    heading = f"\n{SECTION}\n"
+    section = text.find(heading)
     if section >= 0:
-        return splice(text, section + len(SECTION) + 2, rendered)
-    history = text.find("\n## ")
-    at = history + 1 if history >= 0 else len(text)
+        return splice(text, section + len(heading), rendered)
+    first_section = text.find("\n## ")
+    at = first_section + 1 if first_section >= 0 else len(text)
     return splice(text, at, _line_ends_for_gap(text, at) + f"{SECTION}\n{rendered}")
 
 
@@ -223,6 +231,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     log = StatementLog(brain, iso(brain.clock.now()))
     draft, unwritable = Draft(brain, log), dict[str, str]()
     origins = LinkOrigins(brain, log.prompt_of, {})
+    # this adds the exchanges that cannot be written to `unwritable`
     pages = add_exchanges(brain, draft, events, origins, unwritable)
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
@@ -233,7 +242,8 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     changes: list[Change] = draft.changes(iso(brain.clock.now()))
     # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.
     in_new_folders = [change for change in changes if brain.read(f"{posixpath.dirname(change.path)}/_index.md") is None]
-    changes += Folders(brain, in_new_folders, is_whole=False).changes() if in_new_folders else []
+    if in_new_folders:
+        changes += Folders(brain, in_new_folders, is_whole=False).changes()
     changes.append(update(brain.tree.relative(brain.tree.short_term), str(document), str(remaining)))
     episodes = {path: tuple(exchanges) for path, exchanges in pages.items()}
     filed_event = ExchangesFiled(exchanges=tuple(ids), episodes=episodes)
@@ -249,13 +259,13 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     text = str(document)
     if len(text) <= OVERFULL * limit:  # a token is a character or more
         return []
-    placed, sizes = document.logged, [_tokens(text[event.start : event.end]) for event in document.logged]
-    total = _tokens(_without(text, placed)) + sum(sizes)
+    placed, sizes = document.logged, [n_tokens(text[event.start : event.end]) for event in document.logged]
+    total = n_tokens(_without(text, placed)) + sum(sizes)
     if total <= OVERFULL * limit:
         return []
     movable = [(event.event, size) for event, size in zip(placed, sizes, strict=True) if _is_unedited(text, event)]
     kept_tokens = total - sum(size for _, size in movable)
-    movable.sort(key=lambda row: (row[0].at, row[0].id), reverse=True)
+    movable.sort(key=lambda row: said_at(row[0]), reverse=True)
     for number, (_, size) in enumerate(movable):
         kept_tokens += size
         if kept_tokens > limit and number:  # the newest event stays, however long it is
@@ -282,8 +292,14 @@ def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
-def _tokens(text: str) -> int:
-    """Return how many tokens a text has, which may hold bytes that are no UTF-8."""
+def conversation_of(brain: Brain, prompt: str) -> str:
+    """Return the subfolder of the inbox that a prompt belongs to; "" at the top level."""
+    return posixpath.dirname(prompt).removeprefix(brain.tree.relative(brain.tree.inbox)).strip("/")
+
+
+def n_tokens(text: str) -> int:
+    """Return how many tokens a text has."""
+    # the tokenizer takes no surrogates, as which bytes that are no UTF-8 are read
     return count(text.encode("utf-8", "replace").decode("utf-8"))
 
 
@@ -334,9 +350,10 @@ def tidy_inbox(brain: Brain) -> Event | None:
 
 
 def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_file: bytes) -> bool:
-    """Return whether the page of its day has an exchange word for word, and its files are as they were then.
+    """Return whether nothing is lost when the two files of an answer leave the inbox.
 
-    A private exchange is not taken out, nor one with a secret in it, which the page does not have.
+    They have to be as they were written, and the page of their day has to have the exchange word for word. Private
+    exchanges stay in the inbox.
     """
     hashes = content_hash(prompt_file), content_hash(response_file)
     page = FiledExchanges(brain).page_of(answer.exchange)
@@ -351,6 +368,7 @@ def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_fi
         return False
     placed = find_events(brain.read_text(page) or "")
     on_page = next((each.event for each in placed if each.event.id == answer.exchange), None)
+    if on_page is None or on_page.user != prompt.text:
+        return False  # the page has no secret of a prompt, so that the texts differ
     # what the keyless engine answered only quotes memory: of it the page has the links
-    is_answer_kept = on_page is not None and (response.model in QUOTING or on_page.ai == response.text)
-    return on_page is not None and on_page.user == prompt.text and is_answer_kept
+    return response.model in QUOTING or on_page.ai == response.text

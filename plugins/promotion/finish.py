@@ -104,6 +104,7 @@ class Work:
         with draft.undone_on_error(step.paths):
             self.records.append(carry_out(draft, step))
         self.steps.append(step)
+        self.words[step.candidate.id] = step.candidate.words
 
     def rebuild(self, brain: Brain, draft: Draft, steps: Sequence[Step]) -> None:
         """Carry steps out on a new draft; the candidate of one that no longer fits its page is left."""
@@ -119,30 +120,27 @@ class Work:
     def leave(self, candidate: Candidate, reason: str) -> None:
         """Keep a candidate and the events it rests on for the next run."""
         self.left |= {event.id: reason for event in candidate.events if event.id in self.events}
-        self.end(candidate, "left", reason)
+        self._end(candidate.id, candidate.words, "left", reason)
 
-    def refuse(self, candidate: Candidate, reason: str) -> None:
-        """Note that a candidate is refused for good."""
-        self.end(candidate, "refused", reason)
-        self.note_refusal(candidate.words, reason, candidate.model, candidate.id)
+    def refuse(self, candidate: str, statement: str, reason: str, model: str = "") -> None:
+        """Note that a candidate is refused for good; it is given by its id, with what it states."""
+        self._end(candidate, statement, "refused", reason)
+        self.note_refusal(statement, reason, model, candidate)
 
     def note_refusal(self, statement: str, reason: str, model: str, candidate: str = "") -> None:
         """Note an operation that was not carried out, and why."""
         refused = Refused(candidate=candidate, statement=statement[:300], reason=reason[:300], model=model)
         self.refused.append(refused)
 
-    def end(self, candidate: Candidate, end: str, reason: str) -> None:
-        """Note how a candidate ended."""
-        self.words[candidate.id] = candidate.words
-        self.endings[candidate.id] = CandidateEnd(end=end, reason=reason[:300])
+    def _end(self, candidate: str, words: str, end: str, reason: str) -> None:
+        """Note how a candidate without a step ended."""
+        self.words[candidate] = words
+        self.endings[candidate] = CandidateEnd(end=end, reason=reason[:300])
 
     def endings_by_now(self) -> dict[str, CandidateEnd]:
         """Return how every candidate ended, with those of the steps as written or proposed."""
-        endings = dict(self.endings)
-        for step in self.steps:
-            self.words[step.candidate.id] = step.candidate.words
-            endings[step.candidate.id] = CandidateEnd(end="proposed" if step.proposal else "written")
-        return endings
+        by_step = {step.candidate.id: "proposed" if step.proposal else "written" for step in self.steps}
+        return self.endings | {candidate: CandidateEnd(end=end) for candidate, end in by_step.items()}
 
 
 def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
@@ -160,29 +158,36 @@ def finish(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     Raises:
         ConflictError: In each of `ATTEMPTS` attempts somebody saved a file of the commit.
     """
-    log = draft.log
     for _ in range(ATTEMPTS):
-        unfiled = [event for event in work.archived if event.id not in work.filed_ids]
-        pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
-        if not work.steps and not work.archived and not work.removed_ids:
-            return None
-        work.filed = _leaving_lines(brain, work, log)
-        for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
-            pages.setdefault(path, []).extend(ids)
-        proposals = _proposals(brain, work)
-        changes = _changes(brain, draft, work, proposals)
         try:
-            # not before: while the models were called, Reflection had to be able to note exchanges
-            with brain.short_term_lock():
-                changes += _short_term(brain, work, log)
-                event = _event(work, pages, proposals)
-                return brain.commit(event, by=NAME, changes=changes, cause=cause)
+            return _commit(brain, work, draft, cause)
         except ConflictError as error:
             # somebody saved one of the files: the steps on it wait, all others are tried again at once
             _leave_steps_on(work, set(error.paths))
             draft = draft.restarted()
             work.rebuild(brain, draft, work.steps)
     raise ConflictError([brain.tree.relative(brain.tree.short_term)])
+
+
+def _commit(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
+    """Put the exchanges on their pages and commit all changes at once; None where there are none.
+
+    Raises:
+        ConflictError: Somebody saved a file of the commit meanwhile.
+    """
+    unfiled = [event for event in work.archived if event.id not in work.filed_ids]
+    pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
+    if not work.steps and not work.archived and not work.removed_ids:
+        return None
+    work.filed = _leaving_events(brain, work, draft.log)
+    for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
+        pages.setdefault(path, []).extend(ids)
+    proposals = _proposals(brain, work)
+    changes = _changes(brain, draft, work, proposals)
+    # not locked before: while the models were called, Reflection had to be able to note exchanges
+    with brain.short_term_lock():
+        changes += _short_term(brain, work, draft.log)
+        return brain.commit(_event(work, pages, proposals), by=NAME, changes=changes, cause=cause)
 
 
 def _leave_steps_on(work: Work, paths: set[str]) -> None:
@@ -238,8 +243,9 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
     """Return the changes of pages, of the index pages of their folders, and of `review.md`."""
     now = iso(brain.clock.now())
     pages = draft.changes(now)
-    changes = [*pages, *Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()]
-    return [*changes, *review_change(brain, proposals)]
+    # not whole: of the entries on the index pages only those of changed pages are made anew
+    index_pages = Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()
+    return [*pages, *index_pages, *review_change(brain, proposals)]
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
@@ -267,22 +273,19 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     It sets `work.kept` and `work.paragraphs` to what this change keeps and writes.
     """
     document = brain.short_term()
-    memory, before = document.memory, work.memory
+    memory = document.memory
     # an event that a person edited after the snapshot has another hash, and stays
-    archived = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
-    keep_events = {event.id for event in memory.events if archived.get(event.id) != event_hash(event)}
+    archived_hashes = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
+    keep_events = {event.id for event in memory.events if archived_hashes.get(event.id) != event_hash(event)}
     removed = _removed_items(brain, work)
     keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
-    summary = work.summary if memory.summary == before.summary else None  # a person's summary wins
-
-    def is_ours(paragraph: str) -> bool:
-        return log.is_own_summary(paragraph)
-
-    after = document.reset(summary, keep_events, keep_items, is_ours)
+    # None leaves the summary that a person wrote meanwhile
+    summary = work.summary if memory.summary == work.memory.summary else None
+    after = document.reset(summary, keep_events, keep_items, log.is_own_summary)
     work.kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
     work.kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
     if summary is not None:
-        work.kept += [paragraph for paragraph in document.paragraphs() if not is_ours(paragraph)]
+        work.kept += [paragraph for paragraph in document.paragraphs() if not log.is_own_summary(paragraph)]
         work.paragraphs = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
     path = brain.tree.relative(brain.tree.short_term)
     if brain.read_text(path) is None:
@@ -292,9 +295,10 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
 
 def _removed_items(brain: Brain, work: Work) -> list[Item]:
     """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
-    kept_lines = {text for line, text in work.lines.items() if line in work.left}
-    removed = [item for item in work.memory.facts if item.text not in kept_lines]
-    return removed + [item for item in _leaving_items(brain, work.memory) if line_id(item.words) not in work.left]
+    # by text, as items are removed: of two with the same text none is removed while the other stays
+    left_texts = {text for line, text in work.lines.items() if line in work.left}
+    facts = [item for item in work.memory.facts if item.text not in left_texts]
+    return facts + [item for item in _leaving_items(brain, work.memory) if line_id(item.words) not in work.left]
 
 
 def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
@@ -308,19 +312,18 @@ def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
     return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in open_texts]
 
 
-def _leaving_lines(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
+def _leaving_events(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
     """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
 
     An item that a process worded is put down as said by the assistant, any other as said by the person.
     """
     now = iso(brain.clock.now())
-    filed = []
+    events = []
     for item in _leaving_items(brain, work.memory):
-        speaker = "ai" if log.sources_of_item(item.text) else "user"
-        filed.append(
-            StmEvent(line_id(item.words), now, **{"user": "", speaker: item.words}, is_private=item.is_private)
-        )
+        is_by_process = bool(log.sources_of_item(item.text))
+        user, ai = ("", item.words) if is_by_process else (item.words, "")
+        events.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
     for event in work.archived:
-        if event.thoughts and not log.are_own_thoughts(event.thoughts):
-            filed.append(StmEvent(line_id(event.thoughts), event.at, "", event.thoughts, is_private=event.is_private))
-    return filed
+        if (thoughts := event.thoughts) and not log.are_own_thoughts(thoughts):
+            events.append(StmEvent(line_id(thoughts), event.at, user="", ai=thoughts, is_private=event.is_private))
+    return events

@@ -14,7 +14,6 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import one_line, without_link_targets
-from brainiac.formats.prompt import ORIGINS
 from brainiac.history.why import folded
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
 from brainiac.storage.statements import StatementLog, text_hash
@@ -22,7 +21,7 @@ from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
+from .draft import USER, CurrentStatement, Draft, NewPage, PageDraft, can_hold, free_day_page
 from .paid import PaidAnswers
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
@@ -39,9 +38,9 @@ GENERAL = "general"
 def step_for(draft: Draft, candidate: Candidate) -> Step:
     """Return the step that carries a candidate out on the current statements.
 
-    Its text becomes a new statement where its target is gone, is the person's own, or is private and the candidate is
-    not (or the reverse). A new statement in the words of a present one only confirms that. The path of the step is ""
-    where its page is still to be found.
+    Its text becomes a new statement where its target is gone, is the person's own (see `_step_on_target`), or is
+    private and the candidate is not (or the reverse). A new statement in the words of a present one only confirms that.
+    The path of the step is "" where its page is still to be found.
 
     Raises:
         UserError: It has neither a target nor a text.
@@ -50,14 +49,14 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     statements = [current for statement_id in operation.ids if (current := draft.statement(statement_id))]
     if operation.action == "forget":
         return _forget_step(candidate, statements)
-    targets = [current for current in statements if current.is_private == candidate.is_private]
     if operation.action == "new":
         same_id = draft.id_of_words(operation.text, is_private=candidate.is_private)
-        same = draft.statement(same_id) if same_id else None
-        targets = [same] if same else targets
-        operation = operation.model_copy(update={"action": "same"}) if same else operation
+        if same := draft.statement(same_id) if same_id else None:
+            confirming = operation.model_copy(update={"action": "same"})
+            return Step(replace(candidate, operation=confirming), same.path, (same,))
+    targets = tuple(current for current in statements if current.is_private == candidate.is_private)
     if targets and operation.action != "new":
-        return _step_on_target(replace(candidate, operation=operation), tuple(targets))
+        return _step_on_target(candidate, targets)
     if not operation.text.strip():
         raise UserError("what it is about does not stand in memory")
     return Step(replace(candidate, operation=operation.model_copy(update={"action": "new"})), "")
@@ -81,7 +80,8 @@ def _forget_step(candidate: Candidate, targets: Sequence[CurrentStatement]) -> S
 def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...]) -> Step:
     """Return the step for an operation on current statements.
 
-    Ours are changed. A person's own is not: a new wording is added beside it, and to end it is proposed to the person.
+    Ours are changed. A person's own is not, nor ours where the end is in doubt: a new wording is added beside it, and
+    to end it is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
     # a model that repeats a statement word for word has seen it confirmed
@@ -115,8 +115,8 @@ def check_corrections(log: StatementLog, step: Step) -> None:
     """
     if step.operation.action in ("same", "forget"):
         return
-    # what an assistant or a document says later does not outweigh what a person corrected: for those "" is said_at
-    said_at = step.candidate.at if step.candidate.origin == ORIGINS[0] else ""
+    # what an assistant or a document says later does not outweigh a correction: with "" each of them counts as later
+    said_at = step.candidate.at if step.candidate.origin == "person" else ""
     written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
@@ -125,6 +125,7 @@ def check_corrections(log: StatementLog, step: Step) -> None:
 def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
     """Return whether a person changed or removed a statement that said the same, after a moment; "" for any time."""
     statement = without_link_targets(statement)
+    # `corrections` are fewer, and fast to read: none of them is older than what this run consolidates
     corrections = log.corrections if said_at else log.all_corrections
     old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
     return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
@@ -154,39 +155,44 @@ class NewPlace:
     def new_page(self, title: str) -> NewPage:
         """Return the page's beginning: its title, and its subject as the first candidate has it."""
         first = self.candidates[0].operation
+        privacy = {"private": True} if self.is_private else {}
+        if first.marked_by:
+            return NewPage(title, privacy)  # no model judged the subject of marked words
         subject = title if self.kind == "skill" else first.subject or USER
         # on the page is what a person or a search uses; what else the model judged is in the journal
         meta: dict[str, Any] = {"subject": subject} if subject.casefold() != title.casefold() else {}
         if self.title and self.title.casefold() != title.casefold():
             meta["aliases"] = [self.title]
         texts = [text for row in self.candidates for text in (row.operation.text, *row.operation.steps)]
+        # a number that no statement has is invented
         if first.page.summary and not numbers([first.page.summary]) - numbers([title, *texts]):
             meta["summary"] = one_line(first.page.summary)
-        if first.marked_by:
-            meta = {}  # no model judged the subject of marked words
-        return NewPage(title, meta | ({"private": True} if self.is_private else {}))
+        return NewPage(title, meta | privacy)
 
 
 def existing_page(draft: Draft, candidate: Candidate) -> str:
-    """Return the path of the page for a new statement, if there is one: the page it names, its subject's or its day's.
+    """Return the path of the page for a new statement: the page that it names, its subject's, or that of its day.
+
+    The page of a day is begun in the draft where it does not exist.
 
     Returns:
-        "" where a page has to be made for it.
+        "" where another page has to be made for it.
 
     Raises:
         FormatError: The folder of its day cannot be made.
     """
     operation, is_private = candidate.operation, candidate.is_private
-    page = draft.pages.memories.get(operation.page.path)
-    # a private statement never goes to an open page, nor an open one to where nobody but this machine reads it
-    if page and page.is_private == is_private and not operation.page.is_whole:
-        return page.path
     if operation.page.is_whole:
         return ""
+    page = draft.pages.memories.get(operation.page.path)
+    # on an open page a private statement would be shown, and on a private page any other one would be hidden
+    if page and page.is_private == is_private:
+        return page.path
     title = operation.page.title
     if operation.page.kind == "skill":
         return draft.path_of_skill(title or operation.subject or operation.text, is_private=is_private)
-    for name in (title, *(() if operation.marked_by else (operation.subject,)), *operation.page.aliases):
+    subject = "" if operation.marked_by else operation.subject  # no model judged the subject of marked words
+    for name in (title, subject, *operation.page.aliases):
         if path := draft.path_of_name(name, is_private=is_private):
             return path
     if operation.page.kind == "event" and operation.subject in ("", USER):
@@ -200,14 +206,23 @@ def new_places(candidates: Iterable[Candidate]) -> list[NewPlace]:
     """Return the new pages for candidates: one for all of the same kind and title; each note has its own page."""
     places: dict[tuple[str, str, bool, str], NewPlace] = {}
     for candidate in candidates:
-        page, subject = candidate.operation.page, candidate.operation.subject
+        page, title = candidate.operation.page, _proposed_title(candidate)
         kind = "skill" if page.kind == "skill" else "concrete"
-        title = page.title or ("" if subject == USER else subject) or (candidate.words if kind == "skill" else "")
         # two notes of one title are two pages: neither may be put into the other
         note_id = candidate.id if page.is_whole else ""
-        place = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
-        places.setdefault((kind, title.casefold(), candidate.is_private, note_id), place).candidates.append(candidate)
+        key = (kind, title.casefold(), candidate.is_private, note_id)
+        if key not in places:
+            places[key] = NewPlace(kind, title.strip()[:120], page.folder, candidate.is_private)
+        places[key].candidates.append(candidate)
     return list(places.values())
+
+
+def _proposed_title(candidate: Candidate) -> str:
+    """Return the title for a candidate's new page: as proposed, its subject, or a how-to's words; "" for none."""
+    page, subject = candidate.operation.page, candidate.operation.subject
+    if page.title or subject not in ("", USER):
+        return page.title or subject
+    return candidate.words if page.kind == "skill" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +231,13 @@ class Naming:
 
     Attributes:
         answer: The answer.
+        model: The model that answered.
         candidates: Ids of candidates by their short names (`n1`, …).
         blocks: Block ids of the page's statements by their short names (`s1`, …).
     """
 
     answer: Page
+    model: str
     candidates: Mapping[str, str]
     blocks: Mapping[str, str]
 
@@ -230,9 +247,10 @@ class Naming:
         Args:
             records: What the run's steps did: they give the block ids of the candidates.
         """
-        # of several records of a candidate the first is of its own statement
-        block_of = {record.candidate: record.block for record in reversed(list(records))}
-        blocks = {**self.blocks, **{name: block_of.get(candidate, "") for name, candidate in self.candidates.items()}}
+        # reversed, so that of several records of a candidate the first wins: it is of its own statement
+        block_by_candidate = {record.candidate: record.block for record in reversed(list(records))}
+        new_blocks = {name: block_by_candidate.get(candidate, "") for name, candidate in self.candidates.items()}
+        blocks = {**self.blocks, **new_blocks}
         return [blocks[name] for name in self.answer.order if blocks.get(name)]
 
     def in_order(self, steps: Sequence[str]) -> list[str]:
@@ -251,8 +269,9 @@ class Synthesizer:
         brain: The brain.
         cause: The id of the run's first event.
         abandon: Returns whether somebody came back, so that no further call is made.
-        refuse: Called with statement, reason and model where a folder that a model named cannot be used.
-        answers: Asks the models.
+        note_refusal: Called with a statement, the reason and the model where the folder that the model named for it
+            cannot be used.
+        answers: Asks the models; answers of an interrupted run are not paid for twice.
     """
 
     def __init__(
@@ -260,11 +279,11 @@ class Synthesizer:
         brain: Brain,
         cause: str,
         abandon: Callable[[], bool] | None,
-        refuse: Callable[[str, str, str], None],
+        note_refusal: Callable[[str, str, str], None],
         answers: PaidAnswers,
     ) -> None:
-        self._brain, self._cause, self._abandon, self._refuse = brain, cause, abandon, refuse
-        self._answers = answers
+        self._brain, self._cause, self._abandon = brain, cause, abandon
+        self._note_refusal, self._answers = note_refusal, answers
 
     def path_and_naming(self, draft: Draft, place: NewPlace) -> tuple[str, Naming | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and a model's answer about it.
@@ -276,9 +295,10 @@ class Synthesizer:
             ModelError: The model cannot serve now.
         """
         naming, model, folder, title = None, OFFLINE, place.folder, place.title
-        if not place.candidates[0].operation.marked_by and not title:
-            naming, model = self._ask(place.kind, title, place.candidates, folders=draft.folders())
-            folder, title = naming.answer.folder, " ".join((naming.answer.title or title).split())[:120] or "Notes"
+        if not title and not place.candidates[0].operation.marked_by:
+            naming = self._ask(place.kind, "", place.candidates, folders=draft.folders())
+            model, folder = naming.model, naming.answer.folder
+            title = " ".join(naming.answer.title.split())[:120] or "Notes"
             path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
             if path:
                 return path, naming
@@ -287,9 +307,9 @@ class Synthesizer:
         return path, naming
 
     def naming_of(self, draft: Draft, path: str, steps: Sequence[Step]) -> Naming | None:
-        """Return the answer of synthesis about a page that is new or that steps changed much; None for other pages.
+        """Ask a model for title, summary and order of a page that is new or that steps changed much.
 
-        Marked words do not count, nor does a page of a day.
+        Marked words do not count as changes. None for a page that changed little, and for the page of a day.
 
         Raises:
             ModelError: The model cannot serve now.
@@ -300,16 +320,11 @@ class Synthesizer:
             return None
         texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
-        remaining = [current for current in before if current.statement.text in texts]
-        # a call costs money: only what changed much, or has grown without a summary, is asked about
-        document = page_draft.document.memory
-        summary = page_draft.summary or str(document.meta.get("summary") or "")
-        is_unnamed = not summary and len(changing) + len(remaining) >= MIN_UNNAMED
-        is_much = len(changing) >= max(MIN_CHANGED, len(remaining) // 2)
-        if not (is_much or is_unnamed):
+        standing = [current for current in before if current.statement.text in texts]
+        if not _is_worth_a_call(page_draft, len(changing), len(standing)):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, document.title, changing, remaining=remaining)[0]
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)
 
     def _ask(
         self,
@@ -317,19 +332,24 @@ class Synthesizer:
         title: str,
         candidates: Sequence[Candidate],
         *,
-        remaining: Sequence[CurrentStatement] = (),
+        standing: Sequence[CurrentStatement] = (),
         folders: dict[str, str] | None = None,
-    ) -> tuple[Naming, str]:
-        """Ask a model for the name of a page and the order of its statements; return the answer and the model.
+    ) -> Naming:
+        """Ask a model for the name of a page and the order of its statements.
+
+        The steps of a how-to are those of its first candidate. A summary with a number that no statement has is taken
+        out.
 
         Args:
             kind: `concrete` or `skill`.
             title: The page's title, or the proposed one.
             candidates: The statements that come to the page.
-            remaining: The statements that it has already.
+            standing: The statements that it has already.
             folders: The folders that a new page may go to, with their summaries.
         """
         events = {event.id: event for candidate in candidates for event in candidate.events}
+        new = {f"n{n}": candidate for n, candidate in enumerate(candidates, 1)}
+        old = {f"s{n}": current for n, current in enumerate(standing, 1)}
         request = SynthesizeRequest(
             now=self._brain.now(),
             is_private=candidates[0].is_private,
@@ -337,26 +357,28 @@ class Synthesizer:
             abandon=self._abandon,
             kind=kind,  # type: ignore[arg-type]  # one of two
             title=title,
-            candidates=[Existing(f"n{n}", candidate.operation.text) for n, candidate in enumerate(candidates, 1)],
+            candidates=[Existing(name, candidate.operation.text) for name, candidate in new.items()],
             steps=candidates[0].operation.steps,
-            standing=[Existing(f"s{n}", current.text, current.path) for n, current in enumerate(remaining, 1)],
+            standing=[Existing(name, current.text, current.path) for name, current in old.items()],
             events=list(events.values()),
             folders=folders or {},
         )
         page = self._answers.run(request)
         assert isinstance(page, Page)
-        texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in remaining)]
+        texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
-            page = page.model_copy(update={"summary": ""})  # it has a number that no statement has
-        ids = {f"n{n}": candidate.id for n, candidate in enumerate(candidates, 1)}
-        blocks = {f"s{n}": current.statement.block_id for n, current in enumerate(remaining, 1)}
-        return Naming(page, ids, blocks), self._brain.models.engine_for(request).name
+            page = page.model_copy(update={"summary": ""})
+        return Naming(
+            answer=page,
+            model=self._brain.models.engine_for(request).name,
+            candidates={name: candidate.id for name, candidate in new.items()},
+            blocks={name: current.statement.block_id for name, current in old.items()},
+        )
 
     def _folder(self, draft: Draft, place: NewPlace, name: str, model: str) -> str:
         """Return the path of the folder that a model named, below the page's kind.
 
-        An existing folder is found in any case of letters; another gets a name that every system allows. Where it
-        leads outside or cannot be made, the folder is `general`; one that is too deep is cut. Both are noted.
+        Where it leads outside or cannot be made, the folder is `general`; one that is too deep is cut. Both are noted.
         """
         kind = _KINDS[place.kind]
         root = f"{draft.pages.root}/{kind}"
@@ -366,15 +388,27 @@ class Synthesizer:
         is_outside = name.startswith(("/", "~")) or ".." in parts or bool(re.match(r"[A-Za-z]:", name))
         if is_outside or len(parts) > MAX_FOLDERS:
             reason = f"folder {name[:100]!r} " + ("leads outside" if is_outside else "is too deep")
-            self._refuse(place.candidates[0].words, reason, model)
+            self._note_refusal(place.candidates[0].words, reason, model)
             parts = [GENERAL] if is_outside else parts[:MAX_FOLDERS]
-        existing = {folder.casefold(): folder for folder in draft.pages.children}
-        slugs = "/".join([root, *(slugify(part) for part in parts)])
-        folder = existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
+        folder = _existing_or_new(draft, root, parts)
         if not (problem := _folder_problem(self._brain, folder)):
             return folder
-        self._refuse(place.candidates[0].words, problem, model)
+        self._note_refusal(place.candidates[0].words, problem, model)
         return f"{root}/{GENERAL}" if can_hold(self._brain, f"{root}/{GENERAL}") else root
+
+
+def _is_worth_a_call(page_draft: PageDraft, n_changing: int, n_standing: int) -> bool:
+    """Return whether a page changed much, or has grown without a summary: a call costs money."""
+    has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
+    is_unnamed = not has_summary and n_changing + n_standing >= MIN_UNNAMED
+    return is_unnamed or n_changing >= max(MIN_CHANGED, n_standing // 2)
+
+
+def _existing_or_new(draft: Draft, root: str, parts: Sequence[str]) -> str:
+    """Return the folder that has these names in any case of letters, or else a path that every system allows."""
+    existing = {folder.casefold(): folder for folder in draft.pages.children}
+    slugs = "/".join([root, *(slugify(part) for part in parts)])
+    return existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
 
 
 def _folder_problem(brain: Brain, folder: str) -> str:
@@ -387,12 +421,12 @@ def _folder_problem(brain: Brain, folder: str) -> str:
 
 
 def is_stating(step: Step) -> bool:
-    """Return whether a step puts a statement that a model judged on its page."""
+    """Return whether a step puts a statement on its page, marked words excepted: no model judged those."""
     return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by
 
 
 def with_fitting_steps(operation: Operation) -> Operation:
-    """Return an operation that has steps only if its page is a how-to, and the reverse; else it loses both."""
+    """Return an operation without steps on a concrete page, where it has steps without a how-to page or the reverse."""
     if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
         return operation
     page = operation.page.model_copy(update={"kind": "concrete"})

@@ -29,11 +29,9 @@ from brainiac.events import (
 )
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
-from brainiac.formats.prompt import ORIGINS
-from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.llm.catalog import count
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import FiledExchanges, waiting_events
@@ -45,7 +43,7 @@ from brainiac.text.tokens import coverage, likeness
 from .apply import Candidate, Step, name_and_order, renew_summary
 from .candidates import find_marked, keyless_candidates
 from .draft import Draft
-from .filing import NAME
+from .filing import NAME, n_tokens
 from .finish import Work, finish
 from .known import StandIns, stand_ins_of
 from .paid import PaidAnswers
@@ -111,17 +109,21 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
     """
     settings = brain.settings.promotion
     document, filings = brain.short_term(), FiledExchanges(brain)
-    events = document.memory.events
-    filed_at = filings.filed_at if filings.waiting else ""
-    if max((filed_at, *(event.at for event in events))) <= _undone_at(brain):
+    events, waiting = document.memory.events, filings.waiting  # the latter were filed without being consolidated
+    if not events and not waiting:
+        return False
+    last_at = max((filings.filed_at if waiting else "", *(event.at for event in events)))
+    if last_at <= _undone_at(brain):
         return False
     if idle_seconds >= settings.idle_seconds:
-        if filings.waiting:
+        if waiting:
             return True
         age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
         if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
             return True
-    return _has_more_tokens(str(document), settings.max_tokens)
+    text = str(document)
+    # a token is a character or more: most texts need not be counted
+    return len(text) > settings.max_tokens and n_tokens(text) > settings.max_tokens
 
 
 def _undone_at(brain: Brain) -> str:
@@ -131,13 +133,6 @@ def _undone_at(brain: Brain) -> str:
         return ""
     undone = brain.journal.find(str(last.data.get("undone")))
     return last.at if undone and undone.kind == MemoryPromoted.kind else ""
-
-
-def _has_more_tokens(text: str, limit: int) -> bool:
-    """Return whether a text has more tokens than a limit."""
-    if len(text) <= limit:  # a token is a character or more
-        return False
-    return count(text.encode("utf-8", "replace").decode("utf-8")) > limit
 
 
 def promote(
@@ -181,14 +176,14 @@ def _promote_once(
     with brain.short_term_lock():
         snapshot = Snapshot(brain.short_term().memory, exchanges, removed_ids, is_partial)
     if not snapshot.memory.events and not exchanges and not removed_ids:
-        return Outcome(None)
+        return Outcome(event=None)
     return Run(brain, snapshot, abandon, progress).run()
 
 
 def joined(first: Outcome, second: Outcome) -> Outcome:
     """Return the outcome of two runs as one.
 
-    Counts and refusals are those of both. What is left is what the second run left, which began with the first's.
+    What is left, kept and filed is as the second run says, which began with what the first left; all else is of both.
     """
     return replace(
         second,
@@ -196,6 +191,8 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
         exchanges=first.exchanges + second.exchanges,
         statements=dict(Counter(first.statements) + Counter(second.statements)),
         refused=[*first.refused, *second.refused],
+        candidates={**first.candidates, **second.candidates},
+        words={**first.words, **second.words},
     )
 
 
@@ -240,8 +237,9 @@ class Run:
         snapshot: What it decides on.
         abandon: See `promote`.
         progress: See `promote`.
-        cause: The id of the catch-up that it is a part of; None for a run of its own.
-        unread: The exchanges that a catch-up had still to hand over before this run.
+        cause: The id of the event of the catch-up that it is a part of; None for a run of its own.
+        unread: The exchanges that a catch-up has still to hand to a model, this run's among them. What was kept of them
+            without a model is not shown to it (`known.py`).
     """
 
     def __init__(
@@ -254,20 +252,24 @@ class Run:
         unread: Collection[str] = (),
     ) -> None:
         self._brain, self._abandon, self._progress = brain, abandon, progress
+        self._snapshot = snapshot
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
         self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
-        lines = _own_lines(memory, self._log, now)
-        events = exchanges | {event.id: event for event in lines}
-        self._snapshot = snapshot
+        lines = _own_lines(memory, self._log)
+        line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
-        texts = {line_id(item.words): item.text for item in memory.facts}
-        line_texts = {event.id: texts[event.id] for event in lines}
-        self._work = Work(memory, events, line_texts, origins, removed_ids=snapshot.removed_ids)
-        self._work.filed_ids = frozenset(event.id for event in snapshot.filed)
+        self._work = Work(
+            memory,
+            events=exchanges | line_events,
+            lines={id_: item.text for id_, item in lines.items()},
+            origins=origins,
+            filed_ids=frozenset(event.id for event in snapshot.filed),
+            removed_ids=snapshot.removed_ids,
+        )
         self._answers = PaidAnswers(brain)
         self._stand_ins = stand_ins_of(self._log, unread) if unread else StandIns({})
         self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal, self._answers)
@@ -275,24 +277,27 @@ class Run:
 
     def run(self) -> Outcome:
         """Consolidate, summarize and commit; return what was done."""
-        work, cause = self._work, self._started.id
         try:
             self._consolidate()
             self._apply_breaker()
             self._summarize()
-            event = finish(self._brain, work, self._draft, cause)
+            event = finish(self._brain, self._work, self._draft, self._started.id)
             self._answers.settle()
         except BaseException:
             self._record_endings()
             raise
-        endings = work.endings_by_now()
         if event is None:
-            self._record_endings()
+            self._record_endings()  # else they are part of the event
+        return self._outcome(event)
+
+    def _outcome(self, event: Event | None) -> Outcome:
+        """Return what the run did."""
+        work = self._work
         outcome = Outcome(
             event,
             left=work.left,
             refused=work.refused,
-            candidates=endings,
+            candidates=work.endings_by_now(),
             words=work.words,
             problem=self._problem,
         )
@@ -324,69 +329,68 @@ class Run:
         Each call sees what the calls before it have changed.
         """
         work, events = self._work, list(self._work.events.values())
-        models = {is_private: has_model(self._brain, is_private=is_private) for is_private in (False, True)}
-        judged = [event for event in events if models[event.is_private]]
-        consolidator = Consolidator(
-            self._brain,
-            self._log,
-            work.origins,
-            self._exchanges,
-            self._started.id,
-            self._snapshot.memory,
-            self._abandon,
-            self._answers,
-            self._stand_ins,
-        )
-        earlier = consolidator.decided_before(events)
-        unread = [
-            part
-            for is_private in (False, True)
-            # private exchanges are asked about apart: they may need another model, on this machine
-            for part in consolidator.parts([event for event in judged if event.is_private == is_private])
-        ]
+        may_see = {is_private: has_model(self._brain, is_private=is_private) for is_private in (False, True)}
+        for_model = [event for event in events if may_see[event.is_private]]
+        consolidator = self._consolidator()
+        decided_before_crash = consolidator.decided_before(events)
+        # private exchanges are asked about apart: they may need another model, on this machine
+        others, private = ([event for event in for_model if event.is_private == value] for value in (False, True))
+        parts = [*consolidator.parts(others), *consolidator.parts(private)]
         try:
-            # what a model was paid to decide before a crash is carried out, not asked again
-            self._carry_out_decision(earlier)
-            while unread:
-                decision = consolidator.ask(unread[0], self._draft)
+            # a model was paid for it: it is carried out, not asked again
+            self._carry_out_decision(decided_before_crash)
+            while parts:
+                decision = consolidator.ask(parts[0], self._draft)
                 # taken off only now: where the call fails, this part waits for the next run
-                del unread[0]
+                del parts[0]
                 self._carry_out_decision(decision)
             self._take_out_stand_ins()
-            decided = consolidator.read_before(events)
-            unjudged = [event for event in events if event not in judged and event.id not in decided]
-            self._keep_marked(unjudged, is_whole=not judged)
+            read = consolidator.read_before(events)
+            unread = [event for event in events if event not in for_model and event.id not in read]
+            self._keep_marked(unread, with_earlier=not for_model)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
             if not work.steps and not work.endings:
                 raise
             self._problem = error.problem
-            work.left |= {event.id: error.problem for part in unread for event in part}
+            work.left |= {event.id: error.problem for part in parts for event in part}
+
+    def _consolidator(self) -> Consolidator:
+        """Return what asks the model."""
+        return Consolidator(
+            self._brain,
+            log=self._log,
+            origins=self._work.origins,
+            exchanges=self._exchanges,
+            cause=self._started.id,
+            short_term=self._snapshot.memory,
+            abandon=self._abandon,
+            answers=self._answers,
+            stand_ins=self._stand_ins,
+        )
 
     def _take_out_stand_ins(self) -> None:
-        """Take out the keyless statements whose words the run's steps carry."""
+        """Remove the statements that were kept without a model, where a statement of this run has their words."""
         read = self._work.events.keys() - self._work.left.keys()
-        for step in list(self._stand_ins.replaced(self._draft, read, self._work.steps)):
+        # a list, since each step is added to the steps that are looked through
+        for step in list(self._stand_ins.steps_to_take_out(self._draft, read, self._work.steps)):
             self._carry_out(step)
 
     def _carry_out_decision(self, decision: Decision) -> None:
         """Note the refused candidates of a decision for the report, and carry the others out."""
         for refused in decision.refused:
-            self._work.note_refusal(refused.statement, refused.reason, "", refused.candidate)
-            self._work.words[refused.candidate] = refused.statement
-            self._work.endings[refused.candidate] = CandidateEnd(end="refused", reason=refused.reason[:300])
+            self._work.refuse(refused.candidate, refused.statement, refused.reason)
         self._carry_out_all(decision.candidates)
 
-    def _keep_marked(self, events: Sequence[StmEvent], *, is_whole: bool) -> None:
-        """Keep the marked words of events that no model decides on.
+    def _keep_marked(self, events: Sequence[StmEvent], *, with_earlier: bool) -> None:
+        """Keep the marked words of events that no model decides on, and of earlier exchanges those that use has marked.
 
         Args:
             events: The events.
-            is_whole: Whether no model decides on any event of this run; then earlier words that use has marked are
-                kept too.
+            with_earlier: Whether to look at earlier exchanges, too.
         """
         work = self._work
-        marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=is_whole)
+        marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=with_earlier)
         self._carry_out_all(keyless_candidates(self._brain, self._draft, marked, work.origins))
 
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
@@ -395,22 +399,9 @@ class Run:
         Raises:
             ModelError: The model cannot serve now, or somebody came back; the other candidates wait for the next run.
         """
-        waiting = {candidate.id: candidate for candidate in candidates}
-        steps_before = len(self._work.steps)
-        new: list[Candidate] = []
+        waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._work.steps)
         try:
-            for candidate in candidates:
-                # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
-                if candidate.operation.marked_by:
-                    self._stop_if_abandoned()
-                step = self._step_for(candidate)
-                if step and not step.path:
-                    new.append(step.candidate)
-                    continue
-                del waiting[candidate.id]
-                if step:
-                    self._carry_out(step)
-            places = new_places(new)
+            places = new_places(self._carry_out_on_pages(waiting))
             for done, place in enumerate(places):
                 self._report_progress(done, len(places))
                 self._stop_if_abandoned()
@@ -422,7 +413,23 @@ class Run:
             for candidate in waiting.values():
                 self._work.leave(candidate, error.problem)
             raise
-        self._name_changed(self._work.steps[steps_before:])
+        self._name_changed(self._work.steps[n_steps:])
+
+    def _carry_out_on_pages(self, waiting: dict[str, Candidate]) -> list[Candidate]:
+        """Carry out the candidates for pages that exist, taking them out of `waiting`; return those for new pages."""
+        new = []
+        for candidate in list(waiting.values()):
+            # a model's decisions are paid for and carried out to the end; marked words can wait for the next run
+            if candidate.operation.marked_by:
+                self._stop_if_abandoned()
+            step = self._step_for(candidate)
+            if step and not step.path:
+                new.append(step.candidate)
+                continue
+            del waiting[candidate.id]
+            if step:
+                self._carry_out(step)
+        return new
 
     def _report_progress(self, done: int, total: int) -> None:
         if self._progress:
@@ -443,7 +450,7 @@ class Run:
                 self._work.leave(candidate, str(error))
         except (UserError, ValueError) as error:  # no later run can do it either
             for candidate in candidates:
-                self._work.refuse(candidate, str(error))
+                self._work.refuse(candidate.id, candidate.words, str(error), candidate.model)
 
     def _step_for(self, candidate: Candidate) -> Step | None:
         """Return the step that carries a candidate out, without a path where its page is new.
@@ -451,12 +458,13 @@ class Run:
         None where the candidate is left or refused.
         """
         with self._ended_on_error(candidate):
+            # what a person marked is kept in any case
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
             step = step_for(self._draft, self._with_origin(candidate))
             check_corrections(self._log, step)
             return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
-        return None
+        return None  # `_ended_on_error` has noted the error
 
     def _is_listed(self, candidate: Candidate) -> bool:
         """Return whether a candidate states a task that short-term memory lists, open or done."""
@@ -471,27 +479,31 @@ class Run:
     def _with_origin(self, candidate: Candidate) -> Candidate:
         """Return a candidate whose text ends with its source, as in `… (assistant: gpt-4o)`.
 
-        One that rests on the person's own words stays as it is.
+        One that rests on the person's own words stays as it is. Where the source is unknown, the origin stands for it.
         """
         text, origin = candidate.operation.text, candidate.origin
-        if not text or origin == ORIGINS[0]:
+        if not text or origin == "person":
             return candidate
         source = self._source_of(candidate) or origin
         operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source})"})
         return replace(candidate, operation=operation)
 
     def _source_of(self, candidate: Candidate) -> str:
-        """Return where a candidate's words come from: the model, the file, or of an import a link to the file."""
+        """Return where a candidate's words come from; "" where it is unknown.
+
+        That is the assistant's model, a link to the file of an import, or the name of the file that a tool wrote.
+        """
         exchange = candidate.events[-1].id
         recorded = self._exchanges.event(exchange)
         data = recorded.data if recorded else {}
         if candidate.origin == "assistant":
             return str(data.get("model") or "")
         path = str(data.get("prompt") or "")
-        if candidate.origin != "import":
-            return posixpath.basename(path)
-        path = path if recorded else FiledExchanges(self._brain).page_of(exchange)
-        return f"[{posixpath.basename(path)}](/{path})" if path else ""
+        if candidate.origin == "import":
+            # of an exchange that was imported there is no event: its page is the file
+            path = path if recorded else FiledExchanges(self._brain).page_of(exchange)
+            return f"[{posixpath.basename(path)}](/{path})" if path else ""
+        return posixpath.basename(path)
 
     # --- on pages ---------------------------------------------------------------------------------------
 
@@ -511,13 +523,13 @@ class Run:
             self._name(path, naming)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have the pages named and ordered that are new or that these steps changed much.
+        """Have a model name, and order the statements of, the pages that these steps changed most.
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
         """
-        stating = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.namings)
+        n_statements = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.namings)
         calls = 0
-        for path, _ in stating.most_common():
+        for path, _ in n_statements.most_common():
             if calls == MAX_NAMED:
                 break
             with suppress(ModelError, UserError, ValueError, OSError):
@@ -525,7 +537,7 @@ class Run:
                 if naming := self._synthesizer.naming_of(self._draft, path, steps_here):
                     calls += 1
                     self._name(path, naming)
-        for path in stating:
+        for path in n_statements:
             renew_summary(self._draft, path)
 
     def _name(self, path: str, naming: Naming) -> None:
@@ -572,14 +584,15 @@ class Run:
     def _summarize(self) -> None:
         """Have a model write the summary of short-term memory; without a model the old one stays."""
         work = self._work
-        if self._problem or self._snapshot.is_partial:
+        if self._problem or self._snapshot.is_partial:  # in a partial run short-term memory waits
             return
         left = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
             now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
-            remaining=[event for event in left if not event.is_private],  # the summary bears no mark
+            # the summary has no private mark, so that nothing private may get into it
+            remaining=[event for event in left if not event.is_private],
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )
@@ -601,13 +614,9 @@ class Run:
         return [memory.title for memory in memories if not is_private(memory.meta)]
 
 
-def _own_lines(memory: ShortTermMemory, log: StatementLog, now: str) -> list[StmEvent]:
-    """Return an event for each line that a person wrote under Key Facts: it is promoted like what was said.
+def _own_lines(memory: ShortTermMemory, log: StatementLog) -> dict[str, Item]:
+    """Return the lines that a person wrote under Key Facts, by id: each is promoted like an exchange.
 
     Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
     """
-    return [
-        StmEvent(line_id(item.words), now, item.words, is_private=item.is_private)
-        for item in memory.facts
-        if not log.sources_of_item(item.text)
-    ]
+    return {line_id(item.words): item for item in memory.facts if not log.sources_of_item(item.text)}

@@ -52,4 +52,4 @@ def test_tags_and_links_are_those_of_the_text_alone() -> None:
     text = "# Heading\n#garten and #2026/ernte, not #1 nor a#b nor `#code` https://x/#y [[Apfelbaum|tree]] `[[no]]`"
     assert ["garten", "2026/ernte"] == tags_in(text)
     assert ["Apfelbaum"] == wiki_links_in(text)
-    assert [] == tags_in("```\n#include\n```")
+    assert ["rain"] == tags_in("```\n#include\n\n#define\n```\n\nIt is #rain.")

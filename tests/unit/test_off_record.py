@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain
 from tests.support.pipeline import Scripted, eventually, running
+from tests.support.program import run_program
 
 LONG = "filler: " + "lorem ipsum " * 6_000
 # what a person may write who wants nothing kept; `{}` is a word that must not be found anywhere afterwards
@@ -63,6 +62,8 @@ ENCODED = {
     "Latin-1": "---\nremember: false\nby: Zoë\n---\nI hide {}.\n".encode("latin-1"),
     "UTF-16": "---\nremember: false\n---\nI hide {}.\n".encode("utf-16"),
     "UTF-16 bare": "---\nremember: n\n---\nI hide {}.\n".encode("utf-16-be"),
+    "UTF-16 command": "/off\nI hide {}.\n".encode("utf-16"),
+    "UTF-16 command below front matter": "---\nstatus: open\n---\n／off\nI hide {}.\n".encode("utf-16"),
 }
 # refused as prompts, and off the record all the same
 UNREADABLE = {
@@ -97,7 +98,7 @@ def forms() -> Iterator[tuple[str, str, bytes]]:
     texts = {name: form.replace("{{", "\1").replace("}}", "\2").encode() for name, form in FORMS.items()} | ENCODED
     for number, (name, form) in enumerate(texts.items()):
         word = words_of(number)
-        wide = {"UTF-16": "utf-16-le", "UTF-16 bare": "utf-16-be"}.get(name, "utf-8")
+        wide = "utf-16-be" if name == "UTF-16 bare" else "utf-16-le" if name.startswith("UTF-16") else "utf-8"
         said = form.replace("{}".encode(wide), word.encode(wide))
         yield name, word, said.replace(b"\1", b"{").replace(b"\2", b"}")
 
@@ -202,8 +203,7 @@ def test_ask_names_the_file_of_what_is_discreet_by_an_id(
     words = {"said": "quillwortzanzibar", "also": "kieloffaacli"}
 
     def ask(*arguments: str) -> None:
-        command = [sys.executable, "-m", "brainiac", "--brain", str(root), "ask", *arguments]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        run_program("--brain", str(root), "ask", *arguments).check_returncode()
 
     if has_daemon:
         with living(root) as one:

@@ -224,6 +224,21 @@ def test_what_changed_is_taken_in_without_a_restart(brain: Brain) -> None:
     assert ["first ends", "third begins", "second ends"] == diary.lived
 
 
+def test_a_version_that_cannot_be_read_ends_the_one_before_it(brain: Brain) -> None:
+    """It is told to shut down; trusted in its old words again it begins anew."""
+    brain.__dict__["log"] = diary = Diary()
+    path = write(brain.tree.plugins, "first", LIFE.format("first"))
+    host = loaded(brain)
+    host.trust.trust("first")
+    host.reload()
+    text = path.read_text()
+    for version in ("def broken(:", text):
+        path.write_text(version)
+        host.trust.trust("first")
+        host.reload()
+    assert ["first begins", "first ends", "first begins"] == diary.lived
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
