@@ -7,7 +7,6 @@ day in nearly the same words. What the words mean decides nothing.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +27,7 @@ from brainiac.text.tokens import ends_as_question, likeness, words
 
 from .apply import Candidate
 from .draft import Draft
+from .filing import conversation_of
 
 REPEATED = 0.8  # two texts that share so many of their character trigrams say the same
 MIN_WORDS = 4  # of a repeated block: shorter ones ("good morning to you") repeat by chance
@@ -179,11 +179,10 @@ def _with_tags(marked: Marked) -> Marked:
 
 
 def _conversation(brain: Brain, recorded: Event | None) -> str:
-    """Return the subfolder of the inbox that an exchange belongs to; "" for its top level and for notes."""
-    inbox = brain.tree.relative(brain.tree.inbox)
-    folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
-    name = folder.removeprefix(inbox).strip("/")
-    return "" if recorded is None or recorded.kind == NoteCaptured.kind else name
+    """Return the subfolder of the inbox that an exchange belongs to; "" for the top level and for notes."""
+    if recorded is None or recorded.kind == NoteCaptured.kind:
+        return ""
+    return conversation_of(brain, str(recorded.data.get("prompt") or ""))
 
 
 def _as_saved(brain: Brain, recorded: Event, noted: str) -> str:
