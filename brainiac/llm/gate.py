@@ -336,7 +336,7 @@ class Gate:
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits.
 
-        A hit also names the statements that its own has replaced, or that replaced it.
+        A hit in an exchange has its words that no longer hold in `former`.
         """
         numbered = list(self._shown_hits(hits))
         hits_with_former = with_former(self._library, [hit for _, hit in numbered], hides_private=self._hides_private)
@@ -431,7 +431,7 @@ class Gate:
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return access statistics without the rows that name a hidden page or folder; mere numbers stay."""
+        """Return access statistics without the rows that name a hidden page or folder; what is no list stays."""
 
         def shown(values: Any) -> Any:
             is_rows = isinstance(values, list)

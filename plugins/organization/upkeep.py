@@ -127,18 +127,19 @@ class Upkeep:
         # replaced first: what other threads add from here on is for the next call
         pending, self._pending = self._pending, _Pending()
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
-        new_paths = set(pages.memories) if pending.is_all else pending.new_paths & pages.memories.keys()
+        if pending.is_all:
+            pending.new_paths, pending.folders, pending.are_links_due = set(pages.memories), set(pages.children), True
+        new_paths = pending.new_paths & pages.memories.keys()
         if complete(brain, pages, history, new_paths):
             pages = brain.pages()  # a copied page has a uuid of its own now, which links have to be resolved by
-        if pending.is_all or pending.are_links_due:
+        if pending.are_links_due:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
         # at a start every page is in `new_paths`, though few of them are new
         targets = pending.mention_targets if pending.is_all else pending.mention_targets | new_paths
         if targets and not derive_mentions(brain, pages, history, targets):
             self._pending.mention_targets |= targets  # a page is being edited: the next call tries again
-        folders = pages.children if pending.is_all else pending.folders | set(map(posixpath.dirname, new_paths))
-        derive_manifests(brain, folders)
+        derive_manifests(brain, pending.folders | set(map(posixpath.dirname, new_paths)))
         being_edited = {path for path in new_paths if not history.is_resting(path, now)}
         self._pending.new_paths |= being_edited
         self._pending.are_links_due |= bool(being_edited)

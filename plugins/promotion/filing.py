@@ -292,6 +292,11 @@ def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
+def conversation_of(brain: Brain, prompt: str) -> str:
+    """Return the subfolder of the inbox that a prompt belongs to; "" at the top level."""
+    return posixpath.dirname(prompt).removeprefix(brain.tree.relative(brain.tree.inbox)).strip("/")
+
+
 def n_tokens(text: str) -> int:
     """Return how many tokens a text has."""
     # the tokenizer takes no surrogates, as which bytes that are no UTF-8 are read

@@ -5,7 +5,6 @@ The journal's `events-analyzed` is the checkpoint: events in it are not sent to 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,7 @@ from brainiac.text.tokens import likeness
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
-from .filing import NAME
+from .filing import NAME, conversation_of
 from .known import Known, StandIns, known_for
 from .paid import PaidAnswers
 from .placing import with_fitting_steps
@@ -134,7 +133,7 @@ class Consolidator:
         return decision
 
     def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
-        """Return the events that were sent to a model in earlier runs, with a hash of what each said then."""
+        """Return the events that were sent to a model until now, with a hash of what each said then."""
         analyses = filter(_is_readable, self._log.analyses(event.id for event in events))
         return {exchange: hash_ for analysis in analyses for exchange, hash_ in _analyzed(analysis).events.items()}
 
@@ -246,7 +245,7 @@ class Consolidator:
         """
         said: list[Said] = []
         for name, event in events.items():
-            conversation = self._conversation_of(event)
+            conversation = conversation_of(self._brain, self._log.prompt_of(event.id))
             is_first = not conversation or all(conversation != earlier.thread for earlier in said)
             before = self._exchange_before(event, events.values()) if is_first else None
             said.append(Said(name, event, conversation, before))
@@ -269,11 +268,6 @@ class Consolidator:
         """Return an exchange without the keyless engine's answer, which only quotes memory."""
         recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
-
-    def _conversation_of(self, event: StmEvent) -> str:
-        """Return the subfolder of the inbox that an exchange belongs to; "" at its top level."""
-        inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
     # --- what the model answers --------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from brainiac.events import (
 )
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
-from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.offline import summarize
@@ -256,10 +256,7 @@ class Run:
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
         self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
-        # a line that a person wrote under Key Facts is promoted like an exchange; one that Reflection noted from an
-        # exchange is not: the exchange is promoted
-        own_items = [item for item in memory.facts if not self._log.sources_of_item(item.text)]
-        lines = {line_id(item.words): item for item in own_items}
+        lines = _own_lines(memory, self._log)
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
@@ -615,3 +612,11 @@ class Run:
         """Return the titles of the pages that this run changed, private ones excepted."""
         memories = (self._draft.page_drafts[step.path].document.memory for step in self._work.steps)
         return [memory.title for memory in memories if not is_private(memory.meta)]
+
+
+def _own_lines(memory: ShortTermMemory, log: StatementLog) -> dict[str, Item]:
+    """Return the lines that a person wrote under Key Facts, by id: each is promoted like an exchange.
+
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    """
+    return {line_id(item.words): item for item in memory.facts if not log.sources_of_item(item.text)}
