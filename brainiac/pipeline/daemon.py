@@ -259,8 +259,8 @@ class Daemon:
             resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
         except LockedError as error:
             pid = read_run_state(self._brain.places.state).pid
-            whose = f" (process {pid})" if pid else ""
-            raise LockedError(f"{self._brain.root} is served by another daemon{whose}; stop that one first") from error
+            suffix = f" (process {pid})" if pid else ""
+            raise LockedError(f"{self._brain.root} is served by another daemon{suffix}; stop that one first") from error
 
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
