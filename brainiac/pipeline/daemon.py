@@ -85,7 +85,8 @@ class QuietTimer:
     def _tick(self) -> None:
         """Submit the hooks for a quiet brain if it is idle, and schedule the next tick for when it may be."""
         step, idle = self._step(), self.idle_seconds
-        self._bus.later(step - idle if idle < step else step, self._tick)
+        seconds = step - idle if idle < step else step
+        self._bus.later(seconds, self._tick)
         if idle >= step and not self._bus.is_busy and not self._bus.far.pending:
             self._bus.far.submit("quiet", self._call_quiet)
 
