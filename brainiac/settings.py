@@ -388,7 +388,7 @@ def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str,
     return entries
 
 
-def retired(path: Path, model: type[_Section]) -> dict[str, str]:
+def retired_settings(path: Path, model: type[_Section]) -> dict[str, str]:
     """Return the settings in a file that no longer exist, each with its replacement; {} for a broken file."""
     try:
         entries = _entries_of(path)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary
@@ -99,10 +99,10 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
     Args:
         around: The content of the folder; None for a folder that is a brain already and lacks some files.
     """
-    system = bundled("system")
+    system = bundled_path("system")
     config = "system/config.yaml"
     settings = (config, _config((system / "config.yaml").read_text("utf-8"), around))
-    marker = (MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8"))
+    marker = (MARKER.as_posix(), (bundled_path(".") / MARKER).read_text("utf-8"))
     has_files = around is not None and around.notes + around.others > 0
     # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. Beside a
     # person's files the settings first: with the marker alone, their folders would be used as the brain's.
@@ -112,7 +112,7 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
         if path.is_file() and not any(is_temporary(part) for part in relative.parts):
             yield f"system/{relative.as_posix()}", path.read_text("utf-8")
     for name in DOTFILES:
-        yield name, bundled(name).read_text("utf-8")
+        yield name, bundled_path(name).read_text("utf-8")
 
 
 def _config(text: str, around: Surroundings | None) -> str:

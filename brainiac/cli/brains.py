@@ -20,7 +20,7 @@ from brainiac.history.backup import Backup, Made, back_up, backups_in
 from brainiac.history.devices import takeover as take_over
 from brainiac.history.restore import damages, find_backup
 from brainiac.history.restore import restore as restore_backup
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.files import Disk
@@ -324,7 +324,7 @@ def _complete_attributes(file: Path) -> None:
     """Add the shipped lines that a .gitattributes lacks; below all others, so that they count."""
     text = file.read_text("utf-8") if file.exists() else ""
     present = text.splitlines()
-    missing = [line for line in bundled(ATTRIBUTES).read_text("utf-8").splitlines() if line not in present]
+    missing = [line for line in bundled_path(ATTRIBUTES).read_text("utf-8").splitlines() if line not in present]
     if missing:
         gap = "" if not text or text.endswith("\n") else "\n"
         Disk().append(file, (gap + "\n".join(missing) + "\n").encode(), mode=0o644)

@@ -23,7 +23,7 @@ from brainiac.errors import UserError
 from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import Problem, notices, overview, unknown_plugins
 from brainiac.host.plugins import PluginHost
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.storage.heartbeat import is_running
 from brainiac.terminal import say
 
@@ -215,4 +215,4 @@ def reload() -> None:
 
 def host_of(brain: Brain) -> PluginHost:
     """Return the host of a brain's plugins with none of them loaded."""
-    return PluginHost(brain, bundled("plugins"))
+    return PluginHost(brain, bundled_path("plugins"))

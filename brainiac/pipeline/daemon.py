@@ -31,7 +31,7 @@ from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
-from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
+from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
@@ -297,7 +297,7 @@ class Daemon:
         for path in self._brain.observed.open_paths:  # perhaps still being saved
             stamps.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
-        waiting = backlog(self._brain, stamps)
+        waiting = find_backlog(self._brain, stamps)
         # the first two cost no model call
         to_process = {*waiting.moved, *waiting.withdrawn, *self._answered_at_start(waiting.unanswered)}
         for path in sorted(to_process):
