@@ -136,6 +136,7 @@ class FileStates:
         return self._hash_only()
 
     def _hash_only(self, clause: str = "", *values: str) -> dict[str, str]:
+        """Return hash or `size_stamp` of the hash-only files that a clause of SQL selects, by path; all for ""."""
         query = f"SELECT path, digest FROM unkept {clause}"
         return self._with_repair(lambda: dict(self._database.execute(query, values)))
 

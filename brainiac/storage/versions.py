@@ -250,7 +250,7 @@ def _entry_units(name: str, lines: Sequence[str]) -> Iterator[_Unit]:
 
 
 def _numbered(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield the units, each but the first of several with one key with its number in the key; blank lines as they are.
+    """Yield the units with unique keys: the second one with some key has it with a `2`; blank lines as they are.
 
     Blank lines become gaps, which have no key.
     """
