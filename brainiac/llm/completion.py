@@ -426,6 +426,25 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         error: The error.
         endpoint: The server that the request went to.
     """
+    if special := _special_error(error, endpoint):
+        return special
+    failure = _failure(error)
+    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
+        failure = FAILURES["PaymentRequiredError"]
+    is_key_refused = failure == FAILURES["AuthenticationError"]
+    is_window = type(error).__name__ == "ContextWindowExceededError"
+    message = _CLASSES.sub("", scrub(" ".join(str(error).split()))) or type(error).__name__
+    excerpt = message if len(message) <= 300 else message[:299] + "…"
+    return (WindowError if is_window else ModelError)(
+        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
+        retryable=failure.is_retryable,
+        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
+        advice=_which_key(endpoint) if is_key_refused else failure.advice,
+    )
+
+
+def _special_error(error: BaseException, endpoint: Endpoint) -> ModelError | None:
+    """Return our error for one whose class says less than its text or its chain; None for any other."""
     text = str(error)
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
         return missing_key(endpoint.model, [])
@@ -439,19 +458,7 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     if "repeating the same chunk" in text:
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    failure = _failure(error)
-    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
-        failure = FAILURES["PaymentRequiredError"]
-    is_key_refused = failure == FAILURES["AuthenticationError"]
-    is_window = type(error).__name__ == "ContextWindowExceededError"
-    message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
-    excerpt = message if len(message) <= 300 else message[:299] + "…"
-    return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
-        retryable=failure.is_retryable,
-        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
-        advice=_which_key(endpoint) if is_key_refused else failure.advice,
-    )
+    return None
 
 
 def _is_quota_spent(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteO
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
 from brainiac.server.guard import MAX_BODY_BYTES, Guard, TooLargeError, error_body
-from brainiac.server.tools import TOOLS, ToolCall
+from brainiac.server.tools import TOOLS, ToolCall, message_of
 from brainiac.verbs import Caller
 
 CLIENT_HEADER = "x-brainiac-client"
@@ -73,7 +73,7 @@ def failure(error: Exception) -> JSONResponse:
     if isinstance(error, TooLargeError):
         status, message = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
     elif isinstance(error, UserError):
-        status, message = 400, "; ".join(error.problems)
+        status, message = 400, message_of(error)
     elif isinstance(error, ConflictError):
         status, message = 409, "somebody else keeps writing there; try again"
     elif isinstance(error, StorageError):

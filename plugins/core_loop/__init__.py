@@ -237,9 +237,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
         _discard(brain, prompt)
         return
-    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
-    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
-        raise ConflictError([prompt.path])
+    _require_same_discretion(brain, prompt, raw)
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
     response = _response_at(target.path, prompt, outcome, at)
     text = render_response(response)
@@ -260,6 +258,13 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
+
+
+def _require_same_discretion(brain: Brain, prompt: Prompt, raw: bytes) -> None:
+    """Raise `ConflictError` where the prompt's file says by now that it is private or off the record."""
+    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
+    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
+        raise ConflictError([prompt.path])
 
 
 def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Response:

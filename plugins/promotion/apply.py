@@ -436,7 +436,7 @@ def renew_summary(draft: Draft, path: str) -> None:
         return  # an operation or synthesis gave it one
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
-    former = [statement.text for statement in before.statements if not statement.is_history]
+    former = [statement.text for statement in before.current_statements]
     first = next((text for text in current if not PRIVATE.search(text)), "")
     summary = str(memory.meta.get("summary") or "")
     retired = [text for text in former if text not in current]

@@ -18,7 +18,7 @@ from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_link
 from brainiac.formats.prompt import Command, arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
-from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
+from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, Operation, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
 from brainiac.storage.links import LinkOrigins
@@ -95,29 +95,41 @@ def keyless_candidates(
         origins: Resolves the links in an event's text.
     """
     candidates = []
+    # private words are compared with private statements alone, others with others
     for is_private in (False, True):
         group = [text for text in texts if text.event.is_private == is_private]
-        if not group:
-            continue
-        pages = [
-            PageName(page.path, (page.title, *page.aliases))
-            for page in draft.memories(is_private=is_private)
-            if draft.pages.kind_of(page.path) in ("concrete", "skills")
-        ]
-        # private words are compared with private statements alone, others with others
-        marked = [_with_same_statement(draft, text.marked, is_private=is_private) for text in group]
-        request = ConsolidateRequest(
-            now=brain.now(), is_private=is_private, said=(), short_term=ShortTermMemory(), pages=pages, marked=marked
-        )
-        result = brain.models.run(request)
-        assert isinstance(result, Consolidation)
-        for text, operation in zip(group, result.operations, strict=True):
+        operations = _keyless_operations(brain, draft, [text.marked for text in group], is_private=is_private)
+        for text, operation in zip(group, operations, strict=True):
             # the links in an operation's text are relative to the file of its event
             event_of_operation = replace(text.event, user=operation.text, ai="")
             rooted = origins.with_rooted_links(event_of_operation).user
             operation = operation.model_copy(update={"text": rooted})
             candidates.append(Candidate(candidate_id(text.marked), operation, (text.event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
+
+
+def _keyless_operations(
+    brain: Brain, draft: Draft, marked: Sequence[Marked], *, is_private: bool
+) -> Sequence[Operation]:
+    """Return an operation of the keyless engine for each of the marked words."""
+    if not marked:
+        return []
+    pages = [
+        PageName(page.path, (page.title, *page.aliases))
+        for page in draft.memories(is_private=is_private)
+        if draft.pages.kind_of(page.path) in ("concrete", "skills")
+    ]
+    request = ConsolidateRequest(
+        now=brain.now(),
+        is_private=is_private,
+        said=(),
+        short_term=ShortTermMemory(),
+        pages=pages,
+        marked=[_with_same_statement(draft, row, is_private=is_private) for row in marked],
+    )
+    result = brain.models.run(request)
+    assert isinstance(result, Consolidation)
+    return result.operations
 
 
 def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:

@@ -111,7 +111,7 @@ class PageDraft:
     @property
     def current(self) -> list[Statement]:
         """Its statements that hold now."""
-        return [statement for statement in self.document.memory.statements if not statement.is_history]
+        return self.document.memory.current_statements
 
     def copied(self) -> PageDraft:
         """Return a copy that further work does not change."""
@@ -273,8 +273,7 @@ class Draft:
                 text=with_rooted_links(self.brain, statement.text, [folder], self.pages.path_by_uuid),
                 since=self.log.since_of(page, statement),
             )
-            for statement in memory.statements
-            if not statement.is_history
+            for statement in memory.current_statements
         ]
 
     def statement(self, statement_id: str) -> CurrentStatement | None:
@@ -302,16 +301,14 @@ class Draft:
         ids: dict[tuple[str, bool], str] = {}
         for is_private in (False, True):
             for memory in self.memories(is_private=is_private):
-                for statement in memory.statements:
-                    if not statement.is_history:
-                        statement_id = _statement_id(memory.uuid or memory.path, statement)
-                        ids.setdefault((folded(statement.text), is_private), statement_id)
+                for statement in memory.current_statements:
+                    statement_id = _statement_id(memory.uuid or memory.path, statement)
+                    ids.setdefault((folded(statement.text), is_private), statement_id)
         return ids
 
     def n_statements(self) -> int:
         """Return the number of current statements when the pages were read."""
-        statements = (statement for memory in self.pages.memories.values() for statement in memory.statements)
-        return sum(not statement.is_history for statement in statements)
+        return sum(len(memory.current_statements) for memory in self.pages.memories.values())
 
     # --- places -----------------------------------------------------------------------------------------
 

@@ -221,7 +221,13 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
 
 
 def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
-    """Return the event of the commit; `pages` are the ids of the exchanges that each page got, by path."""
+    """Return the event of the commit.
+
+    Args:
+        work: The results of the run; the exchanges that a person deleted from their pages end with it, too.
+        pages: The ids of the exchanges that each page got, by path.
+        proposals: The lines for `review.md`.
+    """
     return MemoryPromoted(
         exchanges=(*(event.id for event in work.archived), *work.removed_ids),
         left=work.left,

@@ -95,7 +95,7 @@ def _pages_to_rank(
     brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: set[str]
 ) -> list[Memory]:
     """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
-    if sum(len(_current(memory)) for memory in memories) <= MAX_RANKED:
+    if sum(len(memory.current_statements) for memory in memories) <= MAX_RANKED:
         return list(memories)
     paths = named_paths | draft.page_drafts.keys()
     paths |= {hit.path for event in said for text in (event.user, event.ai) for hit in _hits(brain, text)}
@@ -174,16 +174,11 @@ class _Nearness:
 
 def _entries(memory: Memory) -> Iterator[_Entry]:
     """Yield what a page may be shown by: each current statement, and the steps of a how-to together."""
-    current = _current(memory)
-    for statement in current:
+    for statement in memory.current_statements:
         if statement.section != STEPS:
             yield _Entry(memory.path, statement.start, trigrams(statement.text))
-    if steps := [statement.text for statement in current if statement.section == STEPS]:
+    if steps := [statement.text for statement in memory.current_statements if statement.section == STEPS]:
         yield _Entry(memory.path, ALL_STEPS, trigrams("\n".join(steps)))
-
-
-def _current(memory: Memory) -> list[Statement]:
-    return [statement for statement in memory.statements if not statement.is_history]
 
 
 def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
@@ -213,7 +208,7 @@ def _about(memory: Memory, *, is_near: bool) -> str:
 
     Of any other it is the beginning of its summary or of its first statement.
     """
-    current, summary = _current(memory), str(memory.meta.get("summary") or "")
+    current, summary = memory.current_statements, str(memory.meta.get("summary") or "")
     if not is_near:
         return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
     steps = [statement.text for statement in current if statement.section == STEPS]
@@ -240,7 +235,7 @@ class StandIns:
     def are_all_of(self, memory: Memory) -> bool:
         """Return whether a page has no other statements than stand-ins, or is a note that was kept whole."""
         page = memory.uuid or memory.path
-        current = _current(memory)
+        current = memory.current_statements
         return (page, "") in self.sources or (bool(current) and all(self.has(page, statement) for statement in current))
 
     def steps_to_take_out(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
