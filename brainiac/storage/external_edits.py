@@ -112,7 +112,8 @@ class ExternalEdits:
         # hash of the present short-term memory where it lacks headings, and when it was first seen so
         self._headless_hash, self._headless_since = "", 0.0
         self._vanished: deque[_Vanished] = deque(maxlen=1000)  # oldest first
-        self._missing_cache: tuple[float, list[str]] = (float("-inf"), [])  # when counted, and the missing memories
+        self._missing: list[str] = []  # the missing memories
+        self._missing_since = float("-inf")  # when they were looked up
 
     def hash_of(self, relative: str) -> str | None:
         """Return the content hash of a file as last seen; None where it is not tracked or was never seen."""
@@ -508,12 +509,11 @@ class ExternalEdits:
 
     def _missing_memories(self) -> list[str]:
         """Return the paths of memories that are missing now and not held; looked up at most once a second."""
-        moment, missing = self._missing_cache
         now = self._clock.monotonic()
-        if now - moment >= 1:
-            missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
-            self._missing_cache = (now, missing)
-        return missing
+        if now - self._missing_since >= 1:
+            self._missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
+            self._missing_since = now
+        return self._missing
 
     def _memories(self) -> list[str]:
         """Return the paths of memories as last seen, archived ones included; not those whose deletion is held."""
@@ -526,7 +526,7 @@ class ExternalEdits:
 
     def _hold_deletions(self, paths: list[str]) -> None:
         """Mark the deletions of these paths as held, and record it."""
-        self._missing_cache = (float("-inf"), [])
+        self._missing_since = float("-inf")
         self._states.set_held(paths, True)
         event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
