@@ -25,7 +25,7 @@ FOLDER_SUMMARIES = {
 }
 
 
-BESIDE = "Brainiac"  # the folder in which a brain's folders are made whose names are taken in the root
+FALLBACK_FOLDER = "Brainiac"  # for those folders of a brain whose names are taken in the root
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,10 @@ def look_around(root: Path) -> Surroundings:
     if config.exists():  # a person wrote it first: its folders are used
         places = load(config, Settings).paths.model_dump()
     else:
-        taken = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
-        places = {name: f"{BESIDE}/{name}" if name in taken else name for name in PathSettings.model_fields}
+        taken_names = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
+        places = {
+            name: f"{FALLBACK_FOLDER}/{name}" if name in taken_names else name for name in PathSettings.model_fields
+        }
     tree = Tree(root)
     files = [entry.name for entry in tree.walk(root)]
     notes = sum(name.lower().endswith(NOTE_ENDINGS) for name in files)
