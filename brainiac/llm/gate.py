@@ -6,6 +6,7 @@ Every request passes `Gate.admit`, every file and search result that a model see
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import unicodedata
@@ -85,7 +86,8 @@ def _is_of_private_exchange(tree: Tree, path: str) -> bool:
     if not path.startswith(f"{tree.relative(tree.inbox)}/"):
         return False
     prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
-    responses = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
     return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 

@@ -23,6 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from brainiac.llm.completion import litellm
+
 ROOT = Path(__file__).parent.parent.parent
 # what commands and the daemon import at their start, or soon after it
 PRELOADED = (
@@ -151,12 +153,17 @@ def become_programs(connection: int) -> None:
     gc.freeze()  # a collection in a fork would copy all that was imported
     with socket.socket(fileno=connection) as requests:
         while (received := socket.recv_fds(requests, 1, 4))[0]:
+            out, err, request, status = received[1]
+            with os.fdopen(request) as file:
+                asked = json.load(file)
+            if "OPENAI_API_KEY" in asked["env"]:
+                litellm()  # it will call a model
             if not os.fork():
                 requests.close()
-                _become(*received[1])
+                _become(asked, out, err, status)
                 return
-            for file in received[1]:
-                os.close(file)
+            for descriptor in (out, err, status):
+                os.close(descriptor)
             _reap()
     _reap()
     os._exit(0)
@@ -169,18 +176,16 @@ def _reap() -> None:
             pass
 
 
-def _become(out: int, err: int, request: int, status: int) -> None:
-    """Return in a fork that is as a request asks: files, variables, folder, umask; write its id and exit code."""
+def _become(asked: dict[str, Any], out: int, err: int, status: int) -> None:
+    """Return in a fork that is as asked for: files, variables, folder, umask; write its id and exit code."""
     if pid := os.fork():
         os.write(status, pid.to_bytes(4, "little"))
-        for file in (out, err):
-            os.close(file)
+        for descriptor in (out, err):
+            os.close(descriptor)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os.write(status, code.to_bytes(4, "little", signed=True))
         os._exit(0)
     os.close(status)
-    with os.fdopen(request) as text:
-        asked = json.load(text)
     for descriptor, number in ((out, 1), (err, 2)):
         os.dup2(descriptor, number)
         os.close(descriptor)
