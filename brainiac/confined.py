@@ -67,7 +67,7 @@ class TemplateText:
 
 
 @lru_cache(maxsize=64)
-def rendered(source: str, values: tuple[tuple[str, Any], ...]) -> TemplateText:
+def render_template(source: str, values: tuple[tuple[str, Any], ...]) -> TemplateText:
     """Render a template; results are cached.
 
     Args:

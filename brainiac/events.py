@@ -34,9 +34,10 @@ def new_id(after: str = "") -> str:
     by_clock = str(uuid_utils.uuid7())
     if by_clock > after:
         return by_clock
-    # the first 48 bits of a UUIDv7 are its millisecond
-    next_millisecond, random_bits = (uuid.UUID(after).int >> 80) + 1, uuid.UUID(by_clock).int & (1 << 80) - 1
-    return str(uuid.UUID(int=next_millisecond << 80 | random_bits))
+    # the first 48 bits of a UUIDv7 are its millisecond, of the other 80 nearly all are random
+    next_millisecond = (uuid.UUID(after).int >> 80) + 1
+    other_bits = uuid.UUID(by_clock).int % 2**80
+    return str(uuid.UUID(int=next_millisecond * 2**80 + other_bits))
 
 
 def content_hash(content: bytes) -> str:

@@ -59,17 +59,17 @@ class PathSettings(_Section):
     logs: str = Field("logs", description="access log and journal")
 
     @model_validator(mode="after")
-    def _are_apart(self) -> PathSettings:
+    def _refuse_overlap(self) -> PathSettings:
         """Refuse folders outside the brain, and folders of which one is within another."""
-        taken = {"system": PurePosixPath("system")}
+        paths = {"system": PurePosixPath("system")}
         for name, folder in self:
             path = PurePosixPath(folder)
             if path.is_absolute() or ".." in path.parts or not path.parts:
                 raise ValueError(f"`{name}: {folder}` must be a folder within the brain, such as `{name}`")
-            for other, place in taken.items():
-                if place == path or place in path.parents or path in place.parents:
-                    raise ValueError(f"`{name}: {folder}` and `{other}: {place}` must not hold one another")
-            taken[name] = path
+            for other, other_path in paths.items():
+                if path == other_path or other_path in path.parents or path in other_path.parents:
+                    raise ValueError(f"`{name}: {folder}` and `{other}: {other_path}` must not hold one another")
+            paths[name] = path
         return self
 
 
@@ -195,7 +195,7 @@ class RecallSettings(_Section):
 
     @field_validator("language")
     @classmethod
-    def _has_stemmer(cls, language: str) -> str:
+    def _refuse_unknown_language(cls, language: str) -> str:
         """Refuse a language without a stemmer."""
         if language in ("english", "none"):  # without the slow import that only other languages need
             return language
@@ -221,8 +221,8 @@ class ServerSettings(_Section):
 
     @field_validator("origins")
     @classmethod
-    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse a wildcard, which would let in every page that the person opens."""
+    def _refuse_other_than_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is no origin, and a wildcard, which would let in every page that the person opens."""
         for origin in origins:
             if "*" in origin or "://" not in origin or origin.endswith("/"):
                 raise ValueError(f"`{origin}` is no origin; name one such as `http://localhost:3000`, never a wildcard")
@@ -275,7 +275,7 @@ class Settings(_Section):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_zone(cls, name: str) -> str:
+    def _refuse_unknown_zone(cls, name: str) -> str:
         """Refuse a name that is no time zone on this machine."""
         try:
             ZoneInfo(name)
@@ -285,8 +285,8 @@ class Settings(_Section):
 
     @field_validator("sources")
     @classmethod
-    def _are_own_folders(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Refuse sources that are no folder of a person's own."""
+    def _refuse_folders_of_brain(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Refuse sources that are no folder, or one that is the brain's own."""
         own = {"system": "system", **dict(info.data.get("paths", PathSettings()))}
         for source in sources:
             path = PurePosixPath(source)
@@ -388,7 +388,7 @@ def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str,
     return entries
 
 
-def retired(path: Path, model: type[_Section]) -> dict[str, str]:
+def retired_settings(path: Path, model: type[_Section]) -> dict[str, str]:
     """Return the settings in a file that no longer exist, each with its replacement; {} for a broken file."""
     try:
         entries = _entries_of(path)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary
@@ -25,7 +25,7 @@ FOLDER_SUMMARIES = {
 }
 
 
-BESIDE = "Brainiac"  # the folder in which a brain's folders are made whose names are taken in the root
+FALLBACK_FOLDER = "Brainiac"  # for those folders of a brain whose names are taken in the root
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,10 @@ def look_around(root: Path) -> Surroundings:
     if config.exists():  # a person wrote it first: its folders are used
         places = load(config, Settings).paths.model_dump()
     else:
-        taken = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
-        places = {name: f"{BESIDE}/{name}" if name in taken else name for name in PathSettings.model_fields}
+        taken_names = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
+        places = {
+            name: f"{FALLBACK_FOLDER}/{name}" if name in taken_names else name for name in PathSettings.model_fields
+        }
     tree = Tree(root)
     files = [entry.name for entry in tree.walk(root)]
     notes = sum(name.lower().endswith(NOTE_ENDINGS) for name in files)
@@ -97,10 +99,10 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
     Args:
         around: The content of the folder; None for a folder that is a brain already and lacks some files.
     """
-    system = bundled("system")
+    system = bundled_path("system")
     config = "system/config.yaml"
     settings = (config, _config((system / "config.yaml").read_text("utf-8"), around))
-    marker = (MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8"))
+    marker = (MARKER.as_posix(), (bundled_path(".") / MARKER).read_text("utf-8"))
     has_files = around is not None and around.notes + around.others > 0
     # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. Beside a
     # person's files the settings first: with the marker alone, their folders would be used as the brain's.
@@ -110,7 +112,7 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
         if path.is_file() and not any(is_temporary(part) for part in relative.parts):
             yield f"system/{relative.as_posix()}", path.read_text("utf-8")
     for name in DOTFILES:
-        yield name, bundled(name).read_text("utf-8")
+        yield name, bundled_path(name).read_text("utf-8")
 
 
 def _config(text: str, around: Surroundings | None) -> str:

@@ -378,7 +378,7 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
     stem = _words_of(title) or "untitled"
     if len(stem.encode()) > _MAX_STEM_BYTES:
         cut = stem.encode()[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
-        stem = (cut[: cut.rfind("-")] if "-" in cut else cut).strip("-")
+        stem = (cut.rpartition("-")[0] or cut).strip("-")  # without the word that was cut
     # Windows cannot open a file of this name, and a synced folder may be read there
     if _RESERVED.match(stem):
         stem += "-note"

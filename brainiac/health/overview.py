@@ -22,9 +22,9 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import read_prompt
-from brainiac.settings import MachineSettings, Settings, retired
+from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.files import locked, set_aside_files
@@ -248,7 +248,7 @@ def _spent_today_usd(brain: Brain) -> float:
 
 def survey(brain: Brain) -> list[PluginStatus]:
     """Return all plugins, each with whether it would be loaded, without loading any."""
-    return PluginHost(brain, bundled("plugins")).survey()
+    return PluginHost(brain, bundled_path("plugins")).survey()
 
 
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
@@ -292,7 +292,7 @@ def notices(brain: Brain) -> Iterator[Problem]:
         (str(brain.places.config), brain.places.config, MachineSettings),
     )
     for where, path, model in files:
-        for name, instead in retired(path, model).items():
+        for name, instead in retired_settings(path, model).items():
             yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
 
 
@@ -313,7 +313,7 @@ def _index_problem(brain: Brain) -> str:
     if name == "embedded":
         return ""
     factories: dict[str, object] = {}
-    host = PluginHost(brain, bundled("plugins"))  # a host of its own that records no faults
+    host = PluginHost(brain, bundled_path("plugins"))  # a host of its own that records no faults
     host.load()
     host.call("register_indexes", register=factories.__setitem__)
     if name in factories:

@@ -60,7 +60,7 @@ class Price:
     cached: float
     cache_write: float
 
-    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, written_tokens: int = 0) -> float:
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int, written_tokens: int) -> float:
         """Return the cost of a call in USD.
 
         Args:

@@ -28,7 +28,7 @@ from brainiac.pipeline.watch import (
     Pace,
     Settler,
     Stamp,
-    differences,
+    changed_paths,
     ends_with_send,
     folders_beside,
     is_unwritten,
@@ -492,7 +492,7 @@ class Bus:
         """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
         self._look_at_sources()
-        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
+        for path in changed_paths(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:

@@ -61,7 +61,7 @@ def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
     return stamps
 
 
-def differences(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
+def changed_paths(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
     """Return the relative paths of the files that are new, changed or deleted compared with former stamps.
 
     Files of a watched folder that is missing as a whole (a drive not mounted) are not reported as deleted.

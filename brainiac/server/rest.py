@@ -43,14 +43,14 @@ class Threads:
         return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
 
 
-def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
-    """Return who calls: the name of the door, and the client as it names itself.
+def caller_of(request: Request) -> Caller:
+    """Return who calls: the door `api`, and the client as it names itself.
 
     With the door in front no client can call itself `person` or by the name of a process in the journal. A name that
     has a door already stays: our server of MCP over stdio calls the daemon as `mcp:…`.
     """
     name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
-    return Caller((name if ":" in name else f"{door}:{name or 'unknown'}")[:80], origin)
+    return Caller((name if ":" in name else f"api:{name or 'unknown'}")[:80])
 
 
 async def json_of(request: Request) -> dict[str, Any]:

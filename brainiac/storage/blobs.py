@@ -68,6 +68,7 @@ class BlobStore:
         self.folder, self._disk = folder, disk or Disk()
 
     def __contains__(self, digest: str) -> bool:
+        """Return whether a text is there, whole or as a splice; it may be damaged."""
         path = self._whole_path(digest)
         return os.path.exists(path) or os.path.exists(f"{path}{SPLICE_SUFFIX}")
 

@@ -112,7 +112,8 @@ class ExternalEdits:
         # hash of the present short-term memory where it lacks headings, and when it was first seen so
         self._headless_hash, self._headless_since = "", 0.0
         self._vanished: deque[_Vanished] = deque(maxlen=1000)  # oldest first
-        self._missing_cache: tuple[float, list[str]] = (float("-inf"), [])  # when counted, and the missing memories
+        self._missing: list[str] = []  # the missing memories
+        self._missing_since = float("-inf")  # when they were looked up
 
     def hash_of(self, relative: str) -> str | None:
         """Return the content hash of a file as last seen; None where it is not tracked or was never seen."""
@@ -373,29 +374,33 @@ class ExternalEdits:
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states; set `conflicted`."""
         self.conflicted = []
-        scan, stamped_until = _Scan(), time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
+        scan = _Scan()
         for path, info in self._files():
             scan.existing.add(path)
-            state, stamp = states.get(path), stamp_of(info)
-            if info.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
-                continue
-            try:
-                content = read_bytes(self._tree.absolute(path))
-            except OSError:
-                continue  # no permission: it counts as unchanged, and the other files are adopted all the same
-            if content is None:
-                continue
-            if CONFLICT in content:
-                self.conflicted.append(path)
-            if self._transactions.is_hash_only(path, content):
-                scan.hash_only.append(path)
-                continue
-            if state is None or state.hash != content_hash(content):
-                scan.texts[path] = content
-            # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
-            if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
-                scan.stamps[path] = stamp
+            state = states.get(path)
+            if info.st_size <= MAX_BYTES and (state is None or state.stamp != stamp_of(info)):
+                self._scan_file(scan, path, info, state)
         return scan
+
+    def _scan_file(self, scan: _Scan, path: str, info: os.stat_result, state: FileState | None) -> None:
+        """Read a file, and add it to a scan and to `conflicted`."""
+        stamped_until = time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
+        try:
+            content = read_bytes(self._tree.absolute(path))
+        except OSError:
+            return  # no permission: it counts as unchanged, and the other files are adopted all the same
+        if content is None:
+            return
+        if CONFLICT in content:
+            self.conflicted.append(path)
+        if self._transactions.is_hash_only(path, content):
+            scan.hash_only.append(path)
+            return
+        if state is None or state.hash != content_hash(content):
+            scan.texts[path] = content
+        # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
+        if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
+            scan.stamps[path] = stamp_of(info)
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
         """Store many texts as blobs and sync them at once: a line of the write-ahead file cannot hold so many."""
@@ -504,12 +509,11 @@ class ExternalEdits:
 
     def _missing_memories(self) -> list[str]:
         """Return the paths of memories that are missing now and not held; looked up at most once a second."""
-        moment, missing = self._missing_cache
         now = self._clock.monotonic()
-        if now - moment >= 1:
-            missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
-            self._missing_cache = (now, missing)
-        return missing
+        if now - self._missing_since >= 1:
+            self._missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
+            self._missing_since = now
+        return self._missing
 
     def _memories(self) -> list[str]:
         """Return the paths of memories as last seen, archived ones included; not those whose deletion is held."""
@@ -522,7 +526,7 @@ class ExternalEdits:
 
     def _hold_deletions(self, paths: list[str]) -> None:
         """Mark the deletions of these paths as held, and record it."""
-        self._missing_cache = (float("-inf"), [])
+        self._missing_since = float("-inf")
         self._states.set_held(paths, True)
         event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
@@ -533,4 +537,5 @@ class ExternalEdits:
         return RecordedChange("remove", state.path, state.hash, None)
 
     def _change(self, action: Action, path: str, old_path: str | None = None) -> FileChange:
+        """Return the change to be reported."""
         return FileChange(action, path, self._tree.kind_of(path), old_path)

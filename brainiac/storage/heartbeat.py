@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError
@@ -73,6 +74,14 @@ class Beat:
         return f"the daemon of {self.device} (process {self.pid} on {self.host or 'an unknown host'})"
 
 
+class _File(NamedTuple):
+    """A heartbeat file of another home's daemon, with its content and what that says."""
+
+    path: str
+    content: bytes
+    beat: Beat
+
+
 @dataclass(frozen=True, slots=True)
 class _Sighting:
     """A heartbeat file as this process last read it.
@@ -102,11 +111,11 @@ class OtherDaemons:
     def look(self) -> list[Beat]:
         """Return the daemons that may be alive: their heartbeat changed, or was first read, within `DEAD_SECONDS`."""
         now, beats = time.monotonic(), []
-        for _, raw, beat in _beats(self._store):
+        for _, content, beat in _files(self._store):
             # two machines' clocks may differ: only our own monotonic clock is asked how long the content is the same
-            sighting = self._sightings.setdefault(beat.device, _Sighting(raw, now))
-            if raw != sighting.content:
-                sighting = self._sightings[beat.device] = _Sighting(raw, now, has_changed=True)
+            sighting = self._sightings.setdefault(beat.device, _Sighting(content, now))
+            if content != sighting.content:
+                sighting = self._sightings[beat.device] = _Sighting(content, now, has_changed=True)
             if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
@@ -118,10 +127,10 @@ class OtherDaemons:
     def end_dead(self) -> None:
         """Mark the heartbeats of dead daemons as ended, so that no daemon waits for them again."""
         possibly_alive = {beat.device for beat in self.look()}
-        for path, _, beat in list(_beats(self._store)):
-            if beat.device not in possibly_alive and not beat.is_ended:
+        for file in list(_files(self._store)):
+            if file.beat.device not in possibly_alive and not file.beat.is_ended:
                 with suppress(OSError):
-                    _write(Path(path), replace(beat, is_ended=True))
+                    _write(Path(file.path), replace(file.beat, is_ended=True))
 
 
 class Heartbeat:
@@ -297,22 +306,22 @@ def possible_other_daemon(store: Store) -> Beat | None:
     Enough for a message, and at once; `other_daemon` is certain and takes up to ten seconds.
     """
     now = time.time()  # file times are the system clock's
-    recent = (beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS)
-    return next(recent, None)
+    recent = (file.beat for file in _files(store) if now - _changed_at(file.path) < DEAD_SECONDS)
+    return next((beat for beat in recent if not beat.is_ended), None)
 
 
 def ended_devices(store: Store) -> set[str]:
     """Return the devices whose daemons served this very folder and ended; the next daemon finishes their work."""
-    return {beat.device for _, _, beat in _beats(store) if beat.is_ended}
+    return {file.beat.device for file in _files(store) if file.beat.is_ended}
 
 
 def devices_in_folder(store: Store) -> set[str]:
     """Return the devices whose daemons serve, or served, this very folder."""
-    return {beat.device for _, _, beat in _beats(store)}
+    return {file.beat.device for file in _files(store)}
 
 
-def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
-    """Yield path, content and parsed beat of the heartbeats that other homes' daemons wrote to this folder."""
+def _files(store: Store) -> Iterator[_File]:
+    """Yield the heartbeats that other homes' daemons wrote to this folder."""
     with suppress(OSError), os.scandir(store.tree.journal) as folders:
         for folder in folders:
             path = os.path.join(folder.path, FILE)
@@ -320,12 +329,12 @@ def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
             if folder.name == store.journal.device or folder.is_symlink():
                 continue
             try:
-                raw, inode = _read(path)
+                content, inode = _read(path)
             except OSError:
                 continue
-            beat = _parsed(folder.name, raw, inode)
+            beat = _parsed(folder.name, content, inode)
             if beat.inode == inode:  # else a sync, a copy or a backup brought it here
-                yield path, raw, beat
+                yield _File(path, content, beat)
 
 
 def _read(path: str) -> tuple[bytes, int]:
@@ -344,11 +353,11 @@ def _read(path: str) -> tuple[bytes, int]:
         os.close(file)
 
 
-def _parsed(device: str, raw: bytes, inode: int) -> Beat:
+def _parsed(device: str, content: bytes, inode: int) -> Beat:
     """Return the beat in a heartbeat file; one with only device and inode where the file is half written or damaged."""
     unknown = Beat(device, inode=inode)
     try:
-        beat = Beat(**{**json.loads(raw), "device": device})
+        beat = Beat(**{**json.loads(content), "device": device})
     except (ValueError, TypeError):
         return unknown
     is_valid = all(type(getattr(beat, name)) is type(value) for name, value in asdict(unknown).items())

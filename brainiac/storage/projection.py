@@ -134,6 +134,7 @@ CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT 
 -- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
 CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
+_CONSOLIDATED, _GONE = (False, True, False), (False, False, True)  # the last three columns of `filings`
 TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _SCHEMA)
 
 Row = tuple[Any, ...]
@@ -383,11 +384,11 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case ExchangesFiled() | MemoryPromoted() as filing:
             yield from (("filings", row) for row in _filing_rows(event, filing))
         case ExchangeForgotten(exchanges=exchanges) | MemoryForgotten(exchanges=exchanges):
-            yield from (("filings", _filing_row(event, exchange, is_gone=True)) for exchange in exchanges)
+            yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in exchanges)
         case ExchangesImported(episodes=episodes):
             # no model has read them, and they do not wait for one: as if they were consolidated without
             for exchange, page in _page_by_exchange(episodes).items():
-                yield "filings", _filing_row(event, exchange, page, is_consolidated=True)
+                yield "filings", (exchange, event.id, event.at, page, *_CONSOLIDATED)
         case CatchUpStarted():
             yield "catch_ups", (event.id, device, event.id, None)
         case CatchUpEnded(withheld=withheld):
@@ -455,36 +456,17 @@ def _outcome_row(event: Event, outcome: OutcomeEvent) -> Row:
 
 def _filing_rows(event: Event, filing: ExchangesFiled | MemoryPromoted) -> Iterator[Row]:
     """Yield the rows of exchanges that were put on pages, filed to wait there, or consolidated."""
-    is_filed = isinstance(filing, ExchangesFiled)
-    gone = () if isinstance(filing, ExchangesFiled) else filing.gone
-    pages = _page_by_exchange(filing.episodes)
+    is_promotion, pages = isinstance(filing, MemoryPromoted), _page_by_exchange(filing.episodes)
     for exchange in {*filing.exchanges, *pages}:
-        is_listed = exchange in filing.exchanges
-        yield _filing_row(
-            event,
-            exchange,
-            pages.get(exchange),
-            is_filed=is_listed and is_filed,
-            is_consolidated=is_listed and not is_filed,
-            is_gone=exchange in gone,
-        )
+        is_filed = exchange in filing.exchanges and not is_promotion
+        is_consolidated = exchange in filing.exchanges and is_promotion
+        is_gone = isinstance(filing, MemoryPromoted) and exchange in filing.gone
+        yield exchange, event.id, event.at, pages.get(exchange), is_filed, is_consolidated, is_gone
 
 
 def _page_by_exchange(episodes: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Return the page of each exchange, of the exchanges by page."""
+    """Return the page of each exchange, given the exchanges of each page."""
     return {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
-
-
-def _filing_row(
-    event: Event,
-    exchange: str,
-    page: str | None = None,
-    *,
-    is_filed: bool = False,
-    is_consolidated: bool = False,
-    is_gone: bool = False,
-) -> Row:
-    return exchange, event.id, event.at, page, is_filed, is_consolidated, is_gone
 
 
 def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[Row]:
@@ -510,8 +492,7 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
         is_restored = undone is not None and change.op == "create"
         if change.source or change.after is None or is_restored or is_page:
-            is_new, is_by_hand = change.before is None, _is_by_hand(event, change)
-            yield _change_row(event, position, change, device, is_new=is_new, is_by_hand=is_by_hand, about=undone)
+            yield _change_row(event, position, change, device, about=undone)
     if isinstance(event.what, PromptMoved):
         moved, position = event.what, len(event.changes)
         response_hash = next((change.after for change in event.changes if change.path == moved.response), None)
@@ -520,19 +501,12 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
 
 
 def _change_row(
-    event: Event,
-    position: int,
-    change: RecordedChange,
-    device: str,
-    *,
-    about: str | None,
-    is_new: bool = False,
-    is_by_hand: bool = False,
-    response: str | None = None,
+    event: Event, position: int, change: RecordedChange, device: str, about: str | None, response: str | None = None
 ) -> Row:
-    """Return the row of a change for the table `changes`, which says what the flags mean."""
+    """Return the row of a change for the table `changes`, where `about` and `response` are explained."""
     place = event.id, position, event.at, event.kind, change.op
     files = change.path, change.source, change.after
+    is_new, is_by_hand = change.before is None and change.op != "move", _is_by_hand(event, change)
     return *place, *files, is_new, is_by_hand, about, response, change.before, event.by, device
 
 

@@ -336,8 +336,8 @@ class _Plan:
     Args:
         transactions: Has the last seen states of files, and decides which texts are hash-only.
         changes: The changes to make.
-        expect: Hash by path of further files, None for "must not exist".
-        contents: Content by path of the files that were read already.
+        expect: Content hash by path of further files on which the decision rested; None for "must not exist".
+        contents: Content by path of the files that were read already; None for no file.
 
     Attributes:
         steps: In the order in which they are done.

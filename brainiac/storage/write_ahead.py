@@ -397,6 +397,7 @@ class Placement:
         return True
 
     def _paths(self, step: Step) -> tuple[Path, Path]:
+        """Return the path of a step's file, and that of the temporary file beside it."""
         return self._tree.absolute(step.path), self._tree.absolute(step.temporary)
 
     def _after(self, step: Step) -> bytes:
@@ -405,6 +406,7 @@ class Placement:
         return self._text_of(step.after)
 
     def _make_folder(self, path: Path) -> None:
+        """Make the folder of a file, and note which folders are to be synced."""
         self._folders.update(make_folders(self._disk, path.parent))
 
     def _discard(self, temporary: Path) -> None:
@@ -414,9 +416,11 @@ class Placement:
 
 
 def _line(record: dict[str, Any]) -> bytes:
+    """Return a record as a line of the write-ahead file."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def _hash(path: Path) -> str | None:
+    """Return the content hash of a file; None where there is no regular file."""
     content = read_bytes(path)
     return None if content is None else content_hash(content)

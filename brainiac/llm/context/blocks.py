@@ -24,6 +24,7 @@ from brainiac.text.tokens import pieces as pieces_of
 
 DEFAULT_BUDGET_TOKENS = 32_000
 TOOL_TOKENS = 8_000
+PREVIEW_WORDS = 25
 Count = Callable[[str], int]  # tokens of a text
 
 
@@ -308,7 +309,7 @@ def reference(title: str, path: str, uuid: str = "") -> str:
     return f"[{safe_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")
 
 
-def preview(text: str, words: int = 25) -> str:
+def preview(text: str) -> str:
     """Return the first words of a text on one line."""
-    parts = " ".join(clean(text).split()).split(" ", words)
-    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")
+    words = clean(text).split()
+    return " ".join(words[:PREVIEW_WORDS]) + (" …" if len(words) > PREVIEW_WORDS else "")

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from brainiac.confined import TemplateText, rendered
+from brainiac.confined import TemplateText, render_template
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.frontmatter import split
 from brainiac.library import Library
@@ -44,7 +44,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         return _built_in(name, variables)
     relative = library.tree.relative(path)
     try:
-        template = rendered(source[split(source, relative)[1] :], variables)
+        template = render_template(source[split(source, relative)[1] :], variables)
     except FormatError as error:
         template = TemplateText("", error.problem)
     if template.problem:

@@ -184,7 +184,7 @@ def _speaker(store: Store, hit: Hit, first: Hit) -> str:
 
 
 def _lines(hit: Hit, count: Count) -> list[str]:
-    """Return the words of a hit, and a line on each that no longer holds."""
+    """Return the words of a hit, and what of them no longer holds, quoted."""
     text = shortened(hit.said, PAGE_TOKENS, count)
     if hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
         text = f"- {text}" + (f" ^{safe_line(hit.anchor)}" if hit.anchor else "")
@@ -431,7 +431,7 @@ class ShownLists:
         self._epochs: dict[str, _Epoch] = {}
 
     def for_reader(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
-        """Return the lists to show above the log, and lines about their changes by the id of the event to stand below.
+        """Return the lists to show above the log, and by the id of an event the lines about changes to show below it.
 
         Args:
             reader: The purpose, the model, and whether it is remote.
