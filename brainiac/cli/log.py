@@ -153,7 +153,7 @@ def _sentence_about_edits(event: Event) -> str:
         case events.CopyMerged(of=path):
             return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
         case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
         case events.NoteEdited(client=client):
             is_new = all(change.op == "create" for change in event.changes)
             what = "put there" if is_new or client else "edited"
