@@ -342,24 +342,24 @@ def settle_reviews(brain: Brain) -> list[Event]:
     """
     text = brain.read_text(brain.tree.review)
     # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
-    marked = decisions_in(text) if text else {}
-    if not marked:
+    decisions = decisions_in(text) if text else {}
+    if not decisions:
         return []
-    history, settled = read_history(brain), []
-    for name, is_accepted in marked.items():
+    history, recorded = read_history(brain), []
+    for name, is_accepted in decisions.items():
         # once: the line may stand there ticked for weeks, or come back by a sync
         if name not in history.proposals or name in history.decided:
             continue
         proposal, by = history.proposals[name]
         if not is_accepted:
-            settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
+            recorded.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
         elif isinstance(proposal, events.ForgetProposal):
             cause = forget.carry_out_proposal(brain, proposal)
             applied = events.ProposalApplied(proposal=name)
-            settled.append(brain.record(applied, by="person", cause=cause.id if cause else None))
+            recorded.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
-            settled.append(_apply(brain, proposal, by, history))
-    return settled
+            recorded.append(_apply(brain, proposal, by, history))
+    return recorded
 
 
 def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:

@@ -175,8 +175,8 @@ def _commit(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     Raises:
         ConflictError: Somebody saved a file of the commit meanwhile.
     """
-    unfiled = [event for event in work.archived if event.id not in work.filed_ids]
-    pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
+    exchanges = [event for event in work.archived if event.id not in work.filed_ids]
+    pages = add_exchanges(brain, draft, exchanges, work.origins, work.left)
     if not work.steps and not work.archived and not work.removed_ids:
         return None
     work.filed = _leaving_events(brain, work, draft.log)

@@ -196,11 +196,11 @@ def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[P
     """Return the pages to show: the near ones in their order, then the user's own, then the others, briefly."""
     places = {path: place for place, path in enumerate(near_paths)}
     pages = sorted(memories, key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
-    shown = []
+    names = []
     for page in pages[:MAX_PAGES]:
         is_near = page.path in places
-        shown.append(PageName(page.path, (page.title, *page.aliases), _about(page, is_near=is_near), is_near))
-    return shown
+        names.append(PageName(page.path, (page.title, *page.aliases), _about(page, is_near=is_near), is_near))
+    return names
 
 
 def _about(memory: Memory, *, is_near: bool) -> str:
@@ -250,14 +250,14 @@ class StandIns:
         for (page, block), sources in self.sources.items():
             if not block:
                 continue  # a note that was kept whole stays
-            read = set(sources).intersection(exchanges)
-            successors = [step for step in steps if _rests_on(step, read)]
+            read_ids = set(sources).intersection(exchanges)
+            successors = [step for step in steps if _rests_on(step, read_ids)]
             statement = draft.statement(f"{page}#{block}") if successors else None
             if statement is None or not statement.is_ours or statement.id in target_ids:
                 continue
             # lines that a person wrote below the statement would lose their meaning
             has_lines = draft.opened(statement.path).document.has_lines_below(block)
-            if not has_lines and _have_words(successors, read, statement.text):
+            if not has_lines and _have_words(successors, read_ids, statement.text):
                 yield _taking_out(successors[-1], statement)
 
 

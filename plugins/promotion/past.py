@@ -115,7 +115,7 @@ def catch_up(
     abandon: Callable[[], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Event, Outcome]:
-    """Have the model of a plan read its exchanges; a catch-up that was interrupted is gone on with.
+    """Have the model of a plan read its exchanges; a catch-up that was interrupted is continued.
 
     Args:
         brain: The brain, as `plan_past` left it.
@@ -177,8 +177,8 @@ def _begun(brain: Brain) -> Event | None:
         return None
     ((run,),) = rows
     # only the event at the end says what was withheld
-    ended = brain.projection.query("SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", run)
-    return None if ended else brain.journal.find(run)
+    ends = brain.projection.query("SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", run)
+    return None if ends else brain.journal.find(run)
 
 
 def _seconds_between(earlier: str, later: str) -> float:
@@ -215,11 +215,11 @@ class _Reader:
         self.past = Past("", since)
         # whether there is a model for exchanges that are private, and for others
         self._has_model = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
-        placed = sorted(self._placed())
-        self.waiting = {row.exchange for row in placed}
+        rows = sorted(self._placed())
+        self.waiting = {row.exchange for row in rows}
         # private exchanges go to a model apart: it may be another one
-        self._private = [row.exchange for row in placed if row.is_private]
-        self._others = [row.exchange for row in placed if not row.is_private]
+        self._private = [row.exchange for row in rows if row.is_private]
+        self._others = [row.exchange for row in rows if not row.is_private]
 
     def take_gone(self) -> list[str]:
         """Return the exchanges that are on no page any more, and forget them: [] at the next call."""
@@ -239,14 +239,14 @@ class _Reader:
         Then they are not read together: a statement that changed between them gets its History, as it would have had.
         """
         settings = self._brain.settings.promotion
-        idle, age = (_seconds_between(said.at, event.at) for said in (part[-1], part[0]))
+        idle, age = (_seconds_between(earlier.at, event.at) for earlier in (part[-1], part[0]))
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
     def _placed(self) -> Iterator[_Placed]:
         """Yield the exchanges that are to be read; the others are noted in the plan."""
-        filed, past = FiledExchanges(self._brain), self.past
-        ids = sorted(filed.without_model, key=filed.page_of)  # so that each page is read about once
+        filings, past = FiledExchanges(self._brain), self.past
+        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]
             events = exchanges_in_pages(self._brain, part)

@@ -28,8 +28,8 @@ MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
 MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
 MIN_UNNAMED = 8  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
-_KINDS = {"skill": "skills", "concrete": "concrete"}
-GENERAL = "general"
+_KINDS = {"skill": "skills", "concrete": "concrete"}  # the folder of each kind of page
+GENERAL = "general"  # the folder in place of one that cannot be used
 
 
 # --- the targets of a candidate ----------------------------------------------------------------------------

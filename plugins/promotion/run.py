@@ -345,8 +345,8 @@ class Run:
                 del parts[0]
                 self._carry_out_decision(decision)
             self._take_out_stand_ins()
-            read = consolidator.read_before(events)
-            unread = [event for event in events if event not in for_model and event.id not in read]
+            read_ids = consolidator.read_before(events).keys()
+            unread = [event for event in events if event not in for_model and event.id not in read_ids]
             self._keep_marked(unread, with_earlier=not for_model)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
@@ -356,7 +356,7 @@ class Run:
             work.left |= {event.id: error.problem for part in parts for event in part}
 
     def _consolidator(self) -> Consolidator:
-        """Return what asks the model."""
+        """Return what has the model decide in this run."""
         return Consolidator(
             self._brain,
             log=self._log,
@@ -371,9 +371,9 @@ class Run:
 
     def _take_out_stand_ins(self) -> None:
         """Remove the statements that were kept without a model, where a statement of this run has their words."""
-        read = self._work.events.keys() - self._work.left.keys()
+        read_ids = self._work.events.keys() - self._work.left.keys()
         # a list, since each step is added to the steps that are looked through
-        for step in list(self._stand_ins.steps_to_take_out(self._draft, read, self._work.steps)):
+        for step in list(self._stand_ins.steps_to_take_out(self._draft, read_ids, self._work.steps)):
             self._carry_out(step)
 
     def _carry_out_decision(self, decision: Decision) -> None:
@@ -586,13 +586,13 @@ class Run:
         work = self._work
         if self._problem or self._snapshot.is_partial:  # in a partial run short-term memory waits
             return
-        left = [event for event in work.memory.events if event.id in work.left]
+        remaining = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
             now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
             # the summary has no private mark, so that nothing private may get into it
-            remaining=[event for event in left if not event.is_private],
+            remaining=[event for event in remaining if not event.is_private],
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )

@@ -63,7 +63,13 @@ class Program:
         cwd: Path | None = None,
     ) -> None:
         self._status, writing = os.pipe()
-        values = {"arguments": arguments, "env": dict(env or os.environ), "cwd": os.fspath(cwd or Path.cwd())}
+        os.umask(umask := os.umask(0))  # it can only be read by setting it
+        values = {
+            "arguments": arguments,
+            "env": dict(env or os.environ),
+            "cwd": os.fspath(cwd or Path.cwd()),
+            "umask": umask,
+        }
         with tempfile.TemporaryFile() as request:
             request.write(json.dumps(values).encode())
             request.seek(0)
@@ -171,7 +177,7 @@ def _reap() -> None:
 
 
 def _become(asked: dict[str, Any], out: int, err: int, status: int) -> None:
-    """Return in a fork with the files, variables, folder and arguments asked for; write its id and exit code."""
+    """Return in a fork that is as asked for: files, variables, folder, umask; write its id and exit code."""
     if pid := os.fork():
         os.write(status, pid.to_bytes(4, "little"))
         for descriptor in (out, err):
@@ -188,4 +194,5 @@ def _become(asked: dict[str, Any], out: int, err: int, status: int) -> None:
     os.environ.update(asked["env"])
     time.tzset()
     os.chdir(asked["cwd"])
+    os.umask(asked["umask"])
     sys.argv[1:] = asked["arguments"]
