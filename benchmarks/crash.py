@@ -32,6 +32,7 @@ sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.crash_judge import Book, Prompt, judge, left_to_do, settled
 from benchmarks.crash_person import Person
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
+from tests.support.program import Program, run_program
 
 CONFIG = """\
 brain_id: crash
@@ -55,7 +56,7 @@ START_SECONDS, CALL_SECONDS = 60.0, 10.0
 REST_SECONDS, PATIENCE_SECONDS = 15.0, 45.0  # what was displaced is let go after ten
 WORKERS = 6  # four answer, one reflects, and a command beside
 
-Processes = Sequence[subprocess.Popen[bytes]]
+Processes = Sequence[Program]
 
 
 class Attack:
@@ -83,7 +84,7 @@ class Attack:
         at = f"{self.seed}/{self.lives}"
         plan, self.lives = random.Random(at), self.lives + 1
         daemon = self._start()
-        commands: list[subprocess.Popen[bytes]] = []
+        commands: list[Program] = []
         try:
             if plan.random() >= IN_START:
                 self._await(daemon)
@@ -107,7 +108,7 @@ class Attack:
         if plan.random() < 0.12:
             self._killed_alone(plan)
 
-    def _command(self, plan: random.Random) -> list[subprocess.Popen[bytes]]:
+    def _command(self, plan: random.Random) -> list[Program]:
         """Run a command beside the daemon."""
         verb = plan.choice(("promote", "promote", "organize", "ask", "private", "hidden"))
         if verb in ("promote", "organize"):
@@ -122,12 +123,10 @@ class Attack:
     def _killed_alone(self, plan: random.Random) -> None:
         """Kill commands that run without a daemon."""
         commands = self._command(plan) + (self._command(plan) if plan.random() < 0.3 else [])
-        time.sleep(plan.uniform(0.4, 2.0))
+        time.sleep(plan.uniform(0.05, 1.0))
         self._end(commands)
 
-    def _end(
-        self, processes: Sequence[subprocess.Popen[bytes]], spared: Sequence[subprocess.Popen[bytes]] = ()
-    ) -> None:
+    def _end(self, processes: Sequence[Program], spared: Sequence[Program] = ()) -> None:
         """Kill all processes at once, after those that are spared have ended by themselves."""
         for process in spared:
             with suppress(subprocess.TimeoutExpired):
@@ -167,29 +166,31 @@ class Attack:
         done = self._run("doctor", "--json", is_checked=False)
         return [f"{each['path']}: {each['what']}" for each in json.loads(done.stdout)["problems"]]
 
-    def _line(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "brainiac", "--brain", str(self.root), *arguments]
+    def _line(self, *arguments: str) -> tuple[str, ...]:
+        return arguments if arguments[0] == "init" else ("--brain", str(self.root), *arguments)
 
-    def _popen(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def _popen(self, *arguments: str) -> Program:
         with (self._logs / "commands.log").open("ab") as out:
-            return subprocess.Popen(self._line(*arguments), env=self._environment, stdout=out, stderr=out)
+            return Program(*self._line(*arguments), out=out, env=self._environment)
 
     def _run(self, *arguments: str, is_checked: bool = True) -> subprocess.CompletedProcess[str]:
-        line = self._line(*arguments) if arguments[0] != "init" else [sys.executable, "-m", "brainiac", *arguments]
-        return subprocess.run(line, env=self._environment, capture_output=True, text=True, check=is_checked)
+        done = run_program(*self._line(*arguments), env=self._environment)
+        if is_checked:
+            done.check_returncode()
+        return done
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Program:
         with (self._logs / f"{self.lives}.log").open("wb") as out:
-            return subprocess.Popen(self._line("run"), env=self._environment, stdout=out, stderr=out)
+            return Program(*self._line("run"), out=out, env=self._environment)
 
-    def _await(self, daemon: subprocess.Popen[bytes]) -> None:
+    def _await(self, daemon: Program) -> None:
         log, end = self._logs / f"{self.lives}.log", time.monotonic() + START_SECONDS
         while b'"watching"' not in log.read_bytes():
             assert daemon.poll() is None, f"it did not start: {log.read_text()[-3000:]}"
             assert time.monotonic() < end, f"it does not watch: {log.read_text()[-3000:]}"
             time.sleep(0.01)
 
-    def _await_call(self, daemon: subprocess.Popen[bytes]) -> None:
+    def _await_call(self, daemon: Program) -> None:
         """Wait until the model is asked something, so that the kill falls into calls."""
         assert self.server
         before, end = len(self.server.requests), time.monotonic() + CALL_SECONDS * left_to_do(self.book)

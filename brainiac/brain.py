@@ -76,10 +76,10 @@ class Brain(Library):
             self.places,
             self.settings,
             self.clock,
-            open_index,
-            lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
-            lambda: muted_exchanges(self),
-            may_be_embedded,
+            open_index=open_index,
+            remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
+            muted=lambda: muted_exchanges(self),
+            may_be_embedded=may_be_embedded,
         )
 
     @cached_property
@@ -93,9 +93,9 @@ class Brain(Library):
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
         from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
-        from brainiac.host.trust import bundled
+        from brainiac.host.trust import bundled_path
 
-        host = PluginHost(self, bundled("plugins"), on_fault=self._record_plugin_failure)
+        host = PluginHost(self, bundled_path("plugins"), on_fault=self._record_plugin_failure)
         host.load()
         return host
 
@@ -114,7 +114,10 @@ class Brain(Library):
 
     @contextmanager
     def turn(self, path: str, turn: Turn) -> Iterator[None]:
-        """Within this context, use a turn for the prompt at a path if it is answered in this process."""
+        """Within this context, what a command or door gave with `turn` counts for the prompt at a path.
+
+        Only where the prompt is answered in this process.
+        """
         self._turns[path] = turn
         try:
             yield
@@ -158,7 +161,7 @@ class Brain(Library):
 
     def _announce(self, event: Event) -> None:
         """Give an event that was just recorded to search, which reads the changed files again, and to the listeners."""
-        if "recall" in self.__dict__:
+        if "recall" in self.__dict__:  # search was opened; otherwise it looks for changed files when it is
             for change in event.changes:
                 for path in filter(None, (change.path, change.source)):
                     self.recall.note_change(path)

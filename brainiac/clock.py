@@ -36,7 +36,8 @@ class ManualClock(Clock):
     def __init__(self, start: datetime) -> None:
         self._now = start.astimezone(UTC)
         self._elapsed_seconds = 0.0
-        self._waiting: set[threading.Condition] = set()
+        # all conditions ever waited on, since a thread may be just about to wait
+        self._conditions: set[threading.Condition] = set()
         self._mutex = threading.Lock()
 
     def now(self) -> datetime:
@@ -47,11 +48,11 @@ class ManualClock(Clock):
 
     def wait(self, condition: threading.Condition, timeout_seconds: float | None) -> bool:
         """Wait until the condition is notified or `advance` is called; return False where the timeout has passed."""
-        with self._mutex:
-            self._waiting.add(condition)
-            deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
         if timeout_seconds is not None and timeout_seconds <= 0:
             return False
+        with self._mutex:
+            self._conditions.add(condition)
+            deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
         condition.wait()  # also ended by an `advance` that is too short: callers wait in a loop
         return deadline is None or self._elapsed_seconds < deadline
 
@@ -60,8 +61,8 @@ class ManualClock(Clock):
         with self._mutex:
             self._now += timedelta(seconds=seconds)
             self._elapsed_seconds += seconds
-            waiting = list(self._waiting)  # all conditions ever waited on, since a thread may be just about to wait
-        for condition in waiting:
+            conditions = list(self._conditions)
+        for condition in conditions:
             with condition:
                 condition.notify_all()
 

@@ -53,16 +53,29 @@ class PdfText:
     problem: str
 
 
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """The text that a template renders to.
+
+    Attributes:
+        text: The text; "" where there is a problem.
+        problem: What is wrong with the template, in words for a person; "" for nothing.
+    """
+
+    text: str
+    problem: str
+
+
 @lru_cache(maxsize=64)
-def rendered(source: str, values: tuple[tuple[str, Any], ...]) -> tuple[str, str]:
-    """Return a template's text and "", or "" and what is wrong with it; results are cached.
+def render_template(source: str, values: tuple[tuple[str, Any], ...]) -> TemplateText:
+    """Render a template; results are cached.
 
     Args:
         source: Jinja2, without front matter.
         values: Plain values by name, sorted.
     """
     results, problem = _results_of_child("template", json.dumps([source, dict(values)]).encode())
-    return ("", problem) if problem else (results[0]["text"], "")
+    return TemplateText("" if problem else results[0]["text"], problem)
 
 
 def pdf_text(content: bytes) -> PdfText:
@@ -73,7 +86,7 @@ def pdf_text(content: bytes) -> PdfText:
 
 
 def _results_of_child(task: str, content: bytes) -> tuple[list[dict[str, Any]], str]:
-    """Have a child process do a task; return the results that it wrote, and what went wrong, "" for nothing."""
+    """Have a child process do a task; return the lines that it wrote, and what went wrong, "" for nothing."""
     # -P: without this file's folder on the import path, so that it imports nothing of the package
     command = [sys.executable, "-P", __file__, task]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -34,9 +34,10 @@ def new_id(after: str = "") -> str:
     by_clock = str(uuid_utils.uuid7())
     if by_clock > after:
         return by_clock
-    # the first 48 bits of a UUIDv7 are its millisecond
-    next_millisecond, random_bits = (uuid.UUID(after).int >> 80) + 1, uuid.UUID(by_clock).int & (1 << 80) - 1
-    return str(uuid.UUID(int=next_millisecond << 80 | random_bits))
+    # the first 48 bits of a UUIDv7 are its millisecond, of the other 80 nearly all are random
+    next_millisecond = (uuid.UUID(after).int >> 80) + 1
+    other_bits = uuid.UUID(by_clock).int % 2**80
+    return str(uuid.UUID(int=next_millisecond * 2**80 + other_bits))
 
 
 def content_hash(content: bytes) -> str:
@@ -506,9 +507,12 @@ class ProposalRecord(Record):
     def from_json(cls, data: Any) -> Self:
         """Return the proposal of a JSON object, as an instance of the class for its operation."""
         stored = data if isinstance(data, Mapping) else {}
+        if cls is not ProposalRecord:
+            return super().from_json(stored)
+        # Organization's have an `action` in place of an operation
         operation = stored.get("operation", "organize" if "action" in stored else "")
-        proposal_class = _PROPOSALS.get(str(operation), cls) if cls is ProposalRecord else cls
-        return super().from_json(stored) if proposal_class is cls else cast(Self, proposal_class.from_json(stored))
+        proposal_class = _PROPOSALS.get(str(operation))
+        return cast(Self, proposal_class.from_json(stored)) if proposal_class else super().from_json(stored)
 
 
 @record

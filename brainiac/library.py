@@ -20,7 +20,7 @@ ELDER_SECONDS = 2.0
 class Library(Store, ABC):
     """A store with its index of exchanges and its search."""
 
-    _elder = (float("-inf"), "")  # when `_find_elder` was last called, and its result
+    _elder, _elder_found_at = "", float("-inf")  # the last result of `_find_elder`, and when (monotonic)
 
     @cached_property
     def answered(self) -> Answered:
@@ -39,12 +39,13 @@ class Library(Store, ABC):
     def _elder_device(self) -> str:
         """Return the device that is to run the processes where several do and no setting names one; "" for this one."""
         now = self.clock.monotonic()
-        if now - self._elder[0] >= ELDER_SECONDS:
-            self._elder = now, self._find_elder() if self.journal.foreign_sizes() else ""
-        return self._elder[1]
+        if now - self._elder_found_at >= ELDER_SECONDS:
+            self._elder = self._find_elder() if self.journal.foreign_sizes() else ""
+            self._elder_found_at = now
+        return self._elder
 
     def _find_elder(self) -> str:
-        """Return the device whose first answer is the oldest, which all devices see alike in the journals.
+        """Return the device whose first answer is the oldest, which all devices see alike in the journals; "" for this.
 
         Others count only if they answered lately, and in the same period as this one: a device that ended before this
         one began was replaced by it.
@@ -56,9 +57,12 @@ class Library(Store, ABC):
         if not first:
             return ""
         since = iso(self.clock.now() - timedelta(days=RECENT_DAYS))
-        candidates = [(first, "")]
+        this_device = ""
+        candidates = [(first, this_device)]
         for device, (other_first, other_last, other_last_at) in answers.items():
-            if other_last_at >= since and other_last > first and last > other_first:
+            is_same_period = other_last > first and last > other_first
+            if other_last_at >= since and is_same_period:
                 candidates.append((other_first, device))
-        elder = min(candidates)[1]
-        return "" if elder in devices_in_folder(self) else elder
+        _, elder = min(candidates)
+        # two daemons on one folder see each other by their heartbeats, and only one of them serves
+        return this_device if elder in devices_in_folder(self) else elder

@@ -24,7 +24,7 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
 
     level = logging.DEBUG if is_verbose else logging.INFO
     is_for_person = is_terminal(sys.stderr) and not as_json
-    renderers = _for_people(has_colors=True) if is_for_person else [structlog.processors.JSONRenderer()]
+    renderers = _for_people() if is_for_person else [structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[_drop_shown, _as_sentence] if is_quiet else [*_processors(), *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -78,12 +78,12 @@ def _processors() -> list[Any]:
     ]
 
 
-def _for_people(*, has_colors: bool) -> list[Any]:
+def _for_people() -> list[Any]:
     """Return the last structlog processors for log lines on a terminal."""
     import structlog  # only where something is logged
 
     plain = structlog.dev.plain_traceback
-    return [_clean_event, structlog.dev.ConsoleRenderer(colors=has_colors, exception_formatter=plain)]
+    return [_clean_event, structlog.dev.ConsoleRenderer(colors=True, exception_formatter=plain)]
 
 
 def _clean_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -54,7 +54,8 @@ class Record:
     """
 
     stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    _read_as: ClassVar[tuple[_Field, ...]]
+    # made at the first use of a class, for that class alone
+    _cached_fields: ClassVar[tuple[_Field, ...]]
     _defaults: ClassVar[dict[str, Any]]  # of every field, `MISSING` where it has to be given
 
     def __init__(self, **values: Any) -> None:
@@ -63,10 +64,11 @@ class Record:
         Raises:
             TypeError: A field without a default is missing, or there is no such field.
         """
-        if "_defaults" not in type(self).__dict__:
+        if "_defaults" not in type(self).__dict__:  # not those of the class that it inherits from
             type(self)._defaults = {item.name: _default_of(item) for item in fields(self)}
         state = self._defaults | values
-        if len(state) > len(self._defaults) or MISSING in state.values():
+        has_unknown_field = len(state) > len(self._defaults)
+        if has_unknown_field or MISSING in state.values():
             expected = ", ".join(self._defaults)
             raise TypeError(f"{type(self).__name__} takes {expected}; it was given {', '.join(values)}")
         self.__dict__.update(state)
@@ -98,28 +100,28 @@ class Record:
 
     @classmethod
     def _fields(cls) -> tuple[_Field, ...]:
-        """Return the fields of the class; the key of `from_`, whose name Python reserves, is `from`."""
-        if "_read_as" not in cls.__dict__:  # getting the types takes a hundred times as long as reading a record
+        """Return the fields that have a key in JSON; the key of `from_`, whose name Python reserves, is `from`."""
+        if "_cached_fields" not in cls.__dict__:  # getting the types takes a hundred times as long as reading a record
             types = get_type_hints(cls)
-            cls._read_as = tuple(
+            cls._cached_fields = tuple(
                 _Field(item.name, item.name.rstrip("_"), types[item.name], _default_of(item))
                 for item in fields(cls)
-                if item.name != "stored"
+                if item.name != "stored"  # the JSON object itself
             )
-        return cls._read_as
+        return cls._cached_fields
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return the record as plain JSON values; what was read and not changed since is as it was stored."""
         data = dict(self.stored or {})
         as_read = None if self.stored is None else type(self).from_json(self.stored)
-        for name, key, _, default in self._fields():
-            value = getattr(self, name)
-            if as_read is not None and value == getattr(as_read, name):
+        for item in self._fields():
+            value = getattr(self, item.name)
+            if as_read is not None and value == getattr(as_read, item.name):
                 continue
-            if value == default:
-                data.pop(key, None)
+            if value == item.default:
+                data.pop(item.key, None)
             else:
-                data[key] = _plain(value)
+                data[item.key] = _plain(value)
         return data
 
 
@@ -152,10 +154,10 @@ def _typed(kind: Any, value: Any) -> Any:
     if type(value) is kind:
         return value  # the common case first: `get_origin` below takes ten times as long, for millions of values
     origin, arguments = get_origin(kind), get_args(kind)
-    if NoneType in arguments:
+    if NoneType in arguments:  # `str | None`: in each such type None is last
         return None if value is None else _typed(arguments[0], value)
     if origin is tuple and isinstance(value, (list, tuple)):
-        if arguments[-1] is Ellipsis:
+        if arguments[-1] is Ellipsis:  # `tuple[str, ...]`
             return tuple(_typed(arguments[0], part) for part in value)
         return tuple(_typed(part_type, part) for part_type, part in zip(arguments, value, strict=True))
     if origin is Mapping and isinstance(value, Mapping):
@@ -163,7 +165,7 @@ def _typed(kind: Any, value: Any) -> Any:
     if origin is None and issubclass(kind, Record) and isinstance(value, Mapping):
         return kind.from_json(value)
     if origin is None and isinstance(value, (int, float) if kind is float else kind):
-        return value
+        return value  # JSON may have a float as `1`
     raise TypeError(f"{value!r} is no {kind}")
 
 

@@ -40,7 +40,7 @@ T = TypeVar("T", bound=_Section)
 
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
 
-# two purposes of the first version; one call does the work of both now
+# two purposes of the first version; one call does the work of both now, and of two models the last one's counts
 _FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
 
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
@@ -59,17 +59,17 @@ class PathSettings(_Section):
     logs: str = Field("logs", description="access log and journal")
 
     @model_validator(mode="after")
-    def _are_apart(self) -> PathSettings:
+    def _refuse_overlap(self) -> PathSettings:
         """Refuse folders outside the brain, and folders of which one is within another."""
-        taken = {"system": PurePosixPath("system")}
+        paths = {"system": PurePosixPath("system")}
         for name, folder in self:
             path = PurePosixPath(folder)
             if path.is_absolute() or ".." in path.parts or not path.parts:
                 raise ValueError(f"`{name}: {folder}` must be a folder within the brain, such as `{name}`")
-            for other, place in taken.items():
-                if place == path or place in path.parents or path in place.parents:
-                    raise ValueError(f"`{name}: {folder}` and `{other}: {place}` must not hold one another")
-            taken[name] = path
+            for other, other_path in paths.items():
+                if path == other_path or other_path in path.parents or path in other_path.parents:
+                    raise ValueError(f"`{name}: {folder}` and `{other}: {other_path}` must not hold one another")
+            paths[name] = path
         return self
 
 
@@ -125,11 +125,15 @@ class ModelSettings(_Section):
 
     @field_validator("models")
     @classmethod
-    def _are_purposes(cls, models: dict[str, str]) -> dict[str, str]:
-        """Refuse unknown purposes, and give former purposes their present name."""
+    def _with_present_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        """Return the models by present purposes, of which a former one has the model only if it has none itself.
+
+        Raises:
+            ValueError: There is no such purpose.
+        """
         if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
-        former = {_FORMER_PURPOSES[name]: models[name] for name in ("integrate", "analyze") if name in models}
+        former = {purpose: models[name] for name, purpose in _FORMER_PURPOSES.items() if name in models}
         return former | {name: model for name, model in models.items() if name in PURPOSES}
 
 
@@ -191,7 +195,7 @@ class RecallSettings(_Section):
 
     @field_validator("language")
     @classmethod
-    def _has_stemmer(cls, language: str) -> str:
+    def _refuse_unknown_language(cls, language: str) -> str:
         """Refuse a language without a stemmer."""
         if language in ("english", "none"):  # without the slow import that only other languages need
             return language
@@ -217,8 +221,8 @@ class ServerSettings(_Section):
 
     @field_validator("origins")
     @classmethod
-    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse a wildcard, which would let in every page that the person opens."""
+    def _refuse_other_than_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what is no origin, and a wildcard, which would let in every page that the person opens."""
         for origin in origins:
             if "*" in origin or "://" not in origin or origin.endswith("/"):
                 raise ValueError(f"`{origin}` is no origin; name one such as `http://localhost:3000`, never a wildcard")
@@ -271,7 +275,7 @@ class Settings(_Section):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_zone(cls, name: str) -> str:
+    def _refuse_unknown_zone(cls, name: str) -> str:
         """Refuse a name that is no time zone on this machine."""
         try:
             ZoneInfo(name)
@@ -281,8 +285,8 @@ class Settings(_Section):
 
     @field_validator("sources")
     @classmethod
-    def _are_own_folders(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Refuse sources that are no folder of a person's own."""
+    def _refuse_folders_of_brain(cls, sources: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Refuse sources that are no folder, or one that is the brain's own."""
         own = {"system": "system", **dict(info.data.get("paths", PathSettings()))}
         for source in sources:
             path = PurePosixPath(source)
@@ -294,7 +298,7 @@ class Settings(_Section):
         return sources
 
     def layout(self) -> Layout:
-        """Return the directories as `Tree` takes them."""
+        """Return the folders of `paths` as `Tree` takes them."""
         return Layout(**self.paths.model_dump())
 
 
@@ -331,9 +335,13 @@ class SettingsFile(Generic[T]):
             SettingsError: The file does not validate; every problem is named at once. The last valid settings stay
                 available as `last`.
         """
-        stamp, former = self._stat(), self._read
-        if former and (stamp == former[0] or (stamp is None and not self.path.parent.is_dir())):
-            return former[1]  # without its folder the disk is not mounted: the defaults would be wrong
+        stamp = self._stat()
+        if self._read:
+            former_stamp, former_value = self._read
+            # without its folder the disk is not mounted, and the defaults would be wrong
+            is_unmounted = stamp is None and not self.path.parent.is_dir()
+            if stamp == former_stamp or is_unmounted:
+                return former_value
         value = load(self.path, self._model)
         self._read = stamp, value
         return value
@@ -380,14 +388,18 @@ def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str,
     return entries
 
 
-def retired(path: Path, model: type[_Section]) -> dict[str, str]:
+def retired_settings(path: Path, model: type[_Section]) -> dict[str, str]:
     """Return the settings in a file that no longer exist, each with its replacement; {} for a broken file."""
     try:
         entries = _entries_of(path)
     except SettingsError:
         return {}
-    names = ((name, *_section_of(entries, name)) for name in model.retired)
-    return {name: model.retired[name] for name, section, key in names if key in section}
+    replacements = {}
+    for name, replacement in model.retired.items():
+        section, key = _section_of(entries, name)
+        if key in section:
+            replacements[name] = replacement
+    return replacements
 
 
 def _section_of(entries: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:

@@ -11,21 +11,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary
 
 DOTFILES = (".gitignore", ".gitattributes", ".stignore")
-SUMMARIES = {
-    "long_term": ("Long-Term Memory", "What is kept for good: concrete knowledge, events by date, and skills."),
-    "concrete": ("Concrete", "Semantic memory: people, places, projects, preferences, facts."),
-    "events": ("Events", "Episodic memory: what was said and what happened, by date."),
-    "skills": ("Skills", "Procedural memory: how things are done, step by step."),
+SUMMARY = "What is kept for good: concrete knowledge, events by date, and skills."
+FOLDER_SUMMARIES = {
+    "concrete": "Semantic memory: people, places, projects, preferences, facts.",
+    "events": "Episodic memory: what was said and what happened, by date.",
+    "skills": "Procedural memory: how things are done, step by step.",
 }
 
 
-BESIDE = "Brainiac"  # the folder in which a brain's folders are made whose names are taken in the root
+FALLBACK_FOLDER = "Brainiac"  # for those folders of a brain whose names are taken in the root
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,10 @@ def look_around(root: Path) -> Surroundings:
     if config.exists():  # a person wrote it first: its folders are used
         places = load(config, Settings).paths.model_dump()
     else:
-        taken = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
-        places = {name: f"{BESIDE}/{name}" if name in taken else name for name in PathSettings.model_fields}
+        taken_names = {entry.name.casefold() for entry in root.iterdir() if not entry.is_dir() or any(entry.iterdir())}
+        places = {
+            name: f"{FALLBACK_FOLDER}/{name}" if name in taken_names else name for name in PathSettings.model_fields
+        }
     tree = Tree(root)
     files = [entry.name for entry in tree.walk(root)]
     notes = sum(name.lower().endswith(NOTE_ENDINGS) for name in files)
@@ -97,23 +99,27 @@ def _system_files(around: Surroundings | None) -> Iterator[tuple[str, str]]:
     Args:
         around: The content of the folder; None for a folder that is a brain already and lacks some files.
     """
-    system = bundled("system")
+    system = bundled_path("system")
     config = "system/config.yaml"
-    settings = config, _config((system / "config.yaml").read_text("utf-8"), around)
-    marker = MARKER.as_posix(), (bundled(".") / MARKER).read_text("utf-8")
-    # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. In a vault
-    # the settings first: with the marker alone, the person's folders would be used as the brain's.
-    yield from (settings, marker) if around and around.notes + around.others else (marker, settings)
+    settings = (config, _config((system / "config.yaml").read_text("utf-8"), around))
+    marker = (MARKER.as_posix(), (bundled_path(".") / MARKER).read_text("utf-8"))
+    has_files = around is not None and around.notes + around.others > 0
+    # The marker first: the folder is a brain then, and a repeated `init` goes on where one was interrupted. Beside a
+    # person's files the settings first: with the marker alone, their folders would be used as the brain's.
+    yield from (settings, marker) if has_files else (marker, settings)
     for path in sorted(system.rglob("*")):
         relative = path.relative_to(system)
         if path.is_file() and not any(is_temporary(part) for part in relative.parts):
             yield f"system/{relative.as_posix()}", path.read_text("utf-8")
     for name in DOTFILES:
-        yield name, bundled(name).read_text("utf-8")
+        yield name, bundled_path(name).read_text("utf-8")
 
 
 def _config(text: str, around: Surroundings | None) -> str:
-    """Return the shipped settings with a new id, this machine's time zone, and source and folders for a vault."""
+    """Return the text of the shipped settings with a new id and this machine's time zone.
+
+    Notes around the brain become a source, and folders whose names are taken get another place.
+    """
     text = re.sub(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
     text = re.sub(r"^(time_zone:) \w+", rf"\1 {machine_zone()}", text, flags=re.MULTILINE)
     if around and around.notes:
@@ -141,20 +147,18 @@ def _memory_files(tree: Tree, now: str) -> Iterator[tuple[str, str]]:
     from brainiac.storage.pages import INDEX
 
     yield tree.relative(tree.short_term), EMPTY
-    uuids = {name: new_id() for name in SUMMARIES}
+    top = new_index("Long-Term Memory", uuid=new_id(), now=now, summary=SUMMARY)
     folders = [
-        IndexEntry(title, f"{name}/{INDEX}", uuids[name], summary)
-        for name, (title, summary) in SUMMARIES.items()
-        if name != "long_term"
+        IndexEntry(name.capitalize(), f"{name}/{INDEX}", new_id(), summary)
+        for name, summary in FOLDER_SUMMARIES.items()
     ]
-    for name, (title, summary) in SUMMARIES.items():
-        text = new_index(title, uuid=uuids[name], now=now, summary=summary)
-        if name == "long_term":
-            # an index page that exists has another uuid: then the first organization lists the folders
-            is_new = not any((tree.long_term / folder.path).exists() for folder in folders)
-            text = str(IndexDocument(text).with_manifest(folders)) if is_new else text
-        folder = tree.long_term if name == "long_term" else tree.long_term / name
-        yield tree.relative(folder / INDEX), text
+    # an index page that exists has another uuid than the one here: then the first organization lists the folders
+    if not any((tree.long_term / folder.path).exists() for folder in folders):
+        top = str(IndexDocument(top).with_manifest(folders))
+    yield tree.relative(tree.long_term / INDEX), top
+    for folder in folders:
+        text = new_index(folder.title, uuid=folder.uuid, now=now, summary=folder.summary)
+        yield tree.relative(tree.long_term / folder.path), text
 
 
 def _write_missing(root: Path, files: Iterator[tuple[str, str]]) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -49,6 +50,18 @@ class Layout:
     memory: str = "memory"
     plugins: str = "plugins"
     logs: str = "logs"
+
+
+class SourceFolder(NamedTuple):
+    """A folder with a person's own notes.
+
+    Attributes:
+        folder: An absolute path.
+        is_deep: Whether the notes in its subfolders count too.
+    """
+
+    folder: Path
+    is_deep: bool
 
 
 class Tree:
@@ -104,8 +117,10 @@ class Tree:
             sources: Real paths, within the root or outside of it.
         """
         self.sources = tuple(sources)
+        # the sources outside of the root, as prefixes of the paths in them
         self._outer = tuple(f"{source}{os.sep}" for source in self.sources if not source.is_relative_to(self.root))
-        # asked for each file of each scan; bounded, since a hostile tree may have any number of names
+        # asked for each file of each scan; bounded, since a hostile tree may have any number of names; a new cache,
+        # since the kinds of paths depend on the sources
         self._kind_of = lru_cache(maxsize=65536)(self._classify)
 
     @property
@@ -177,8 +192,9 @@ class Tree:
     def _passes_symlink(self, path: str) -> bool:
         """Return whether a path in the root, or any folder on the way to it, is a symlink."""
         root = os.fspath(self.root)
-        parts = path[len(root) :].split(os.sep)
-        return any(map(os.path.islink, accumulate(parts, os.path.join, initial=root)))
+        names = path[len(root) :].split(os.sep)
+        paths = accumulate(names, os.path.join, initial=root)  # root, root/a, root/a/b
+        return any(map(os.path.islink, paths))
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path relative to the root, with `/` between its parts; "." for the root itself.
@@ -264,22 +280,21 @@ class Tree:
         ours = {self.relative(top).split("/")[0] for top in self._tops}
         return [folder for folder in _subfolders(self.root) if folder.name not in ours]
 
-    def source_folders(self) -> list[tuple[Path, bool]]:
-        """Return the folders with the notes of all sources, each with whether the notes in its subfolders count too.
+    def source_folders(self) -> list[SourceFolder]:
+        """Return the folders with the notes of all sources.
 
         The brain's own folders are left out, also where a source is the brain's folder or one above it.
         """
-        folders: list[tuple[Path, bool]] = []
+        folders: list[SourceFolder] = []
         remaining = list(self.sources)
         while remaining:
             folder = remaining.pop()
             if not self.root.is_relative_to(folder):
-                folders.append((folder, True))
-            elif folder == self.root:
-                folders += [(self.root, False), *((own, True) for own in self.own_folders())]
-            else:  # a folder above the brain: its subfolders one by one, since one of them leads to the brain
-                folders.append((folder, False))
-                remaining += _subfolders(folder)
+                folders.append(SourceFolder(folder, is_deep=True))
+                continue
+            folders.append(SourceFolder(folder, is_deep=False))
+            # its subfolders one by one, since the brain's own are among them, or one of them leads to the brain
+            remaining += self.own_folders() if folder == self.root else _subfolders(folder)
         return folders
 
     def source_notes(self) -> Iterator[os.DirEntry[str]]:
@@ -363,7 +378,7 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
     stem = _words_of(title) or "untitled"
     if len(stem.encode()) > _MAX_STEM_BYTES:
         cut = stem.encode()[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
-        stem = (cut[: cut.rfind("-")] if "-" in cut else cut).strip("-")
+        stem = (cut.rpartition("-")[0] or cut).strip("-")  # without the word that was cut
     # Windows cannot open a file of this name, and a synced folder may be read there
     if _RESERVED.match(stem):
         stem += "-note"

@@ -68,20 +68,21 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    guard()
+    guard()  # cleans what is printed from now on
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     arguments = _brain_first(arguments) or ["--help"]
-    app, named = new_app(), _command(arguments)
-    if named in COMMANDS:
-        _register(app, COMMANDS[named])
+    app, name = new_app(), _command(arguments)
+    if name in COMMANDS:
+        _register(app, COMMANDS[name])
     else:
         register_all(app)
     command = typer.main.get_command(app)
-    if named and named not in getattr(command, "commands", {named: None}):
+    # the application is a group of commands; one that the program lacks may be a plugin's
+    if name and name not in getattr(command, "commands", ()):
         _register_plugin_commands(app, arguments)
         command = typer.main.get_command(app)
     try:
@@ -116,18 +117,14 @@ def _register(app: typer.Typer, group: str) -> None:
 
 
 def _brain_first(arguments: list[str]) -> list[str]:
-    """Return the arguments with `--brain DIR` moved to the front, since people type it anywhere."""
-    option: list[str] = []
-    others = list(arguments)
-    end = others.index("--") if "--" in others else len(others)
-    for index, argument in enumerate(others[:end]):
-        if argument == "--brain" and index + 1 < end:
-            option, others[index : index + 2] = others[index : index + 2], []
-            break
-        if argument.startswith("--brain="):
-            option = [others.pop(index)]
-            break
-    return option + others
+    """Return the arguments with `--brain DIR` moved to the front, since people type it anywhere; after `--` is text."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    for index, argument in enumerate(arguments[:end]):
+        is_pair = argument == "--brain" and index + 1 < end
+        if is_pair or argument.startswith("--brain="):
+            after = index + 2 if is_pair else index + 1
+            return arguments[index:after] + arguments[:index] + arguments[after:]
+    return list(arguments)
 
 
 def _command(arguments: list[str]) -> str:

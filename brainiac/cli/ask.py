@@ -49,7 +49,7 @@ def ask(
     with opened_brain(is_shared=True) as brain, _waiting(brain):
         path = _named(brain, again) if again else ""
         text_asked = "" if again else _text_of(brain, text)
-        stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}")
+        stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         on_text = None if as_json else stream
         if again:
             asked = verbs.answer(brain, path, is_again=True, stream=on_text)
@@ -81,7 +81,7 @@ def chat(
         if is_terminal(sys.stdin):
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
         while text := _line():
-            stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}")
+            stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
             try:
                 with _waiting(brain):
                     asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
@@ -117,16 +117,16 @@ def _text_of(brain: Brain, words: list[str] | None) -> str:
 
 def _beginning(model: str) -> list[str]:
     """Return the lines with examples and the engine that would answer, for a person who asked nothing."""
-    told = "brainiac ask 'I moved to Portland in June.'"
-    asked = "brainiac ask 'Where do I live?'"
+    statement = "brainiac ask 'I moved to Portland in June.'"
+    question = "brainiac ask 'Where do I live?'"
     if model == "offline":
         engine = "Without a model the answer quotes what you wrote; `llm.model` in system/config.yaml names a model."
     else:
         engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
     return [
         "There is nothing to ask. For example:",
-        f"  {told:47}  it is kept",
-        f"  {asked:47}  it is found",
+        f"  {statement:47}  it is kept",
+        f"  {question:47}  it is found",
         f"  {'brainiac ask /help':47}  what a prompt can hold",
         f"  {'brainiac chat':47}  a conversation",
         engine,
@@ -134,13 +134,16 @@ def _beginning(model: str) -> list[str]:
 
 
 def _named(brain: Brain, prompt: str) -> str:
-    """Return the path of a prompt that a person named from the brain's folder, from its inbox or from their own."""
+    """Return the path of a prompt that a person named from the brain's folder, its inbox or the current folder.
+
+    Raises:
+        UserError: There is none.
+    """
     tree = brain.tree
-    places = (tree.root / prompt, tree.inbox / prompt, Path.cwd() / prompt)
-    named = next((place for place in places if place.is_file()), places[0])
-    if not named.is_file():
-        raise UserError(f"{prompt}: there is no such prompt; name a file of {tree.relative(tree.inbox)}/")
-    return tree.relative(tree.confine(named, inside=tree.inbox))
+    for folder in (tree.root, tree.inbox, Path.cwd()):
+        if (folder / prompt).is_file():
+            return tree.relative(tree.confine(folder / prompt, inside=tree.inbox))
+    raise UserError(f"{prompt}: there is no such prompt; name a file of {tree.relative(tree.inbox)}/")
 
 
 class _Stream:
@@ -148,17 +151,20 @@ class _Stream:
 
     Args:
         tree: The brain's places.
-        folder: That of the prompt, or the prompt: links start there.
+        prompt: Its path, to which links are relative; any name does where it is not known yet.
+
+    Attributes:
+        links: Turns links into paths on a terminal; None elsewhere.
+        has_begun: Whether anything was printed.
     """
 
-    def __init__(self, tree: Tree, folder: str) -> None:
-        prompt = folder if folder.endswith((".md", ".txt")) else f"{folder}/prompt.md"
+    def __init__(self, tree: Tree, prompt: str) -> None:
         self.links = ShownLinks(tree, prompt) if is_terminal(sys.stdout) else None
-        self.is_used = False
+        self.has_begun = False
 
     def __call__(self, piece: str) -> None:
         """Print a piece of the answer at once."""
-        self.is_used = True
+        self.has_begun = True
         sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
         sys.stdout.flush()
 
@@ -169,7 +175,7 @@ def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
     if response is None:
         say(f"{asked.prompt} waits: {asked.waits}")
         return
-    if stream.is_used:
+    if stream.has_begun:  # all of it is printed but what might have begun a link
         show(links.rest() if links else "")
     elif links:
         from rich.markdown import Markdown  # rich is heavy
@@ -198,8 +204,8 @@ class ShownLinks:
     def feed(self, piece: str) -> str:
         """Add a piece of the answer and return the text that can be printed now; what may begin a link has to wait."""
         text = self._pending + piece
-        opened = _OPEN_LINK.search(text)
-        end = opened.start() if opened else len(text)
+        open_link = _OPEN_LINK.search(text)
+        end = open_link.start() if open_link else len(text)
         self._pending = text[end:]
         return self._with_paths(text[:end])
 

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ from brainiac.history.backup import Backup, Made, back_up, backups_in
 from brainiac.history.devices import takeover as take_over
 from brainiac.history.restore import damages, find_backup
 from brainiac.history.restore import restore as restore_backup
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.files import Disk
@@ -156,28 +156,28 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Put the brain of a backup into a new folder, every file checked; without --into only check the backups."""
-    chosen = find_backup(folder)
-    checked = [chosen] if into else backups_in(folder)
-    problems = {each.folder.name: _checked(each) for each in checked}
+    latest = find_backup(folder)
     if into is None:
-        _print_checked(checked, problems, as_json=as_json)
+        backups = backups_in(folder)
+        problems = {backup.folder.name: _damages(backup) for backup in backups}
+        _print_checked(backups, problems, as_json=as_json)
         if any(problems.values()):
             raise typer.Exit(1)
         return
-    if damaged := problems[chosen.folder.name]:
-        few = [f"{chosen.folder.name}/brain/{problem}" for problem in damaged[:SHOWN_AT_MOST]]
+    if damaged_files := _damages(latest):
+        few = [f"{latest.folder.name}/brain/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
         advice = "take another backup, or copy by hand what is whole"
-        more = f"{len(damaged)} files are damaged, nothing was restored; {advice}"
+        more = f"{len(damaged_files)} files are damaged, nothing was restored; {advice}"
         raise UserError(*few, more)
     from brainiac.cli.styling import bar  # rich is heavy
 
     with bar("Restoring") as progress:
-        restored = restore_backup(chosen, into, progress=progress)
+        restored = restore_backup(latest, into, progress=progress)
     if as_json:
         print_json(asdict(restored))
         return
     where = shlex.quote(str(restored.folder))
-    say(f"Restored {_size(chosen)}, each as it was on {chosen.made_at}, into {where}.")
+    say(f"Restored {_size(latest)}, each as it was on {latest.made_at}, into {where}.")
     if restored.state:
         say(f"What this machine knew of the brain that lay there before was set aside: {restored.state}")
     say(f"Look at it: brainiac --brain {where} status    and let it go on: brainiac --brain {where} run")
@@ -185,8 +185,8 @@ def restore(
     say("Should the brain that was backed up live on: give one of them another `brain_id` in system/config.yaml.")
 
 
-def _checked(backup: Backup) -> list[str]:
-    """Return what is damaged in a backup."""
+def _damages(backup: Backup) -> list[str]:
+    """Return a sentence on each damaged file of a backup, while a progress bar is shown."""
     from brainiac.cli.styling import bar  # rich is heavy
 
     with bar(f"Checking {backup.folder.name}") as progress:
@@ -199,14 +199,13 @@ def _checked(backup: Backup) -> list[str]:
 def _print_checked(backups: list[Backup], problems: dict[str, list[str]], *, as_json: bool) -> None:
     """Print the backups and what is damaged in each."""
     if as_json:
-        listed: list[dict[str, Any]] = [asdict(each) | {"damages": problems[each.folder.name]} for each in backups]
-        print_json(listed)
+        print_json([asdict(backup) | {"damages": problems[backup.folder.name]} for backup in backups])
         return
-    for each in backups:
-        damaged = problems[each.folder.name]
-        state = f"{len(damaged)} damaged" if damaged else "whole"
-        say(f"{each.folder.name}  {_size(each)}, made on {each.device}, {state}")
-        print_list("  damaged", damaged)
+    for backup in backups:
+        damaged_files = problems[backup.folder.name]
+        state = f"{len(damaged_files)} damaged" if damaged_files else "whole"
+        say(f"{backup.folder.name}  {_size(backup)}, made on {backup.device}, {state}")
+        print_list("  damaged", damaged_files)
 
 
 def _size(backup: Backup) -> str:
@@ -232,8 +231,8 @@ def takeover(as_json: JsonOption = False) -> None:
 
     A line in system/config.yaml says so; it counts on other devices once it is synced, not before.
     """
-
-    with opened_brain(is_shared=True) as brain:  # a line that a person could write
+    # shared: a daemon may go on, as for a line that a person writes into the settings
+    with opened_brain(is_shared=True) as brain:
         event, device = take_over(brain), brain.journal.device
     if as_json:
         print_json({"device": device, "event": event.id if event else None})
@@ -306,8 +305,8 @@ def set_up(root: Path) -> None:
     program = " ".join(shlex.quote(part) for part in (sys.executable, "-m", "brainiac"))
     driver = f"{program} merge-driver %O %A %B %P || {_FALLBACK}"
     settings = {"merge.brainiac.name": "Brainiac: by what the files hold", "merge.brainiac.driver": driver}
-    # git would take a moved page for renamed to its text in the journal, and merge another clone's edit into that;
-    # its own strategy looks for renames whatever the settings say
+    # no search for renames: git would take a moved page for renamed to its blob in the journal, and merge another
+    # clone's edit into that. The strategy `recursive`, as git's default `ort` searches whatever `merge.renames` says.
     settings |= {"merge.renames": "false", "pull.twohead": "recursive", "pull.rebase": "false"}
     for name, value in settings.items():
         command = ["git", "-C", os.fspath(root), "config", name, value]
@@ -324,7 +323,7 @@ def _complete_attributes(file: Path) -> None:
     """Add the shipped lines that a .gitattributes lacks; below all others, so that they count."""
     text = file.read_text("utf-8") if file.exists() else ""
     present = text.splitlines()
-    missing = [line for line in bundled(ATTRIBUTES).read_text("utf-8").splitlines() if line not in present]
+    missing = [line for line in bundled_path(ATTRIBUTES).read_text("utf-8").splitlines() if line not in present]
     if missing:
         gap = "" if not text or text.endswith("\n") else "\n"
         Disk().append(file, (gap + "\n".join(missing) + "\n").encode(), mode=0o644)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, fields
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +106,7 @@ def register(app: typer.Typer) -> None:
 def sentence(event: Event) -> str:
     """Return a sentence about an event; "" for events of the program's own upkeep.
 
-    For an event of a plugin's own kind that is the kind.
+    For an event of a plugin's own kind it names the changed files and the kind; "" where no file was changed.
     """
     what, paths = event.what, _paths(event)
     if isinstance(what, events.PluginEvent):
@@ -126,9 +127,9 @@ def _sentence_with_counts(event: Event) -> str:
         case events.ExchangesFiled(exchanges=exchanges):
             return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
         case events.ExchangesImported(service=service, episodes=episodes):
-            count = sum(map(len, episodes.values()))
+            n_exchanges = sum(map(len, episodes.values()))
             n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
-            exchanges_on = f"{_count(count, 'exchange')} on " if count else ""
+            exchanges_on = f"{_count(n_exchanges, 'exchange')} on " if n_exchanges else ""
             return f"{service} → {exchanges_on}{_count(n_files, 'file')} imported"
         case events.InboxTidied(exchanges=exchanges):
             return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
@@ -217,22 +218,29 @@ def log(
             is_by = by in ("", event.by)
             return is_by and (not kinds or event.kind in kinds) and (not memory or _changes_memory(brain, event))
 
-        newest = filter(is_selected, brain.journal.events(kinds=kinds, reverse=True))
+        newest_first = filter(is_selected, brain.journal.events(kinds=kinds, reverse=True))
         if in_words and not follow:
-            with_news = _oldest_first((event for event in newest if news(brain, event)), number)
-            print_table(("when", "id", "what"), (_news_row(brain, event) for event in with_news))
-            return
-        selected = _oldest_first(newest, number)
-        if not follow:
-            print_json([asdict(event) for event in selected]) if as_json else print_table(COLUMNS, map(_row, selected))
-            return
-        seq = brain.journal.last()[0]
-        _print_each(brain, selected, as_json=as_json, in_words=in_words)
-        while True:
-            time.sleep(LOOK_EVERY_SECONDS)
-            later = list(brain.journal.events(since_seq=seq))
-            seq = later[-1].seq if later else seq
-            _print_each(brain, filter(is_selected, later), as_json=as_json, in_words=in_words)
+            newest_first = filter(partial(news, brain), newest_first)
+        selected = _oldest_first(newest_first, number)
+        if follow:
+            later = _later_events(brain, since_seq=brain.journal.last()[0])
+            for batch in itertools.chain([selected], later):
+                _print_each(brain, filter(is_selected, batch), as_json=as_json, in_words=in_words)
+        elif as_json:
+            print_json([asdict(event) for event in selected])
+        elif in_words:
+            print_table(("when", "id", "what"), (_news_row(brain, event) for event in selected))
+        else:
+            print_table(COLUMNS, map(_row, selected))
+
+
+def _later_events(brain: Brain, since_seq: int) -> Iterator[list[Event]]:
+    """Yield what was recorded since the last look, twice a second, without end."""
+    while True:
+        time.sleep(LOOK_EVERY_SECONDS)
+        batch = list(brain.journal.events(since_seq=since_seq))
+        since_seq = batch[-1].seq if batch else since_seq
+        yield batch
 
 
 def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
@@ -265,6 +273,7 @@ def _print_each(brain: Brain, events: Iterable[Event], *, as_json: bool, in_word
 
 def _row(event: Event) -> tuple[str, ...]:
     """Return the columns of an event with its id, kind, files and cause (`--all`)."""
+    # some events name in their data what they are about
     cause = event.cause or event.data.get("exchange") or event.data.get("undone") or ""
     return local_time(event.at), short_id(event.id), event.kind, event.by, _summary(event), short_id(str(cause))
 
@@ -318,18 +327,16 @@ def diff(
     """Compare the long-term memory of two brains, or of one at two times, statement by statement."""
     if first is not None and (since or until):
         raise typer.BadParameter("give two brains, or --since and --until for one brain at two times")
-    with ExitStack() as opened:
-        sides = opened.enter_context(_two_times(since, until) if first is None else _two_brains(first, second))
-        names = [name for name, _ in sides]
-        result = compare(sides[0][1], sides[1][1])
+    with _two_times(since, until) if first is None else _two_brains(first, second) as sides:
+        (first_name, first_pages), (second_name, second_pages) = sides
+        result = compare(first_pages, second_pages)
+    devices = [first_pages.device, second_pages.device]
     if as_json:
-        devices = [side.device for _, side in sides]
-        print_json({"first": names[0], "second": names[1], "devices": devices} | asdict(result))
+        print_json({"first": first_name, "second": second_name, "devices": devices} | asdict(result))
         return
-    say(f"{names[0]} → {names[1]}")
-    for _, side in sides:
-        if side.device:
-            say(f"As {side.device} saw it: this device's journal begins later.")
+    say(f"{first_name} → {second_name}")
+    for device in filter(None, devices):
+        say(f"As {device} saw it: this device's journal begins later.")
     _print_differences(result)
 
 
@@ -342,7 +349,7 @@ def show(
 ) -> None:
     """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since."""
     with opened_brain(is_reading=True) as brain:
-        moment = _moment_then(brain, at) if at else ""
+        moment = _end_named(brain, at) if at else ""
         page = at_moment(brain, " ".join(named), moment) if at else present(brain, " ".join(named))
         then = local_time(moment) if at else "now"
     if as_json:
@@ -355,7 +362,7 @@ def show(
     print_text(page.text.removesuffix("\n"))
 
 
-def _moment_then(brain: Store, at: str) -> str:
+def _end_named(brain: Store, at: str) -> str:
     """Return the moment that a person names for a look back: of a day its end, of today the present."""
     now = iso(brain.clock.now())
     moment = moment_named(brain, at, is_end=True)
@@ -368,24 +375,21 @@ def _moment_then(brain: Store, at: str) -> str:
 def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
-        at = moment_named(brain, since) if since else max(moment_named(brain, str(DAYS)), first_moment(brain))
-        end = _moment_then(brain, until) if until else iso(brain.clock.now())
-        if end < at:
+        # without --since the last days, as far as there is a journal
+        start = moment_named(brain, since) if since else max(moment_named(brain, str(DAYS)), first_moment(brain))
+        end = _end_named(brain, until) if until else iso(brain.clock.now())
+        if end < start:
             raise typer.BadParameter("--until lies before --since")
-        second = pages_at(brain, end) if until else present_pages(brain)
-        yield [(local_time(at), pages_at(brain, at)), (local_time(end) if until else "now", second)]
+        second = (local_time(end), pages_at(brain, end)) if until else ("now", present_pages(brain))
+        yield [(local_time(start), pages_at(brain, start)), second]
 
 
 @contextmanager
 def _two_brains(first: Path, second: Path | None) -> Iterator[list[tuple[str, PagesAt]]]:
-    """Yield the present pages of two brains, each with its folder; without a second one the first is this brain."""
+    """Yield the present pages of two brains, each with its folder; where one is named, of this brain and that one."""
     with ExitStack() as opened:
-        if second is None:
-            stores: list[Store] = [opened.enter_context(opened_brain(is_reading=True))]
-            folders = [first]
-        else:
-            stores, folders = [], [first, second]
-        for folder in folders:
+        stores: list[Store] = [] if second else [opened.enter_context(opened_brain(is_reading=True))]
+        for folder in filter(None, (first, second)):
             stores.append(opened.enter_context(closing(Store(find_root(folder), is_reading=True))))
         if stores[0].root == stores[1].root:
             raise UserError(f"{stores[0].root} is both; `brainiac diff --since DAY` compares one brain at two times")
@@ -402,7 +406,10 @@ def _print_differences(result: Comparison) -> None:
         say(f"  {_sentence(difference)}")
     for problem in result.unreadable:
         say(f"not compared: {problem}")
-    counts = [f"{count} {_KINDS[kind][count != 1]} {what}" for (kind, what), count in sorted(result.counts().items())]
+    counts = []
+    for (kind, what), count in sorted(result.counts().items()):
+        singular, plural = _KINDS[kind]
+        counts.append(f"{count} {singular if count == 1 else plural} {what}")
     same = "1 page holds" if result.equal == 1 else f"{result.equal} pages hold"
     say((", ".join(counts) or "Nothing differs") + f"; {same} the same.")
 
@@ -410,7 +417,8 @@ def _print_differences(result: Comparison) -> None:
 def _sentence(difference: Difference) -> str:
     """Return a difference as a line below its page."""
     words = " → ".join(f"“{_shortened(part)}”" for part in _sides(difference))
-    kind = "" if difference.kind == "statement" else f" ({_KINDS[difference.kind][0]})"
+    singular, _ = _KINDS[difference.kind]
+    kind = "" if difference.kind == "statement" else f" ({singular})"
     history = ", under History" if difference.is_history else ""
     origin = f", from {difference.former_path}" if difference.former_path else ""
     return f"{difference.what}{kind}{history}{origin}" + (f": {words}" if words else "")

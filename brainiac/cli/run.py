@@ -60,24 +60,24 @@ def run(
         from dotenv import load_dotenv  # only a service has such a file
 
         load_dotenv(env_file, interpolate=False)
-    shows_news = is_terminal(sys.stdout) and not as_json
-    if not once:
-        configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
-    is_clean, is_replaced = True, True
-    while is_replaced:  # another daemon took over: this one starts anew, and waits for its end
+    if once:
         with opened_brain(is_shared=True) as brain:
-            if once:
-                outcome = run_once(brain, is_backlog_answered=answer_backlog)
-                say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
-                print_list("Waiting", by_reason(outcome.reasons))
-                return
+            outcome = run_once(brain, is_backlog_answered=answer_backlog)
+            say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
+            print_list("Waiting", by_reason(outcome.reasons))
+        return
+    shows_news = is_terminal(sys.stdout) and not as_json
+    configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
+    is_clean, is_to_run = True, True
+    while is_to_run:
+        with opened_brain(is_shared=True) as brain:
             if shows_news:
                 tell_events(brain)
             port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
             doors = serving(brain, say, port=port)
             daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors)
             is_clean = daemon.run() and is_clean
-            is_replaced = daemon.is_replaced
+            is_to_run = daemon.is_replaced  # another daemon took over: run again, which waits for its end
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

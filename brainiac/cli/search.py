@@ -26,7 +26,7 @@ from brainiac.terminal import one_line, say, show
 from brainiac.verbs import briefing
 
 _SHOWN_SIGNALS = 8
-_FIELD = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
+_FILTER = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
 _WAYS = {
     "meaning": "by meaning",
     "context": "by the talk around it",
@@ -73,8 +73,8 @@ def search(
     for place, hit in enumerate(hits, 1):
         printer.print(place, hit)
     if explain:
-        print_table(("hit", "score", "signal", "value", "weight", "adds"), _explained(hits))
-    for line in _counted(ranked) if ranked else ():
+        print_table(("hit", "score", "signal", "value", "weight", "adds"), _signal_rows(hits))
+    for line in _ranking_summary(ranked) if ranked else ():
         say(line)
     _print_remarks(hits, status)
 
@@ -107,11 +107,10 @@ class _HitPrinter:
 
     def __init__(self, query: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
-        self._words = _FIELD.sub(" ", query)
+        self._words = _FILTER.sub(" ", query)  # `tag:` and the like are no words that an excerpt could hold
 
     def excerpt(self, hit: Hit) -> str:
         """Return the part of a hit that holds most of the query, on one line."""
-
         return excerpt(" ".join(hit.text.split()), self._words, analyzer=self._analyzer)
 
     def print(self, place: int, hit: Hit) -> None:
@@ -139,18 +138,19 @@ class _HitPrinter:
             yield _WAYS[hit.found_by]
 
 
-def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
+def _signal_rows(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
     """Return a table row for each of the strongest signals of each hit."""
     rows: list[tuple[str, ...]] = []
     for place, hit in enumerate(hits, 1):
-        counted = [part for part in contributions(hit.signals).items() if part[1][2]]
-        parts = sorted(counted, key=lambda part: -abs(part[1][2]))[:_SHOWN_SIGNALS]
-        for name, (value, weight, adds) in parts:
-            rows.append((str(place), f"{hit.score:.2f}", name, f"{value:.3f}", f"{weight:+.2f}", f"{adds:+.2f}"))
+        parts = contributions(hit.signals)
+        for name in sorted(parts, key=lambda name: -abs(parts[name][2]))[:_SHOWN_SIGNALS]:
+            value, weight, adds = parts[name]
+            if adds:
+                rows.append((str(place), f"{hit.score:.2f}", name, f"{value:.3f}", f"{weight:+.2f}", f"{adds:+.2f}"))
     return rows
 
 
-def _counted(ranked: Ranked) -> Iterator[str]:
+def _ranking_summary(ranked: Ranked) -> Iterator[str]:
     """Yield how much was ranked, and a line for each reason why anything was left out."""
     units, left_out = ranked.units, ranked.left_out
     yield f"Ranked: {units.n:,} paragraphs, statements or turns of {len(units.pages):,} pages. Left out:"
@@ -162,7 +162,7 @@ def _counted(ranked: Ranked) -> Iterator[str]:
         "paragraphs of the least promising pages: there were too many": left_out.too_many,
     }
     for reason, count in reasons.items():
-        if count:
+        if count:  # -1: a plugin's index does not count them
             yield f"  {count if count > 0 else 'unknown'}: {reason}"
     if not any(reasons.values()):
         yield "  nothing"

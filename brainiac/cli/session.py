@@ -82,12 +82,12 @@ def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
 
     Args:
         question: The question.
-        is_agreed: They agreed by `--yes` already: nothing is asked.
-        refusal: What the command then fails to do; "" where it is wrong use not to give `--yes`.
+        is_agreed: Whether they agreed by `--yes` already: then nothing is asked.
+        refusal: The beginning of the error where nobody can be asked, such as `nothing was made`.
 
     Raises:
-        UserError: There is no terminal, and the command fails.
-        BadParameter: There is no terminal, and it is wrong use.
+        UserError: There is no terminal.
+        BadParameter: There is no terminal, and no refusal is given: the command was used wrongly.
         Abort: They said no.
     """
     if is_agreed:
@@ -132,12 +132,12 @@ def moment_named(store: Store, text: str, *, is_end: bool = False) -> str:
         BadParameter: It is none of these.
     """
     text = text.strip()
-    if text.isdigit() and len(text) < 5:
+    if text.isdigit() and len(text) < 5:  # longer digits are a day, 20260301
         return iso(store.clock.now() - timedelta(days=int(text)))
     try:
         if len(text) <= len("2026-03-01"):
             days = (date.fromisoformat(text) - store.now().date()).days
-            return iso(store.midnight(days + is_end) - timedelta(seconds=is_end))
+            return iso(store.midnight(days + 1) - timedelta(seconds=1) if is_end else store.midnight(days))
         moment = datetime.fromisoformat(text)
         return iso(moment if moment.tzinfo else moment.replace(tzinfo=store.zone))
     except (ValueError, OverflowError):

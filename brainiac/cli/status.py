@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +23,7 @@ from brainiac.errors import UserError
 from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import Problem, notices, overview, unknown_plugins
 from brainiac.host.plugins import PluginHost
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.storage.heartbeat import is_running
 from brainiac.terminal import say
 
@@ -148,7 +148,8 @@ def costs(
         print_json({"rows": [asdict(row) for row in rows], "total_usd": total, "today": today})
         return
     columns = ("day", "process", "purpose", "model", "calls", "tokens in", "of them cached", "tokens out", "USD")
-    print_table(columns, [(*list(asdict(row).values())[:-1], f"{row.cost_usd:.4f}") for row in rows])
+    # the columns are the fields of a row, the last with four decimals
+    print_table(columns, [(*astuple(row)[:-1], f"{row.cost_usd:.4f}") for row in rows])
     say(f"{days} days: ${total:.4f}. Today: ${answers + background:.4f} of ${budget:.2f}.")
 
 
@@ -207,7 +208,7 @@ def distrust(name: NameArgument) -> None:
 def reload() -> None:
     """Have a running `brainiac run` look the plugins over now; it needs no restart."""
     with opened_brain(is_shared=True) as brain:
-        host_of(brain).trust.renew()
+        host_of(brain).trust.renew()  # the daemon watches the record of trust
         is_served = is_running(brain)
     say("The daemon takes in what changed." if is_served else "No daemon is running; each command loads plugins anew.")
     list_plugins()
@@ -215,4 +216,4 @@ def reload() -> None:
 
 def host_of(brain: Brain) -> PluginHost:
     """Return the host of a brain's plugins with none of them loaded."""
-    return PluginHost(brain, bundled("plugins"))
+    return PluginHost(brain, bundled_path("plugins"))

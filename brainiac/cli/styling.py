@@ -25,8 +25,10 @@ class CleanConsole(Console):
 
     def __init__(self, *, stderr: bool = False, **options: Any) -> None:
         stream = sys.stderr if stderr else sys.stdout
-        soft = not is_terminal(stream)
-        super().__init__(file=beneath(stream), highlight=False, markup=False, emoji=False, soft_wrap=soft, **options)
+        is_wrapped = is_terminal(stream)
+        # the stream below the guard, which would clean away rich's own codes; `render` cleans the texts
+        file = beneath(stream)
+        super().__init__(file=file, highlight=False, markup=False, emoji=False, soft_wrap=not is_wrapped, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, cleaned."""

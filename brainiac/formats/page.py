@@ -356,6 +356,11 @@ class Memory:
         """The statements in the order of the page, those under History included."""
         return find_statements(self.text, self.offset)
 
+    @property
+    def current_statements(self) -> list[Statement]:
+        """The statements that hold now: those that are not under History."""
+        return [statement for statement in self.statements if not statement.is_history]
+
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """The links on the page in order, those in code left out."""

@@ -14,11 +14,12 @@ import re
 import subprocess
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 from brainiac.brain import Brain
@@ -167,9 +168,8 @@ def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     now = iso(brain.clock.now())
     folders = {pages.root}
     for path in (*pages.pages, *pages.broken):
-        # the page's folder and those above it
-        while path.startswith(pages.root + "/") and (path := posixpath.dirname(path)) not in folders:
-            folders.add(path)
+        folders_above = map(str, PurePosixPath(path).parents)
+        folders.update(folder for folder in folders_above if folder.startswith(pages.root + "/"))
     for folder in sorted(folders):
         path = f"{folder}/{INDEX}"
         if path not in pages.pages and path not in pages.broken and brain.tree.absolute(folder).is_dir():
@@ -240,11 +240,12 @@ def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
         if not _is_uuid(uuid):
             yield from (Problem(path, f"{uuid!r} is not a uuid", "put one there, or remove the line") for path in paths)
             continue
-        moved = new_paths(brain, uuid, paths) if len(paths) > 1 else {}  # `check_versions` names them
-        first, *others = sorted((path for path in paths if path not in moved), key=age)
+        # what is at the former path of a moved page is no copy of it; `check_versions` reports it
+        former_paths = new_paths(brain, uuid, paths) if len(paths) > 1 else {}
+        oldest, *others = sorted((path for path in paths if path not in former_paths), key=age)
         for path in others:
             fix = _edit(path, lambda _, text: str(MemoryDocument(text).set_meta(uuid=new_id())))
-            yield Problem(path, f"has the uuid of {first}", "--fix gives it one of its own", fix)
+            yield Problem(path, f"has the uuid of {oldest}", "--fix gives it one of its own", fix)
 
 
 def _is_uuid(text: str) -> bool:
@@ -266,13 +267,15 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
             # an exchange is kept word for word, also a link in it that leads nowhere
             if not pages_with_uuid and any(link.start in exchange for exchange in exchanges):
                 continue
-            if target in pages_with_uuid or (not pages_with_uuid and brain.tree.holds(target)):
+            # a uuid tells which page is meant, whatever is at the path of the link
+            is_whole = target in pages_with_uuid if pages_with_uuid else brain.tree.holds(target)
+            if is_whole:
                 continue
             what = f"links to {_printable(target[:MAX_SHOWN])}, which is "
             if len(pages_with_uuid) == 1:
                 fix = _edit(path, partial(_with_repaired_links, path))
                 yield Problem(path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", fix)
-            else:
+            else:  # none has the uuid, or it cannot be known which of several is meant
                 yield Problem(path, f"{what}not there", "mend or remove the link")
 
 
@@ -321,6 +324,8 @@ def check_journal(brain: Brain) -> Iterator[Problem]:
 def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
     """Yield a problem for the notes that differ from the journal's fold, and one for each unconfirmed deletion.
 
+    A deletion waits to be confirmed where too many files vanished at once.
+
     Args:
         brain: The brain.
         fold: The content hash of each file by the journal, by path.
@@ -330,8 +335,8 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
     tracked = (path for path in fold if brain.tree.is_tracked(path) and path not in unconfirmed)
     missing = [path for path in tracked if not brain.tree.absolute(path).exists()]
     if paths := sorted(changed + missing):
-        what = f"and {len(paths) - 1} more were" if len(paths) > 1 else "was"
-        what, todo = f"{what} changed while nobody watched", "--fix (or `brainiac run`) takes it in"
+        verb = f"and {len(paths) - 1} more were" if len(paths) > 1 else "was"
+        what, todo = f"{verb} changed while nobody watched", "--fix (or `brainiac run`) takes it in"
         yield Problem(paths[0], what, todo, lambda brain: brain.observed.adopt())
     for path in sorted(unconfirmed):
         what = "is gone, among too many others to be believed"
@@ -351,7 +356,7 @@ def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
 
 # --- the journals: whether they are whole ----------------------------------------------------------------------------
 
-_NUMBER = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
+_SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")
 _RESTORE = "put the file back from git, a sync or a backup; the notes themselves stand"
 _RESTORE_TEXTS = "put logs/journal/blobs back from git, a sync or a backup, or that version cannot be brought back"
@@ -377,12 +382,16 @@ class _BadLine:
     """A damaged line.
 
     Attributes:
-        plural: What further lines of the same damage are said to do, after their number: "are out of order".
+        file: The journal file.
+        number: The line's number in it.
+        of_others: The end of the sentence on other lines with the same damage, `3 more are out of order`.
+        what: What is wrong with it.
+        todo: What a person can do.
     """
 
     file: Path
     number: int
-    plural: str
+    of_others: str
     what: str
     todo: str
 
@@ -391,7 +400,7 @@ def faults(brain: Brain) -> Iterator[Fault]:
     """Yield the damage in the journals of all devices, each kind once for each file."""
     kept = set(brain.journal.blobs.digests())
     lines: list[_BadLine] = []
-    missing: list[tuple[str, _BadLine]] = []
+    missing: list[tuple[str, _BadLine]] = []  # when the event was recorded, and its line
     purged_at = ""
     for folder in sorted(path for path in brain.tree.journal.glob("*/") if path.name != "blobs"):
         is_own = folder.name == brain.journal.device
@@ -402,16 +411,20 @@ def faults(brain: Brain) -> Iterator[Fault]:
             for digest in _named_hashes(event):
                 if digest not in kept:
                     what = f"the text {digest[:12]}… that it names is not kept"
-                    missing.append((event.at, _BadLine(file, number, plural="are not", what=what, todo=_RESTORE_TEXTS)))
+                    missing.append((event.at, _BadLine(file, number, "are not", what, todo=_RESTORE_TEXTS)))
         lines += journal.lines
     # a purge destroys more texts on each device than its tombstone names: older missing texts are no damage
     lines += [line for at, line in missing if at > purged_at]
-    kinds: dict[tuple[Path, str], list[_BadLine]] = {}
+    yield from _summed_up(lines)
+
+
+def _summed_up(lines: Iterable[_BadLine]) -> Iterator[Fault]:
+    """Yield one fault for all lines of a file that have the same damage."""
+    groups: dict[tuple[Path, str], list[_BadLine]] = {}
     for line in lines:
-        kinds.setdefault((line.file, line.plural), []).append(line)
-    for (file, plural), lines_alike in sorted(kinds.items(), key=lambda item: item[0][0]):
-        rest = f"; {len(lines_alike) - 1} more {plural}" if len(lines_alike) > 1 else ""
-        first = lines_alike[0]
+        groups.setdefault((line.file, line.of_others), []).append(line)
+    for (file, of_others), (first, *others) in sorted(groups.items(), key=lambda group: group[1][0].file):
+        rest = f"; {len(others)} more {of_others}" if others else ""
         yield Fault(file, f"line {first.number}: {first.what}{rest}", first.todo)
 
 
@@ -420,14 +433,14 @@ class _Journal:
     """One device's journal while it is read line by line.
 
     Attributes:
-        restore: What a person can do about missing lines.
+        how_to_restore: What a person can do about missing lines.
         lines: The damaged lines.
         places: File and line number by `seq`.
         ids: `seq`, file and line number by event id.
         highest: The highest `seq` so far.
     """
 
-    restore: str
+    how_to_restore: str
     lines: list[_BadLine] = field(default_factory=list)
     places: dict[int, tuple[Path, int]] = field(default_factory=dict)
     ids: dict[str, tuple[int, Path, int]] = field(default_factory=dict)
@@ -442,13 +455,13 @@ class _Journal:
                     # a torn last line is normal after a crash: the next event removes it
                     is_torn = file == files[-1] and not raw.endswith(b"\n")
                     event = None if is_torn else self._parse_line(file, number, raw)
-                    if event is not None and self._add_position(file, number, event.seq, event.id):
+                    if event is not None and self._add_if_new(file, number, event):
                         yield file, number, event
         self._find_missing()
 
-    def _add_bad_line(self, file: Path, number: int, what: str, todo: str, *, plural: str) -> None:
+    def _add_bad_line(self, file: Path, number: int, what: str, todo: str, *, of_others: str) -> None:
         """Add a damaged line to `lines`."""
-        self.lines.append(_BadLine(file, number, plural, what, todo))
+        self.lines.append(_BadLine(file, number, of_others, what, todo))
 
     def _parse_line(self, file: Path, number: int, raw: bytes) -> Event | None:
         """Return the event of a line; None for a damaged line, which is added to `lines`."""
@@ -456,47 +469,46 @@ class _Journal:
             if raw.endswith(b"\n"):
                 return _checked_event(raw[:-1])
             todo = "end it with a newline; if it is no whole line, remove it"
-            self._add_bad_line(file, number, "its end is cut off, so it is not read", todo, plural="are")
+            self._add_bad_line(file, number, "its end is cut off, so it is not read", todo, of_others="are")
         except ValueError as error:
             is_marker = raw.startswith(_MARKERS)
             why = "a conflict marker of git" if is_marker else str(error)
-            todo = "remove the marker lines and keep all others" if is_marker else self.restore
-            self._add_bad_line(file, number, f"a line is no event ({why})", todo, plural="lines are none")
-        if numbered := _NUMBER.match(raw):  # a damaged event is not reported as missing too
-            self.places.setdefault(int(numbered[1]), (file, number))
+            todo = "remove the marker lines and keep all others" if is_marker else self.how_to_restore
+            self._add_bad_line(file, number, f"a line is no event ({why})", todo, of_others="lines are none")
+        if match := _SEQ.match(raw):  # a damaged event is not reported as missing too
+            self.places.setdefault(int(match[1]), (file, number))
         return None
 
-    def _add_position(self, file: Path, line: int, number: int, event_id: str) -> bool:
-        """Remember where an event is, and check its order; return False for an event that was read before."""
-        if event_id in self.ids:
-            former, other, at = self.ids[event_id]
-            what = f"event {former} stands twice, first in line {at} of {other.name}"
-            self._add_bad_line(file, line, what, "remove the line", plural="do")
+    def _add_if_new(self, file: Path, number: int, event: Event) -> bool:
+        """Remember the line of an event and check its order; return False for an event that was read before."""
+        seq = event.seq
+        if event.id in self.ids:
+            first_seq, other, line = self.ids[event.id]
+            what = f"event {first_seq} stands twice, first in line {line} of {other.name}"
+            self._add_bad_line(file, number, what, "remove the line", of_others="do")
             return False
-        if number in self.places:
-            other, at = self.places[number]
-            what = f"number {number} is given twice, first in line {at} of {other.name}, to different events"
+        if seq in self.places:
+            other, line = self.places[seq]
+            what = f"number {seq} is given twice, first in line {line} of {other.name}, to different events"
             todo = "nothing is lost, both are kept and read; restart `brainiac run`, and let one daemon at a time write"
-            self._add_bad_line(file, line, what, todo, plural="numbers are")
-        elif number < self.highest:
-            what = f"event {number} stands after event {self.highest}"
+            self._add_bad_line(file, number, what, todo, of_others="numbers are")
+        elif seq < self.highest:
+            what = f"event {seq} stands after event {self.highest}"
             todo = "put the lines in the order of their numbers (`seq`)"
-            self._add_bad_line(file, line, what, todo, plural="are out of order")
-        self.ids[event_id] = (number, file, line)
-        self.highest = max(self.highest, number)
-        self.places.setdefault(number, (file, line))
+            self._add_bad_line(file, number, what, todo, of_others="are out of order")
+        self.ids[event.id] = (seq, file, number)
+        self.highest = max(self.highest, seq)
+        self.places.setdefault(seq, (file, number))
         return True
 
     def _find_missing(self) -> None:
         """Add the gaps in the numbers to `lines`; numbers before the first one were archived and are no gap."""
-        former = 0
-        for number in sorted(self.places):
-            if former and number > former + 1:
-                first, last = former + 1, number - 1
+        for former, seq in pairwise(sorted(self.places)):
+            if seq > former + 1:
+                first, last = former + 1, seq - 1
                 missing = f"event {first} is" if first == last else f"events {first} to {last} are"
                 what = f"{missing} missing before it"
-                self._add_bad_line(*self.places[number], what, self.restore, plural="lines miss some")
-            former = number
+                self._add_bad_line(*self.places[seq], what, self.how_to_restore, of_others="lines miss some")
 
 
 def _checked_event(raw: bytes) -> Event:
@@ -513,6 +525,6 @@ def _checked_event(raw: bytes) -> Event:
 
 
 def _named_hashes(event: Event) -> list[str]:
-    """Return the hashes of the texts before and after an event's changes."""
+    """Return the hashes of the texts before and after an event's changes; of logs, which grow, no text is kept."""
     hashes = (digest for change in event.changes if change.op != "append" for digest in (change.before, change.after))
     return [digest for digest in hashes if digest]

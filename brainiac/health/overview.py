@@ -22,9 +22,9 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import read_prompt
-from brainiac.settings import MachineSettings, Settings, retired
+from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.files import locked, set_aside_files
@@ -75,7 +75,7 @@ class Overview:
         brain: Its folder.
         device: The id of this device.
         active_device: The device that the settings name to run the processes; None for none.
-        daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere`: who serves the brain.
+        daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere` where another may serve it.
         model: The default model of the settings.
         counts: How many files of each kind, and how many exchanges in short-term memory.
         pending: `prompt` (its path) and `reason` of each prompt that waits.
@@ -112,18 +112,22 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     """
     settings, tree = brain.settings, brain.tree
     is_shown = may_show or (lambda path: True)
+
+    def shown_paths(top: Path) -> Iterator[str]:
+        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top)))
+
     # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
-    inbox = {path: tree.kind_of(path) for entry in tree.walk(tree.inbox) if is_shown(path := tree.relative(entry.path))}
+    inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
-    memory = (path for entry in tree.walk(tree.memory) if is_shown(path := tree.relative(entry.path)))
-    counts = Counter(inbox.values()) + Counter(map(tree.kind_of, memory))
+    counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
     pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
-    faults, past = _faults(brain), () if may_show else _kept_without_model(brain)
+    faults = _faults(brain)
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
+    catch_up = () if may_show else _kept_without_model(brain)  # private exchanges are among those that it counts
     return Overview(
         brain=str(brain.root),
         brain_id=settings.brain_id,
@@ -135,7 +139,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
         unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
-        notices=[*map(str, notices(brain)), *_taken_back(brain, without_response), *past],
+        notices=[*map(str, notices(brain)), *_taken_back(brain, without_response), *catch_up],
         faults=faults,
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -144,7 +148,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
 
 def _daemon(brain: Brain) -> dict[str, Any]:
-    """Return the `daemon` field of an overview."""
+    """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
     state = read_run_state(brain.places.state)
     try:
         # only a running daemon holds this lock; the report of one that has ended is not used
@@ -167,7 +171,7 @@ def _unanswered(
         inbox: Paths of all files of the inbox.
         daemon: The `daemon` field of an overview.
     """
-    reason = daemon.get("elsewhere") or nobody_answers(brain) or "no daemon is running; start `brainiac run`"
+    reason = daemon.get("elsewhere") or why_nobody_answers(brain) or "no daemon is running; start `brainiac run`"
     for path in without_response:
         try:
             prompt = read_prompt(brain, path)
@@ -194,7 +198,7 @@ def _kept_without_model(brain: Brain) -> Iterator[str]:
     if llm.models.get("consolidate", llm.model) == "offline":
         return
     filed = FiledExchanges(brain)
-    if waiting := set(filed.unread) - filed.withheld:
+    if waiting := set(filed.without_model) - filed.withheld:
         count = f"{len(waiting):,} exchange{' was' if len(waiting) == 1 else 's were'}"
         yield f"{count} kept without a model; `brainiac promote --past` says what it costs to have one read them"
 
@@ -204,7 +208,8 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
 
     Args:
         brain: The brain.
-        is_named: Name a file that is gone; where it was private, nothing tells that any more.
+        is_named: Whether to name missing files. Not for a reader who may not see private ones: it cannot be told any
+            more whether a missing file was private.
     """
     yield from map(str, setup_problems(brain))
     if paths := brain.observed.held_deletions():
@@ -243,11 +248,14 @@ def _spent_today_usd(brain: Brain) -> float:
 
 def survey(brain: Brain) -> list[PluginStatus]:
     """Return all plugins, each with whether it would be loaded, without loading any."""
-    return PluginHost(brain, bundled("plugins")).survey()
+    return PluginHost(brain, bundled_path("plugins")).survey()
 
 
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
-    """Yield the problems with the settings: invalid values, and plugins, indexes or embedders that are not available.
+    """Yield the problems with settings and state of this machine.
+
+    These are invalid values; plugins, sources, indexes or embedders that are not available; and databases in the state
+    folder that were damaged.
 
     Args:
         brain: Whose settings.
@@ -284,7 +292,7 @@ def notices(brain: Brain) -> Iterator[Problem]:
         (str(brain.places.config), brain.places.config, MachineSettings),
     )
     for where, path, model in files:
-        for name, instead in retired(path, model).items():
+        for name, instead in retired_settings(path, model).items():
             yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
 
 
@@ -305,7 +313,7 @@ def _index_problem(brain: Brain) -> str:
     if name == "embedded":
         return ""
     factories: dict[str, object] = {}
-    host = PluginHost(brain, bundled("plugins"))  # a host of its own that records no faults
+    host = PluginHost(brain, bundled_path("plugins"))  # a host of its own that records no faults
     host.load()
     host.call("register_indexes", register=factories.__setitem__)
     if name in factories:
@@ -331,16 +339,15 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
     return ""
 
 
-def nobody_answers(brain: Brain) -> str:
+def why_nobody_answers(brain: Brain) -> str:
     """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
         return waiting_message(brain)
-    states = {plugin.state: plugin.detail for plugin in survey(brain) if plugin.name == ANSWERS}
-    # without that plugin another one may answer
-    if states.keys() & {"ready", "loaded"} or not states:
+    plugins = [plugin for plugin in survey(brain) if plugin.name == ANSWERS]
+    # where there is none, a plugin of another name may answer
+    if not plugins or any(plugin.state in ("ready", "loaded") for plugin in plugins):
         return ""
-    state, detail = next(iter(states.items()))
-    return f"{ANSWERS}, the plugin that answers, is {state}: {detail}"
+    return f"{ANSWERS}, the plugin that answers, is {plugins[0].state}: {plugins[0].detail}"
 
 
 def unwritable(brain: Brain) -> Iterator[Problem]:

@@ -420,7 +420,7 @@ def find_marked(brain: Brain, paths: Iterable[str] | None = None) -> Iterator[st
         brain: The brain.
         paths: The files to look at; None for all that may have some.
     """
-    return (path for path in (brain.observed.unread() if paths is None else paths) if is_marked(brain, path))
+    return (path for path in (brain.observed.restamped() if paths is None else paths) if is_marked(brain, path))
 
 
 def is_marked(brain: Brain, path: str) -> bool:

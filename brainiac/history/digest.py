@@ -221,24 +221,22 @@ class _Reader:
         top = self._store.tree.relative(self._store.tree.long_term)
         return f"{text.page.path.removeprefix(top + '/')}#^{block}"
 
-    def _add_refused(self, event: Event, refused: Iterable[Refused]) -> None:
+    def _add_refused(self, event: Event, refused: Sequence[Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
+        analyses = {_analysis_of(row.candidate) for row in refused}
+        shown = {analysis for analysis in analyses if self._may_be_shown(analysis)}
         for row in refused:
             if not row.statement:
                 continue  # its words were purged
-            if self._may_be_shown(row.candidate):
+            if _analysis_of(row.candidate) in shown:
                 text, reason = one_line(row.statement), one_line(row.reason)
                 self._digest.lines.append(DigestLine(event.at, "refused", text, reason=reason))
             else:
                 self._digest.withheld += 1
 
-    def _may_be_shown(self, candidate: str) -> bool:
-        """Return whether all exchanges of a candidate are there and not private.
-
-        Args:
-            candidate: Its id, `EVENT#NUMBER`, with the event that analyzed the exchanges.
-        """
-        analysis = self._store.journal.find(candidate.partition("#")[0])
+    def _may_be_shown(self, event_id: str) -> bool:
+        """Return whether all exchanges that an event analyzed are there and not private."""
+        analysis = self._store.journal.find(event_id)
         if analysis is None or not isinstance(analysis.what, EventsAnalyzed):
             return False
         return self._open_exchanges.issuperset(analysis.what.events)
@@ -273,17 +271,16 @@ class _Reader:
             if page.is_private:
                 self._digest.withheld += 1
                 continue
-            self._digest.lines.append(
-                DigestLine(
-                    event.at,
-                    "moved",
-                    text=change.path,
-                    before=change.source or "",
-                    path=page.path,
-                    title=page.title,
-                    event=event.id,
-                )
+            former = change.source or ""
+            line = DigestLine(
+                event.at, "moved", change.path, before=former, path=page.path, title=page.title, event=event.id
             )
+            self._digest.lines.append(line)
+
+
+def _analysis_of(candidate: str) -> str:
+    """Return the id of the event that analyzed the exchanges of a candidate, whose id is `EVENT#NUMBER`."""
+    return candidate.partition("#")[0]
 
 
 def _texts_of(pages: PageSet) -> Mapping[str, _Text]:

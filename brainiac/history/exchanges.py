@@ -22,11 +22,11 @@ MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One exchange.
+    """One exchange, with its texts as far as they are kept.
 
     Attributes:
         exchange: Its id.
-        at: ISO 8601 UTC.
+        at: When it was recorded, ISO 8601 UTC; "" if unknown.
         user: What was typed; "" when no text of it is left.
         ai: The answer.
         prompt: Path of the prompt as it was answered; "" if unknown.
@@ -49,7 +49,7 @@ class Said:
     is_private: bool = False
 
     def sentence_for(self, statement: str) -> str:
-        """Return the typed sentence that a statement rests on: the statement itself where typed, else the nearest."""
+        """Return the typed sentence that a statement rests on: the statement if it was typed so, else the nearest."""
         if statement in self.user:
             return statement
         return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
@@ -72,6 +72,7 @@ class Exchanges:
         if exchange not in self._events:
             rows = self._brain.projection.query("SELECT seq, device FROM exchanges WHERE event = ?", exchange)
             event = self._brain.journal.event_at(*rows[0]) if rows else None
+            # the journal may have been exchanged for another since the projection read it
             self._events[exchange] = event if event and event.id == exchange else None
         return self._events[exchange]
 
@@ -113,14 +114,19 @@ class Exchanges:
 
     def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
         """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
-        path, event_in_memory = self._find_in_memory(exchange)
-        said = Said(exchange, event.at if event else "", "", device=device, read_from=path)
-        if record := self.what(exchange):
-            model = record.model if isinstance(record, PromptAnswered) else ""
-            said = replace(said, prompt=record.prompt, model=model)
-        if event_in_memory:
-            said = replace(said, at=event_in_memory.at, user=event_in_memory.user, ai=event_in_memory.ai)
-        return said
+        path, in_memory = self._find_in_memory(exchange)
+        record = self.what(exchange)
+        at = in_memory.at if in_memory else event.at if event else ""
+        return Said(
+            exchange,
+            at,
+            user=in_memory.user if in_memory else "",
+            ai=in_memory.ai if in_memory else "",
+            prompt=record.prompt if record else "",
+            device=device,
+            model=record.model if isinstance(record, PromptAnswered) else "",
+            read_from=path,
+        )
 
     def shown(self, exchange: str, gate: Gate | None) -> Said | None:
         """Return an exchange as far as a reader may see it.
@@ -139,9 +145,10 @@ class Exchanges:
         in_memory = self.in_memory(exchange)
         # the journal keeps the texts of a forgotten exchange too, but nobody else is to see these
         is_forgotten = in_memory is None and (not said.prompt or self._brain.read(said.prompt) is None)
-        is_private = said.is_private or gate.is_private_by_now(exchange)
-        is_hidden = in_memory is not None and not gate.events([in_memory])
-        if is_forgotten or is_private or is_hidden or exchange in self._withheld:
+        # when it was answered, by its files now, or by what is recorded since
+        is_private = said.is_private or gate.is_private_by_now(exchange) or exchange in self._withheld
+        is_marked = in_memory is not None and not gate.events([in_memory])
+        if is_forgotten or is_private or is_marked:
             return None
         ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
         return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
@@ -174,12 +181,13 @@ class Exchanges:
         tops = [tree.long_term / "events", tree.archive]
         if event := self.event(exchange):
             day = self._brain.day_of(event.at)
+            # its pages come again with those of all days, but the search mostly ends before
             tops.insert(0, tops[0] / day.replace("-", "/"))
         for top in tops:
             yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
 
     def path_of(self, exchange: str) -> str:
-        """Return where an exchange's prompt is now, if it was moved since; "" for no exchange."""
+        """Return the present path of an exchange's prompt, which may have been moved; "" for no exchange."""
         record = self.what(exchange)
         return self._brain.answered.path_of(exchange) or (record.prompt if record else "")
 
@@ -194,17 +202,18 @@ class Exchanges:
         return [exchange for exchange in self._ids() if self.path_of(exchange).startswith(top)]
 
     def find(self, named: str) -> str | None:
-        """Return the exchange that an id, a part of one, or the path of its prompt or response names."""
+        """Return the exchange that an id, a part of one, or the path of its prompt or response names; None for none."""
         matches = self._ids("WHERE ? IN (event, prompt, response)", named)
-        if prompt_there := self._brain.answered.of(named):  # it may have been moved there
-            matches.append(prompt_there.exchange)
+        if answer := self._brain.answered.of(named):  # to the prompt that is at this path now
+            matches.append(answer.exchange)
         if matches:
-            return max(matches)  # the last revision
+            return max(matches)  # the last revision, as ids sort by time
         if len(named) < MIN_ID_PART:
             return None
         matches = [exchange for exchange in self._ids() if exchange.startswith(named) or exchange.endswith(named)]
         if len(matches) == 1:
             return matches[0]
+        # in no journal that is here, but on a page: an imported one, or of another device
         return named if self.in_memory(named) else None
 
     def _ids(self, where: str = "", *values: str) -> list[str]:

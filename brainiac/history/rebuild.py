@@ -69,10 +69,11 @@ _KEPT = (
     | ImportStarted | InboxTidied | MemoryPromoted | ExchangeForgotten | MemoryForgotten | TextsPurged | PurgeHonoured
     | NoteMerged | CopyMerged | MarkersMerged | StatementCorrected | StatementsAdopted
 )  # fmt: skip
+_FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent  # in their commits processes write pages
 _PLACES = frozenset(
     {PathKind.PROMPT, PathKind.RESPONSE, PathKind.CAPTURE, PathKind.MEMORY, PathKind.ARCHIVED}
 )  # files whose versions are kept; of short-term memory only the present one counts
-# what processes put on their pages: keys that a new page has with these values, and others
+# front matter that processes change, with the values of a new page; and that only they write
 _MODEL_KEYS = {"reinforcement_count": 0, "emotion": "neutral"}
 _MODEL_ENTRIES = re.compile(r"^(?:summary|sources|importance):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
 _EMPTY_HISTORY = re.compile(r"\n*^## History[ \t]*\n\s*\Z", re.MULTILINE)
@@ -84,8 +85,8 @@ class Raw:
 
     Attributes:
         pages: How many pages were taken over.
-        left: How many pages held nothing but what models had made.
-        unreadable: Pages that cannot be parsed; they were taken over as they are.
+        left: How many pages were left out, as all on them was made by models.
+        unreadable: Paths of pages that cannot be parsed; they were taken over as they are.
     """
 
     pages: int = 0
@@ -109,15 +110,15 @@ def check_folder(folder: Path, store: Store) -> None:
     Raises:
         UserError: It holds something else, or it lies in the brain, or the brain in it.
     """
-    place, root = folder.resolve(), store.root.resolve()
-    if place.is_relative_to(root) or root.is_relative_to(place):
+    target, root = folder.resolve(), store.root.resolve()
+    if target.is_relative_to(root) or root.is_relative_to(target):
         raise UserError(f"{folder} and the brain {root} must not lie in each other; name another folder")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds something else already; name a new or empty folder")
 
 
 def make_raw(store: Store, folder: Path) -> Raw:
-    """Make the new brain, wholly or not at all: it is put together beside its place and moved there at last.
+    """Make the new brain, wholly or not at all: it is put together in a folder beside, which is renamed at last.
 
     Raises:
         UserError: No brain can be made in the folder.
@@ -142,9 +143,9 @@ class _Maker:
     """
 
     def __init__(self, store: Store, folder: Path) -> None:
-        self._store, self._folder, self._raw = store, folder, Raw()
+        self._store, self._folder, self._result = store, folder, Raw()
         self._log: StatementLog = StatementLog(store)
-        self._verbatim = self._log.made_by(OFFLINE)
+        self._verbatim = self._log.made_by(OFFLINE)  # by (page, block id): what was kept word for word
 
     def make(self) -> Raw:
         """Copy and write everything."""
@@ -155,7 +156,7 @@ class _Maker:
             self._copy_inbox()
             self._copy_memory()
             self._write_journal()
-        return self._raw
+        return self._result
 
     # --- files ----------------------------------------------------------------------------------------------
 
@@ -209,12 +210,12 @@ class _Maker:
         try:
             after = self._without_model_parts(parse_memory(path, text))
         except FormatError:
-            self._raw.unreadable.append(path)
+            self._result.unreadable.append(path)
             after = text
         if after is None:
-            self._raw.left += 1
+            self._result.left += 1
             return
-        self._raw.pages += 1
+        self._result.pages += 1
         self._copy(path)
         if after != text:
             (self._folder / path).write_bytes(after.encode("utf-8", "surrogateescape"))
@@ -231,15 +232,18 @@ class _Maker:
     def _without_model_parts(self, memory: Memory) -> str | None:
         """Return a page's text without what models made; None where nothing else is on it."""
         page = memory.uuid or memory.path
-        if not self._log.knows_page(page) and not self._was_begun_by_process(memory.path):
+        is_by_hand = not self._log.knows_page(page) and not self._was_begun_by_process(memory.path)
+        if is_by_hand:
             return memory.text
         body = self._log.whole_body_of(page)
-        if body is not None and text_hash(memory.body) == body.hash:
+        is_written_whole = body is not None and text_hash(memory.body) == body.hash
+        if is_written_whole:  # by a model, or a note that was kept word for word
             return memory.text if (page, "") in self._verbatim else None
         document = MemoryDocument(memory.text, memory.path)
         by_models = _ByModels(self._log.changes_of(page))
         for statement in memory.statements:
             is_verbatim = (page, statement.block_id) in self._verbatim
+            # lines that a person wrote below a statement would lose their meaning without it
             if not is_verbatim and by_models.has(statement) and not document.has_lines_below(statement.block_id):
                 document = document.without_statement(statement.block_id)
         if is_bare(document.memory):
@@ -258,42 +262,45 @@ class _Maker:
 
     def _write_journal(self) -> None:
         """Write the events that are kept, with their ids and times, and the texts that they name."""
-        store, kept = self._store, set[str]()
+        store, kept_ids = self._store, set[str]()
         folder = self._folder / store.tree.relative(store.tree.journal)
         blobs = BlobStore(folder / "blobs", Disk())
-        lines: dict[str, _Lines] = {}
+        own_device = store.journal.device
+        lines = {own_device: _Lines(folder / own_device)}
         for device, event in store.journal.all_events():
-            if (event_kept := self._reduced(event, kept)) is not None:
-                kept.add(event.id)
-                self._copy_texts(event_kept, blobs)
-                name = device or store.journal.device
-                lines.setdefault(name, _Lines(folder / name)).append(event_kept)
+            reduced = self._reduced(event, kept_ids)
+            if reduced is not None:
+                kept_ids.add(event.id)
+                self._copy_texts(reduced, blobs)
+                name = device or own_device
+                lines.setdefault(name, _Lines(folder / name)).append(reduced)
         what = BrainRebuilt(of=store.settings.brain_id)
-        made = Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json())
-        name = store.journal.device
-        lines.setdefault(name, _Lines(folder / name)).append(made)
+        # its `seq` is given when it is appended
+        event = Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json())
+        lines[own_device].append(event)
 
-    def _reduced(self, event: Event, kept: set[str]) -> Event | None:
+    def _reduced(self, event: Event, kept_ids: set[str]) -> Event | None:
         """Return an event as the new brain has it: without what models made; None where it is left out.
 
         Args:
             event: The event.
-            kept: The ids of the events that the new brain has so far.
+            kept_ids: The ids of the events that the new brain has so far.
         """
         what = event.what
-        is_undoing = isinstance(what, EventUndone) and what.undone in kept
-        if not (isinstance(what, _KEPT) or event.kind in FOUND or is_undoing):
+        is_edit = event.kind in FOUND  # by hand
+        is_undoing = isinstance(what, EventUndone) and what.undone in kept_ids
+        if not (isinstance(what, _KEPT) or is_edit or is_undoing):
             return None
-        changes = tuple(change for change in event.changes if self._is_kept(event, change))
         if isinstance(what, MemoryPromoted):
-            # what models decided is decided anew; what was kept word for word stands, and is not kept a second time
+            # what models decided is decided anew; what was kept word for word is recorded, so that it is kept once
             statements = tuple(row for row in what.statements if row.model == OFFLINE)
             what = replace(what, statements=statements, refused=(), candidates={}, proposals=(), left={}, breaker=None)
             return replace(event, data=what.to_json(), changes=())
+        changes = tuple(change for change in event.changes if self._is_kept(event, change))
         return replace(event, changes=changes)
 
     def _is_kept(self, event: Event, change: RecordedChange) -> bool:
-        """Return whether the new brain keeps what an event says of a file: of pages only what persons did."""
+        """Return whether the new brain keeps a version of a file: not of a log, nor of a page where a process filed."""
         kind = self._store.tree.kind_of(change.path)
         is_page = kind in (PathKind.MEMORY, PathKind.ARCHIVED)
         return change.op != "append" and kind in _PLACES and not (is_page and isinstance(event.what, _FILING))
@@ -306,9 +313,6 @@ class _Maker:
                     blobs.put(self._store.journal.blobs.get(digest))
 
 
-_FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent
-
-
 class _ByModels:
     """Knows which statements of a page a process wrote in their present words.
 
@@ -317,7 +321,9 @@ class _ByModels:
     """
 
     def __init__(self, changes: Sequence[StatementChange]) -> None:
+        # kind of the event that wrote a statement last, by its block id and the hash of its words
         self._last = {(change.block, change.hash): change.event.kind for change in changes}
+        # all block ids that processes gave, under History too
         self._past = {change.former.history for change in changes} | {change.block for change in changes}
 
     def has(self, statement: Statement) -> bool:
@@ -345,7 +351,8 @@ class _Lines:
     """Appends to a device's journal in a folder, numbered anew without gaps."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._last, self._count = folder, folder, 0
+        self._folder, self._count = folder, 0
+        self._last = folder  # the file of the last event; a folder sorts before its files
 
     def append(self, event: Event) -> None:
         """Append an event to the file of its day; never to an earlier file than the event before it."""
@@ -356,9 +363,10 @@ class _Lines:
 
 
 def settle(store: Store) -> None:
-    """Take in the files of a new brain as they are, and make the index pages of its folders; once."""
+    """Take in the files of a new brain as they are, and make the index pages of its folders; the first time only."""
     if next(store.journal.events(kinds={TreeAdopted}), None) is not None:
         return
+    # as if each page had just been written: `Folders` makes the index pages of what changes
     pages = [update(page.path, page.text, page.text) for page in store.pages().memories.values()]
     indexes = Folders(store, pages).changes()
     for change in indexes:

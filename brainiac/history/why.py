@@ -19,6 +19,7 @@ from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import EventsAnalyzed, OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
+from brainiac.formats.short_term import ShortTermMemory
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
@@ -36,7 +37,9 @@ class StatementMatch:
     """A statement that a person named, and its page.
 
     Attributes:
-        is_exact: It was named by its id or exact words; False for the nearest statement.
+        memory: The page.
+        statement: The statement.
+        is_exact: Whether it was named by its id or exact words; False for the nearest statement.
     """
 
     memory: Memory
@@ -65,7 +68,7 @@ def _shown_page(page: Memory, gate: Gate | None) -> Memory | None:
 
 
 def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | None:
-    """Return the page of that path, uuid, title or file name.
+    """Return the page of that path, uuid, title or file name; None where there is none, or it may not be seen.
 
     Args:
         brain: The brain.
@@ -74,24 +77,24 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
 
     Raises:
         UserError: Several pages have the title.
-        FormatError: The page of that path cannot be read.
+        FormatError: The page of that path cannot be read; behind a gate it counts as none.
     """
     pages = memory_pages(brain)
     try:
         path = brain.tree.relative(brain.tree.confine(named))
     except ConfinementError:
         path = ""
-    below = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
-    path = below if path and below in pages else path
+    long_term_path = f"{brain.tree.relative(brain.tree.long_term)}/{path}"
+    path = long_term_path if path and long_term_path in pages else path
     if path in pages:
         return _shown_page(pages[path], gate)
     if gate is None and (error := brain.pages().broken.get(path)):
         raise error
-    matches = []
+    matches, name = [], folded(named)
     for page in pages.values():
-        is_named = folded(named) in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
-        if is_named and (shown := _shown_page(page, gate)):
-            matches.append(shown)
+        has_name = name and name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
+        if has_name and (shown_page := _shown_page(page, gate)):
+            matches.append(shown_page)
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
@@ -106,6 +109,8 @@ def _slug(path: str) -> str:
 def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> StatementMatch | None:
     """Return the statement of that block id, `path#^id` or text, else the nearest one that has most of the words.
 
+    None where there is none; for a `path#^id` the nearest is not looked for.
+
     Args:
         brain: The brain.
         named: As a person or a model named it.
@@ -116,14 +121,13 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     """
     path, sign, block = named.strip().rpartition("#^")
     if sign:
-        page = find_memory(brain, path, gate)
-        statements = page.statements if page else ()
-        matches = [StatementMatch(page, each) for each in statements if page and each.block_id == block]
-        return matches[0] if matches else None
+        return _statement_at(brain, path, block, gate)
     words, block = folded(named), named.strip().removeprefix("^")
+    if not block:
+        return None
     matches = []
     for page in memory_pages(brain).values():
-        # a quick look first: parsing a page's statements costs a hundred times as much, and few pages have it
+        # a quick look, at the first characters, since parsing a page's statements costs a hundred times as much
         if block in page.text or words[:20] in folded(page.text):
             visible_page = _shown_page(page, gate)
             for statement in visible_page.statements if visible_page else ():
@@ -133,6 +137,15 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
         places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
         raise UserError(f"{named!r} stands {len(matches)} times: {places}; name the page, or the id of one")
     return matches[0] if matches else _nearest_statement(brain, named, gate)
+
+
+def _statement_at(brain: Brain, named: str, block: str, gate: Gate | None) -> StatementMatch | None:
+    """Return the statement with a block id on the page with a name; None where either is missing."""
+    page = find_memory(brain, named, gate)
+    for statement in page.statements if page else ():
+        if page and block and statement.block_id == block:
+            return StatementMatch(page, statement)
+    return None
 
 
 def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
@@ -166,6 +179,7 @@ class Step:
     Attributes:
         event: Id of the journal's event.
         at: ISO 8601 UTC.
+        kind: The event's kind.
         by: Who did it: a process, `person`, `cli`.
         operation: NEW, UPDATE, DELETE, REINFORCE; `written`, `edited`, `removed` where no operation is recorded and
             only the page's versions differ.
@@ -196,7 +210,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A statement with all its changes, oldest first."""
+    """A statement with all its changes, oldest first.
+
+    Attributes:
+        path: The file that has it.
+        page: The uuid of the page; "" for short-term memory.
+        title: The title of the page.
+        block: Its block id; "" for none.
+        text: Its text.
+        is_history: Whether it is under History.
+        steps: Its changes.
+    """
 
     path: str
     page: str
@@ -228,13 +252,13 @@ class Provenance:
         memory = self._memory
         steps = sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event))
         return Chain(
-            memory.path,
-            memory.uuid,
-            memory.title,
-            statement.block_id,
-            statement.text,
-            statement.is_history,
-            tuple(steps),
+            path=memory.path,
+            page=memory.uuid,
+            title=memory.title,
+            block=statement.block_id,
+            text=statement.text,
+            is_history=statement.is_history,
+            steps=tuple(steps),
         )
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
@@ -245,11 +269,18 @@ class Provenance:
         # changes without a recorded operation: mostly a person's edit, or a version synced from another device
         recorded = {change.event.id for change in changes}
         for version in self._versions:
-            old, new = _text_in(version.before, statement), _text_in(version.after, statement)
-            if version.event not in recorded and old != new:
-                operation = "edited" if old and new else "written" if new else "removed"
-                event = version.event, version.at, version.kind, version.by
-                yield Step(*event, operation, old, new, device=self._synced_from(version))
+            before, after = _text_in(version.before, statement), _text_in(version.after, statement)
+            if version.event not in recorded and before != after:
+                yield Step(
+                    event=version.event,
+                    at=version.at,
+                    kind=version.kind,
+                    by=version.by,
+                    operation=_name_of_edit(before, after),
+                    before=before,
+                    after=after,
+                    device=self._synced_from(version),
+                )
 
     def _is_shown(self, step: Step) -> bool:
         """Return whether the reader may see a step: its words and the exchanges that it rests on are not private."""
@@ -257,12 +288,14 @@ class Provenance:
             return True
         words = "\n\n".join((step.before, step.after, step.reasoning))
         tree, path = self._brain.tree, self._memory.path
+        # neither a private mark in the words, nor a link to a hidden path
         is_open = not PRIVATE.search(words) and without_hidden(tree, path, words) == words
-        return is_open and all(said.user or said.ai for said in step.sources)
+        # `_said` returns a private exchange without words
+        return is_open and all(source.user or source.ai for source in step.sources)
 
     def _said(self, exchange: str) -> Said:
         """Return an exchange as the reader may see it; where they may not, one with the id alone."""
-        return self._exchanges.shown(exchange, self._gate) or Said(exchange, "", "")
+        return self._exchanges.shown(exchange, self._gate) or Said(exchange, at="", user="")
 
     def _blocks(self, statement: Statement) -> list[str]:
         """Return the block ids of the statement and of the statements that it replaced, directly or through others."""
@@ -270,23 +303,27 @@ class Provenance:
         for block in blocks:  # the list grows during the loop
             for change in self._changes:
                 former = change.former
-                # the change wrote this statement, or moved the one before it to History under this id
-                if block in (change.block, former.history) and former.block and former.block not in blocks:
+                # it wrote this statement in place of the former one, or moved the former one to History as this one
+                is_about_block = block in (change.block, former.history)
+                if is_about_block and former.block and former.block not in blocks:
                     blocks.append(former.block)
         return blocks
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
         """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
         event, row = change.event, change.record
-        after = self.text_with_hash(change.hash) or self._statement_of_candidate(row.candidate)
+        after = self.text_with_hash(change.hash)
+        if not after:  # no version of the page is kept that has it
+            is_present_text = text_hash(statement.text) == change.hash
+            after = self._statement_of_candidate(row.candidate) or (statement.text if is_present_text else "")
         return Step(
-            event.id,
-            event.at,
-            event.kind,
-            event.by,
-            row.operation or "adopted",
+            event=event.id,
+            at=event.at,
+            kind=event.kind,
+            by=event.by,
+            operation=row.operation or "adopted",
             before=self.text_with_hash(change.former.hash),
-            after=after or (statement.text if text_hash(statement.text) == change.hash else ""),
+            after=after,
             model=row.model,
             found_by=row.found_by,
             reasoning=row.reasoning,
@@ -324,7 +361,7 @@ class Provenance:
 
     @cached_property
     def _versions(self) -> list[_Version]:
-        """What the page said before and after each change on this device, oldest first, those before a move too."""
+        """The changes of the page on this device, oldest first, with those at the paths that it was moved from."""
         versions, path, until = [], self._memory.path, ("~", 0)  # `~` is after every id
         while path:
             rows = self._brain.projection.query(
@@ -333,15 +370,16 @@ class Provenance:
                 path,
                 self._brain.journal.device,
             )
-            former = ""
+            former_path = ""
             for event, position, at, kind, by, before, after, source in rows:
-                if (event, position) < until:
-                    pages = self._page_as_of(path, before), self._page_as_of(path, after)
-                    versions.append(_Version(event, at, kind, by, path, *pages, after))
-                    if source:
-                        former, until = source, (event, position)
-                        break
-            path = former
+                if (event, position) >= until:
+                    continue  # another page that has had this path since
+                pages = self._page_as_of(path, before), self._page_as_of(path, after)
+                versions.append(_Version(event, at, kind, by, path, *pages, after))
+                if source:  # moved here: older changes are those of the path that it was moved from
+                    former_path, until = source, (event, position)
+                    break
+            path = former_path
         return versions[::-1]
 
     def _page_as_of(self, path: str, digest: str | None) -> Memory | None:
@@ -361,14 +399,16 @@ class Provenance:
         return self._pages[digest]
 
     def _synced_from(self, version: _Version) -> str:
-        """Return the device a version was synced from, by equal content; "" when it was written here."""
+        """Return the device that a version was synced from, by equal content; "" when it was written here."""
+        if version.by != "person":  # what is synced is recorded here as a person's save
+            return ""
         rows = self._brain.projection.query(
             "SELECT device FROM changes WHERE path = ? AND after = ? AND device != ? ORDER BY event LIMIT 1",
             version.path,
             version.after_hash or "",
             self._brain.journal.device,
         )
-        return rows[0][0] if rows and version.by == "person" else ""
+        return rows[0][0] if rows else ""
 
     def _cost_of(self, run: str) -> float:
         """Return what the model calls of a run cost, in USD, by the id of its first event."""
@@ -378,7 +418,14 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A change of a page, by event, with what it said before and after."""
+    """A change of a page.
+
+    Attributes:
+        path: The page's path then.
+        before: What it said before; None where there was no page, or it cannot be shown.
+        after: What it said afterwards; None likewise.
+        after_hash: The file's content hash afterwards; None where it was removed.
+    """
 
     event: str
     at: str
@@ -402,24 +449,39 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
     return ""
 
 
+def _name_of_edit(before: str, after: str) -> str:
+    """Return the operation for a change of a statement's text that no process recorded."""
+    if before and after:
+        return "edited"
+    return "written" if after else "removed"
+
+
 def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
     """Return an item of short-term memory, or words of its summary, with the change that wrote it; None for neither."""
-    memory, words = brain.short_term().memory, folded(named)
+    memory = brain.short_term().memory
     if gate:
         memory = gate.short_term(memory)
-    items = (item.text for item in (*memory.goals, *memory.facts, *memory.tasks))
-    text = next((item for item in items if folded(item) == words), "")
-    if not text and words and words in folded(memory.summary):
-        text = named
+    text = _item_or_summary_words(memory, named)
     if not text:
         return None
     path = brain.tree.relative(brain.tree.short_term)
     paragraphs = [part.strip() for part in memory.summary.split("\n\n") if text in part]
+    # what a process wrote is recorded by its hash; for any other words the versions of the file are compared
     step = _recorded_writing(brain, text, [text, *paragraphs]) or _latest_writing(brain, path, text)
     if step and gate:
-        sources = (Exchanges(brain).shown(said.exchange, gate) for said in step.sources)
+        sources = (Exchanges(brain).shown(source.exchange, gate) for source in step.sources)
         step = replace(step, sources=tuple(filter(None, sources)))
-    return Chain(path, "", "Short-term memory", "", text, steps=(step,) if step else ())
+    steps = (step,) if step else ()
+    return Chain(path, page="", title="Short-term memory", block="", text=text, steps=steps)
+
+
+def _item_or_summary_words(memory: ShortTermMemory, named: str) -> str:
+    """Return the text of the item with these words, else the words if the summary has them; "" for neither."""
+    words = folded(named)
+    for item in (*memory.goals, *memory.facts, *memory.tasks):
+        if folded(item.text) == words:
+            return item.text
+    return named if words and words in folded(memory.summary) else ""
 
 
 def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
@@ -431,6 +493,7 @@ def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
         parts: The item or the paragraphs of the summary that have them; the journal has their hashes.
     """
     hashes = json.dumps([text_hash(part) for part in parts])
+    # this device's own record first: another's may be of the same words written there
     rows = brain.projection.query(
         "SELECT event, at, kind, by, device, exchange FROM writings WHERE hash IN (SELECT value FROM json_each(?))"
         " ORDER BY device = ? DESC, event DESC LIMIT 1",
@@ -463,7 +526,7 @@ def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
     for device, event in chain(own_events, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:
             if change.path == path and change.op != "append":
-                before, after = (brain.kept_text(digest) or "" for digest in (change.before, change.after))
+                before, after = brain.kept_text(change.before) or "", brain.kept_text(change.after) or ""
                 if text in after and text not in before:
                     # only what a process did about an exchange names one; a person's edit has no source but itself
                     exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
@@ -498,12 +561,12 @@ def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
     """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
     words, exchanges = folded(named), Exchanges(brain)
     texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
-    said = []
+    matches = []
     for text in texts:
         if words in folded(text):
             events = [placed.event for placed in find_events(text)]
-            said += [exchanges.shown(event.id, gate) for event in events if words in folded(event.user)]
-    return tuple(filter(None, said))[:MAX_EXCHANGES]
+            matches += [exchanges.shown(event.id, gate) for event in events if words in folded(event.user)]
+    return tuple(filter(None, matches))[:MAX_EXCHANGES]
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:

@@ -221,7 +221,7 @@ class PluginHost:
             plugin = implementation.plugin_name
             if among is not None and plugin not in among:
                 continue
-            with _off_record_as_in(arguments):
+            with _off_record_context(arguments):
                 try:
                     results.append(self._invoke(implementation, hook, arguments))
                 except (Exception, SystemExit) as error:  # noqa: BLE001 - the isolated hook call: anything may be raised
@@ -303,7 +303,7 @@ class PluginHost:
         elif name in self._store.settings.plugins.disabled:
             state, detail = "disabled", "named in plugins.disabled of system/config.yaml"
         elif source == "brain":
-            sources = self.trust.verified(name)
+            sources = self.trust.verified_sources(name)
             if sources is None:
                 state = "untrusted"
                 is_changed = self.trust.is_known(name)
@@ -333,13 +333,13 @@ class PluginHost:
         return load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path.parent)
 
     def _execute_own(self, name: str, folder: Path) -> object:
-        """Run the bytes that are trusted here of one of the brain's own plugins, unless they run; return its module.
+        """Return the module of one of the brain's own plugins, whose trusted bytes are run unless they run already.
 
         Raises:
             PluginError: It changed since its trust was checked, or did not load in time.
             Exception: What its code raised.
         """
-        sources = self.trust.verified(name)
+        sources = self.trust.verified_sources(name)
         if sources is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
         loaded = self._own.get(name)
@@ -392,7 +392,7 @@ def _signature_problem(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 @contextmanager
-def _off_record_as_in(arguments: Mapping[str, Any]) -> Iterator[None]:
+def _off_record_context(arguments: Mapping[str, Any]) -> Iterator[None]:
     """Within this context, set `_IS_OFF_RECORD` if the prompt or exchange among a hook's arguments is off the record.
 
     It stays set where a hook is called within another.

@@ -45,7 +45,7 @@ class TrustStore:
         """
         return {path.name: content_hash(content) for path, content in self._sources(name)}
 
-    def verified(self, name: str) -> dict[str, bytes] | None:
+    def verified_sources(self, name: str) -> dict[str, bytes] | None:
         """Return the sources of a trusted plugin by module name, read once, so that the checked bytes are run.
 
         Returns:
@@ -218,7 +218,7 @@ def open_namespace() -> None:
     # asked before the finder of files, which looks in the package's path
     sys.meta_path.insert(0, _SOURCES)
     sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-    sys.modules[NAMESPACE].__path__ = [str(bundled("plugins"))]
+    sys.modules[NAMESPACE].__path__ = [str(bundled_path("plugins"))]
 
 
 def load_bundled(path: Path) -> ModuleType:
@@ -231,14 +231,14 @@ def load_bundled(path: Path) -> ModuleType:
     if module is not None and module.__file__ not in (str(path), str(path / "__init__.py")):
         _unload(name)
     # a test may have bundled plugins in another folder, which import the program's
-    sys.modules[NAMESPACE].__path__ = [str(path.parent), str(bundled("plugins"))]
+    sys.modules[NAMESPACE].__path__ = [str(path.parent), str(bundled_path("plugins"))]
     importlib.invalidate_caches()
     return importlib.import_module(f"{NAMESPACE}.{name}")
 
 
 def bundled_commands() -> list[ModuleType]:
     """Import the modules with the commands of bundled plugins: `commands.py` in their folders."""
-    packages = [path for path in bundled_plugins(bundled("plugins")) if (path / "commands.py").is_file()]
+    packages = [path for path in bundled_plugins(bundled_path("plugins")) if (path / "commands.py").is_file()]
     return [importlib.import_module(f"{load_bundled(path).__name__}.commands") for path in packages]
 
 
@@ -264,7 +264,7 @@ def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleTyp
     return importlib.import_module(f"{NAMESPACE}.{name}")
 
 
-def bundled(name: str) -> Path:
+def bundled_path(name: str) -> Path:
     """Return a file or folder that ships with the program: in the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parent.parent / "_bundled"
     return (packaged if packaged.is_dir() else Path(__file__).parent.parent.parent) / name

@@ -197,9 +197,7 @@ class Intake:
         top: The folder of the pages: the service's, unless the documents lie in another folder of memory.
     """
 
-    def __init__(
-        self, brain: Brain, service: str, commits: _Commits, *, is_dry: bool = False, is_private: bool = False
-    ) -> None:
+    def __init__(self, brain: Brain, service: str, commits: _Commits, *, is_dry: bool, is_private: bool) -> None:
         self._brain, self._service, self._commits = brain, service, commits
         self._is_dry, self._is_private = is_dry, is_private
         self._service_folder = f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{service}"

@@ -78,7 +78,7 @@ _Reader = Callable[[BinaryIO, _File], Iterator[Item]]
 
 
 @contextmanager
-def opened_exports(path: Path, zone: tzinfo = UTC) -> Iterator[tuple[list[Export], list[str]]]:
+def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], list[str]]]:
     """Find what a file, an archive or a folder has to import.
 
     Args:

@@ -46,14 +46,21 @@ _IN_THE_CLOUD = re.compile(r"(?<![a-z0-9])cloud(?![a-z0-9])", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """USD per token."""
+    """USD per token.
+
+    Attributes:
+        fresh: Of the input.
+        output: Of the answer.
+        cached: Of input that is read from the provider's cache.
+        cache_write: Of input that is written to it.
+    """
 
     fresh: float
     output: float
     cached: float
     cache_write: float
 
-    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, written_tokens: int = 0) -> float:
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int, written_tokens: int) -> float:
         """Return the cost of a call in USD.
 
         Args:
@@ -62,9 +69,9 @@ class Price:
             cached_tokens: The input tokens that were read from the provider's cache.
             written_tokens: The input tokens that were written to it.
         """
-        plain = max(0, input_tokens - cached_tokens - written_tokens)
-        read = plain * self.fresh + cached_tokens * self.cached + written_tokens * self.cache_write
-        return read + output_tokens * self.output
+        fresh_tokens = max(0, input_tokens - cached_tokens - written_tokens)
+        input_usd = fresh_tokens * self.fresh + cached_tokens * self.cached + written_tokens * self.cache_write
+        return input_usd + output_tokens * self.output
 
     def worst(self, input_tokens: int, output_tokens: int) -> float:
         """Return the highest cost of a call in USD: nothing is read from the cache, and the whole output is used."""
@@ -243,15 +250,7 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
             advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; no addresses in it.",
         )
     provider = provider_of(model)
-    # the variables that each provider's own tools read
-    family = provider.removesuffix("_chat").upper()
-    base = (
-        machine.api_bases.get(model)
-        or machine.api_bases.get(provider)
-        or environ.get(f"{family}_API_BASE")
-        or environ.get(f"{family}_BASE_URL")
-        or LOCAL_DEFAULTS.get(provider)
-    )
+    base = _address_of(model, provider, machine, environ)
     is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
     usual_variable = f"{provider.upper()}_API_KEY"
     if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
@@ -264,6 +263,19 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
     # the provider's key is never sent to a local server
     key = None if is_local else environ.get(usual_variable)
     return Endpoint(model, provider, base, key or _NO_KEY, is_local, usual_variable if key else "")
+
+
+def _address_of(model: str, provider: str, machine: MachineSettings, environ: Mapping[str, str]) -> str | None:
+    """Return the address of a model's server; None for the provider's own, which litellm knows."""
+    # the variables that each provider's own tools read; `_chat` is only litellm's name for another way to call it
+    family = provider.removesuffix("_chat").upper()
+    return (
+        machine.api_bases.get(model)
+        or machine.api_bases.get(provider)
+        or environ.get(f"{family}_API_BASE")
+        or environ.get(f"{family}_BASE_URL")
+        or LOCAL_DEFAULTS.get(provider)
+    )
 
 
 def missing_key(model: str, variables: list[str]) -> ModelError:

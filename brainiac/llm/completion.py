@@ -148,28 +148,12 @@ def complete(call: Call, completion: Completion) -> None:
     Raises:
         ModelError: The call failed; no other error is raised.
     """
-    endpoint = call.endpoint
-    messages = call.messages.for_endpoint(endpoint)
-    library = _ready_for(endpoint)
+    endpoint, arguments = call.endpoint, _arguments(call)
+    library = _litellm_for(endpoint)
     # the system's clock, not the brain's, which a test may have stopped
     deadline = SYSTEM.monotonic() + MAX_TIMEOUTS * call.timeout_seconds
     try:
-        stream = library.completion(
-            model=endpoint.model,
-            messages=messages,
-            max_tokens=call.max_tokens,
-            timeout=call.timeout_seconds,
-            # streamed even where nobody reads along: only between two pieces can a call be abandoned
-            stream=True,
-            # without it a stream reports no tokens, and the cost would be an estimate
-            stream_options={"include_usage": True},
-            max_retries=0,  # the bus retries: the prompt stays pending meanwhile
-            num_retries=0,
-            api_base=endpoint.api_base,
-            api_key=endpoint.api_key,
-            _skip_mcp_handler=True,  # tools would import a package that is not a dependency
-            **call.options,
-        )
+        stream = library.completion(**arguments)
         if stream is None:  # after a second status 422 litellm returns None instead of raising
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         completion.is_begun = True
@@ -187,6 +171,31 @@ def complete(call: Call, completion: Completion) -> None:
         raise _failed(error, endpoint, completion) from None
 
 
+def _arguments(call: Call) -> dict[str, Any]:
+    """Return the arguments of a call for `litellm.completion`.
+
+    Raises:
+        ModelError: The messages may not be sent to the endpoint.
+    """
+    endpoint = call.endpoint
+    return {
+        "model": endpoint.model,
+        "messages": call.messages.for_endpoint(endpoint),
+        "max_tokens": call.max_tokens,
+        "timeout": call.timeout_seconds,
+        # streamed even where nobody reads along: only between two pieces can a call be abandoned
+        "stream": True,
+        # without it a stream reports no tokens, and the cost would be an estimate
+        "stream_options": {"include_usage": True},
+        "max_retries": 0,  # the bus retries: the prompt stays pending meanwhile
+        "num_retries": 0,
+        "api_base": endpoint.api_base,
+        "api_key": endpoint.api_key,
+        "_skip_mcp_handler": True,  # tools would import a package that is not a dependency
+        **call.options,
+    }
+
+
 def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
     """Return the vectors of texts, and fill the completion in with the tokens of the call.
 
@@ -194,7 +203,7 @@ def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completio
         ModelError: The call failed; no other error is raised.
     """
     content = texts.for_endpoint(endpoint)
-    library = _ready_for(endpoint)
+    library = _litellm_for(endpoint)
     try:
         answer = library.embedding(
             model=endpoint.model,
@@ -326,17 +335,18 @@ def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) ->
     return model_error(error, endpoint)
 
 
-def _ready_for(endpoint: Endpoint) -> Any:
-    """Return litellm for a call to an endpoint; calls to this machine are exempted from proxies.
+def _litellm_for(endpoint: Endpoint) -> Any:
+    """Return litellm for a call to an endpoint; for one on this machine the process's `NO_PROXY` gets its host.
 
     Raises:
         ModelError: The key is missing.
     """
     library = litellm()
+    # a server of the person's own may need no key
     if not endpoint.api_key and not endpoint.api_base:
         # litellm would report a missing key as a server error, which is retried for ever
         variables = library.validate_environment(endpoint.model)["missing_keys"]
-        if missing := [name for name in variables if not name.endswith("_BASE")]:
+        if missing := [name for name in variables if not name.endswith("_BASE")]:  # such variables have addresses
             raise missing_key(endpoint.model, missing)
     if endpoint.is_local:
         for name in ("NO_PROXY", "no_proxy"):
@@ -416,6 +426,25 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         error: The error.
         endpoint: The server that the request went to.
     """
+    if special := _special_error(error, endpoint):
+        return special
+    failure = _failure(error)
+    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
+        failure = FAILURES["PaymentRequiredError"]
+    is_key_refused = failure == FAILURES["AuthenticationError"]
+    is_window = type(error).__name__ == "ContextWindowExceededError"
+    message = _CLASSES.sub("", scrub(" ".join(str(error).split()))) or type(error).__name__
+    excerpt = message if len(message) <= 300 else message[:299] + "…"
+    return (WindowError if is_window else ModelError)(
+        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
+        retryable=failure.is_retryable,
+        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
+        advice=_which_key(endpoint) if is_key_refused else failure.advice,
+    )
+
+
+def _special_error(error: BaseException, endpoint: Endpoint) -> ModelError | None:
+    """Return our error for one whose class says less than its text or its chain; None for any other."""
     text = str(error)
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
         return missing_key(endpoint.model, [])
@@ -429,19 +458,7 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     if "repeating the same chunk" in text:
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    failure = _failure(error)
-    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
-        failure = FAILURES["PaymentRequiredError"]
-    is_key_refused = failure.problem == FAILURES["AuthenticationError"].problem
-    is_window = type(error).__name__ == "ContextWindowExceededError"
-    message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
-    excerpt = message if len(message) <= 300 else message[:299] + "…"
-    return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
-        retryable=failure.is_retryable,
-        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
-        advice=_which_key(endpoint) if is_key_refused else failure.advice,
-    )
+    return None
 
 
 def _is_quota_spent(error: BaseException) -> bool:
@@ -493,12 +510,15 @@ def _failure(error: BaseException) -> Failure:
     for link in _chain(error):
         for cls in type(link).__mro__:
             if failure := FAILURES.get(cls.__name__):
-                # some refusals come as a retryable class; their HTTP status shows what they are
-                status = getattr(link, "status_code", None) or 500
-                if failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES:
-                    return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
-                return failure
-    return Failure(True, "the call failed", _WAIT)
+                return _by_status(failure, getattr(link, "status_code", None) or 0)
+    return Failure(is_retryable=True, problem="the call failed", advice=_WAIT)
+
+
+def _by_status(failure: Failure, status: int) -> Failure:
+    """Return the failure that an HTTP status (0 for none) says: some refusals come as a class for what may pass."""
+    if failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES:
+        return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
+    return failure
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -50,8 +50,9 @@ def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
         BudgetError: No price is known.
     """
     if usd_per_million := settings.prices.get(model):
+        # the settings have no prices of tokens in the provider's cache: they count like any others
         fresh, output = (usd / 1e6 for usd in usd_per_million)
-        return Price(fresh, output, fresh, fresh)
+        return Price(fresh=fresh, output=output, cached=fresh, cache_write=fresh)
     if is_local:
         return FREE
     if price := facts(model).price:
@@ -103,6 +104,7 @@ class Ledger:
             return
         # a random name and the system's clock, since other threads and processes share the file
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
+        # by then the call is over, with a timeout to spare: the claim of a process that was killed ends by itself
         ends_at = SYSTEM.now().timestamp() + (MAX_TIMEOUTS + 1) * self._library.settings.llm.timeout_seconds
         with self._claims() as claims:
             # checked and claimed under one lock: two calls that fit singly may not fit together
@@ -179,10 +181,13 @@ class Ledger:
 
 
 def _claims_in(path: Path) -> dict[str, Claim]:
-    """Return the claims in a file; none where it is missing or damaged, since running calls end soon."""
+    """Return the claims in a file by name; none of a file that is missing or damaged, since claims last for minutes."""
     try:
         claims = json.loads(path.read_bytes())
-        return {name: Claim(bool(kind), float(usd), float(until)) for name, (kind, usd, until) in claims.items()}
+        return {
+            name: Claim(bool(is_background), float(usd), float(ends_at))
+            for name, (is_background, usd, ends_at) in claims.items()
+        }
     except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -216,14 +221,15 @@ def cost_rows(library: Library, since_day: str = "") -> list[CostRow]:
         library.journal.device,
         since_day,
     )
-    figures: dict[tuple[str, str, str, str], list[tuple[int, int, int, float]]] = defaultdict(list)
-    for at, process, purpose, model, *figures_of_call in calls:
+    groups: dict[tuple[str, str, str, str], list[list[float]]] = defaultdict(list)
+    for at, process, purpose, model, *figures in calls:
+        # the query has a day more
         if (day := library.day_of(at)) >= since_day:
-            figures[day, process, purpose, model].append(tuple(figures_of_call))
+            groups[day, process, purpose, model].append(figures)
     rows = []
-    for key, of_calls in figures.items():
-        inputs, cached, outputs, usd = map(sum, zip(*of_calls, strict=True))
-        rows.append(CostRow(*key, len(of_calls), inputs, cached, outputs, round(usd, 8)))
+    for key, group in groups.items():
+        input_tokens, cached_tokens, output_tokens, usd = map(sum, zip(*group, strict=True))
+        rows.append(CostRow(*key, len(group), input_tokens, cached_tokens, output_tokens, round(usd, 8)))
     # sorting is stable: newest day first, within a day by name
     rows.sort(key=lambda row: (row.process, row.purpose, row.model))
     return sorted(rows, key=lambda row: row.day, reverse=True)

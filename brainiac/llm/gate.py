@@ -6,6 +6,7 @@ Every request passes `Gate.admit`, every file and search result that a model see
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import unicodedata
@@ -85,7 +86,8 @@ def _is_of_private_exchange(tree: Tree, path: str) -> bool:
     if not path.startswith(f"{tree.relative(tree.inbox)}/"):
         return False
     prompts = prompt_path_of(path) or (path,)  # a file that is no response is itself the prompt
-    responses = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    names = (response_path(prompt, number) for prompt in prompts for number in range(1, _MAX_RESPONSES))
+    responses = (name for name in names if os.path.lexists(tree.root / name))  # most there are not
     return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 
@@ -334,7 +336,7 @@ class Gate:
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits.
 
-        A hit also names the statements that its own has replaced, or that replaced it.
+        A hit in an exchange has its words that no longer hold in `former`.
         """
         numbered = list(self._shown_hits(hits))
         hits_with_former = with_former(self._library, [hit for _, hit in numbered], hides_private=self._hides_private)
@@ -429,7 +431,7 @@ class Gate:
         return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
 
     def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return access statistics without the rows that name a hidden page or folder; mere numbers stay."""
+        """Return access statistics without the rows that name a hidden page or folder; what is no list stays."""
 
         def shown(values: Any) -> Any:
             is_rows = isinstance(values, list)

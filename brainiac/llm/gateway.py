@@ -21,6 +21,8 @@ from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.offline import OfflineEngine
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest, Engine, Purpose, QueriesRequest, Request, Result
 
+_NO_LIMIT = 1_000_000  # tokens, of blocks that are only compared
+
 
 class Gateway:
     """Serves requests by the engine that the settings name for their purpose.
@@ -88,7 +90,8 @@ class Gateway:
     def engine_for(self, request: Request) -> Engine:
         """Return the engine for a request: that of the prompt's `model`, else of the purpose, else the default.
 
-        Where that one is remote and the request private, it is the offline engine.
+        That of the purpose is the one in `instead`, else in the settings. Where the engine is remote and the request
+        private, the offline engine takes its place.
         """
         settings = self._library.settings.llm
         of_prompt = request.prompt.model if isinstance(request, AnswerRequest | QueriesRequest) else None
@@ -123,14 +126,13 @@ class Gateway:
             return is_any_hidden
         if _has_private(request.short_term) or any(turn.is_private for turn in request.conversation):
             return True
-        read = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
-        if any(shareable_text(page) != page for path in read if (page := library.read_text(path))):
+        # short-term memory was checked above
+        pages = {*answer.read, *answer.cited_paths} - {library.tree.relative(library.tree.short_term)}
+        if any(shareable_text(text) != text for path in pages if (text := library.read_text(path))):
             return True
         # a private note in the prompt's focus was shown only to a model on this machine
-        local_gate = Gate(library, is_remote=False)
-        shareable, whole = (
-            focus_blocks(library, request.prompt, 1_000_000, len, gate) for gate in (remote_gate, local_gate)
-        )
+        gates = (remote_gate, Gate(library, is_remote=False))
+        shareable, whole = (focus_blocks(library, request.prompt, _NO_LIMIT, len, gate) for gate in gates)
         return shareable != whole
 
     def _engine(self, name: str) -> Engine:

@@ -132,14 +132,16 @@ class LiteLLMEngine:
         messages = self._messages(request, gate, toolbox.descriptions() if rounds else ())
         tokens, cost_usd, was_empty = 0, 0.0, False
         # after the rounds comes one call without tools, and one more for a model whose text was empty
-        for rounds_left in range(rounds, -2, -1):
+        for number in range(rounds + 2):
+            may_call_tools = number < rounds
             options: dict[str, Any] = {}
             if rounds:
-                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if rounds_left > 0 else "none"}
+                # also in the last calls: the messages before them have calls of these tools
+                options = {"tools": toolbox.definitions(), "tool_choice": "auto" if may_call_tools else "none"}
             completion = self._call(request, gate, messages, options)
             tokens += completion.usage.input + completion.usage.output
             cost_usd += completion.cost_usd
-            if completion.tool_calls and rounds_left > 0:
+            if completion.tool_calls and may_call_tools:
                 messages = [*messages, *_tool_messages(completion, toolbox)]
                 continue
             _check_refusal(completion, self.name)
@@ -214,7 +216,7 @@ class LiteLLMEngine:
             if error.retryable or not refused:
                 raise
         self._refused_options |= refused
-        return self._call(request, gate, messages, options)
+        return self._call(request, gate, messages, options)  # without the refused ones
 
     def _metered_call(self, request: Request, messages: Released, options: dict[str, Any]) -> Completion:
         """Make one call within the budget and journal it."""
@@ -233,8 +235,9 @@ class LiteLLMEngine:
     def _max_output(self, purpose: Purpose) -> int:
         """Return how many tokens an answer may have: by the settings, the purpose and the model."""
         model, setting = facts(self.name), self._library.settings.llm.max_output_tokens
-        by_purpose = setting if model.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, setting)
-        return min(setting, by_purpose, model.max_output_tokens or setting)
+        # thoughts count as output: a reasoning model needs more room than the answers of a purpose have
+        for_purpose = setting if model.is_reasoning else MAX_OUTPUT_TOKENS.get(purpose, setting)
+        return min(setting, for_purpose, model.max_output_tokens or setting)
 
 
 def _format(request: Request) -> dict[str, Any]:
@@ -266,9 +269,12 @@ def _check_refusal(completion: Completion, model: str) -> None:
 
 
 def _json_in(text: str) -> str:
-    """Return the JSON object in an answer that may have prose or a code fence around it."""
-    match = re.search(r"\{.*\}", text[:400_000], re.DOTALL)
-    return match.group() if match else text[:1000]
+    """Return the JSON object in an answer that may have prose or a code fence around it.
+
+    Where there is none it is the beginning of the answer, which then does not validate.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else text[:1000]
 
 
 def _problems(error: ValidationError, completion: Completion) -> str:
@@ -306,8 +312,8 @@ def _with_true_links(
         read_paths: Pages that the model read by tools.
         gate: The gate that the hits passed.
     """
-    uuids = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read_paths, "")
-    paths = {uuid: path for path, uuid in uuids.items() if uuid}
+    uuid_of_path = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read_paths, "")
+    path_of_uuid = {uuid: path for path, uuid in uuid_of_path.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)
     cited: set[str] = set()
 
@@ -315,9 +321,10 @@ def _with_true_links(
         title, target, _, uuid = match.groups()
         name, hash_sign, anchor = unquote(target).partition("#")
         # the uuid comes before the path: models copy uuids correctly and shorten paths
-        path = paths.get(uuid or "") or posixpath.normpath(name)
-        if path not in uuids:
-            return match.group() if not uuid or _exists(library, path) else str(title)
+        path = path_of_uuid.get(uuid or "") or posixpath.normpath(name)
+        if path not in uuid_of_path:
+            is_invented = bool(uuid) and not _exists(library, path)
+            return str(title) if is_invented else match.group()
         cited.add(path)
         place = quote(relative_link(path, folder), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""

@@ -61,7 +61,7 @@ NOTES = "notes"  # the folder for words that name no page; it has a page for eac
 MIN_DEPTH_TO_LIFT = 5  # memory/long_term/concrete/topic/page.md stays where it is
 MAX_PATHS = 400  # of one proposal
 MAX_PROPOSALS = 100
-_MIN_NAME = 3  # characters: a shorter title stands in a text by chance
+_MIN_NAME, _MIN_FOREIGN_NAME = 3, 2  # characters: a shorter title stands in a text by chance
 _TITLE_CHARACTERS = 60
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
@@ -113,7 +113,7 @@ def answer(request: AnswerRequest) -> Answer:
     """Return the answer to a prompt: passages from its hits, and the words of the prompt that memory does not have.
 
     Only question marks are looked at: a prompt that ends in one is a question, and any other is also acknowledged
-    ("Noted."). Without a question mark anywhere, only near passages are quoted.
+    ("Noted."). Where no sentence of it ends in one, only near passages are quoted.
     """
     prompt = request.prompt.said
     is_question = ends_as_question(prompt)
@@ -148,8 +148,8 @@ def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
         if any(hits[other].text.split() == hit.text.split() for other in alike):
             continue  # the same words, such as a statement and the exchange that it was made from
         if len(chosen) < MAX_PASSAGES:
-            older = [chosen.index(other) for other in alike if hits[other].at < hit.at]
-            chosen.insert(min(older, default=len(chosen)), index)
+            places_of_older = [chosen.index(other) for other in alike if hits[other].at < hit.at]
+            chosen.insert(min(places_of_older, default=len(chosen)), index)
     return chosen
 
 
@@ -230,10 +230,11 @@ def _new_page(marked: Marked, name: str) -> PageRef:
     """Return a new page for words of several lines; a heading with numbered steps below it becomes a skill."""
     heading = _HEADING.search(marked.text)
     is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
-    first = next(line for line in marked.text.split("\n") if line.strip())
-    title = " ".join(_MARKS.sub(" ", heading[1] if heading else first).split())
+    first_line = next(line for line in marked.text.split("\n") if line.strip())
+    title = " ".join(_MARKS.sub(" ", heading[1] if heading else first_line).split())
     if len(title) > _TITLE_CHARACTERS:
         title = title[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
+    # a skill stands right in `skills/`, which has no folders of topics
     folder = "" if is_skill else name or marked.conversation or NOTES
     return PageRef(kind="skill" if is_skill else "concrete", folder=folder, title=title or name, is_whole=True)
 
@@ -250,12 +251,19 @@ def _path_named_in(text: str, pages: Sequence[PageName]) -> str:
     padded = f" {' '.join(words(text))} "
     longest = path = ""
     for page in pages:
-        for name in (" ".join(words(name)) for name in page.names):
-            # scripts other than Latin may have no spaces between words, and short names
-            is_named = f" {name} " in padded or (not name.isascii() and name in padded)
-            if is_named and len(name) >= (_MIN_NAME if name.isascii() else 2) and len(name) > len(longest):
+        for title_or_alias in page.names:
+            name = " ".join(words(title_or_alias))
+            if len(name) > len(longest) and _has_name(padded, name):
                 longest, path = name, page.path
     return path
+
+
+def _has_name(padded: str, name: str) -> bool:
+    """Return whether a text has a name; both are words with a space between them, and the text has one at each end."""
+    if name.isascii():
+        return len(name) >= _MIN_NAME and f" {name} " in padded
+    # other scripts may have no spaces between words, and short names
+    return len(name) >= _MIN_FOREIGN_NAME and name in padded
 
 
 # --- summarize, organize: counts and statistics --------------------------------------------------------------------
@@ -297,12 +305,12 @@ def _moves(rows: Rows) -> Iterator[Proposal]:
 
 def _archivings(rows: Rows) -> Iterator[Proposal]:
     """Yield proposals to compress unused days month by month, and to archive every other unused page."""
-    months: dict[str, list[str]] = defaultdict(list)
+    paths_by_month: dict[str, list[str]] = defaultdict(list)  # under "" those that are no days
     for row in rows:
-        month = _MONTH.match(row["path"])
-        months[month[0] if month else ""].append(row["path"])
-    for name, paths in sorted(months.items()):
+        match = _MONTH.match(row["path"])
+        paths_by_month[match[0] if match else ""].append(row["path"])
+    for month, paths in sorted(paths_by_month.items()):
         for start in range(0, len(paths), MAX_PATHS):
             batch = sorted(paths)[start : start + MAX_PATHS]
-            action = "compress" if name and len(batch) > 1 else "archive"
+            action = "compress" if month and len(batch) > 1 else "archive"
             yield Proposal(action=action, paths=batch, reason="not used for long")

@@ -65,11 +65,13 @@ _IBAN = re.compile(
     )
     + r")(?![\w-])"
 )
+# the check digits of an IBAN with the groups of four behind them: searched first, which is faster
 _CHECK_DIGITS = re.compile(r"\d\d(?<=[A-Za-z]..)(?=(?:[ \u00a0]?[A-Za-z0-9]{4}){2})")
 # `key: value`, also `"key": "value"`, `**Key:** value`, `--key=value`, `Key (of what): value`; not `==`, `:=`, `://`
 _IS = r"[\"'`*_]*(?:[ \t]*\((?!str|bool|int|bytes|opt)[^()\n]{1,40}\))?[ \t]*[:=：＝](?![=:/])[*_ \t]*"
 _PASSWORD = re.compile(rf"([Pp][Aa][Ss][Ss](?:[Ww][Oo][Rr][Dd]|[Pp][Hh][Rr][Aa][Ss][Ee])){_IS}")
-_LABEL = re.compile(r"[^\w\n]*(?:[\w'’-]+[ \t]+){0,3}\w*")  # what stands before it on a line that is no more than that
+# before `password` on a line that holds it alone: a list mark, up to three words
+_LABEL = re.compile(r"[^\w\n]*(?:[\w'’-]+[ \t]+){0,3}\w*")
 _END = r"(?=[.,;!)}\]]{0,4}(?:\s*$|\s+[(|#])|[.,;!]\s)"
 _QUOTED = r"([\"'`])(?P<quoted>[^\n]+?)\1"
 _ON_LINE = re.compile(  # may be several words, but no question
@@ -91,15 +93,16 @@ _CODE = re.compile(rf"(?a)[Cc][Oo][Dd][Ee]{_IS}[\"'`]?(?P<secret>\d{{3,8}}#?){_N
 # maps ASCII letters to lower case and every other byte to a space
 _LETTERS = bytes(ord(chr(sign).lower()) if chr(sign).isalpha() and sign < 128 else 32 for sign in range(256))
 _WORD = re.compile(r"[A-Za-z]+")
-_SHORT = re.compile(r"[\x03-\x08]{12}")  # lengths of words: those on the list have three to eight letters
-_LISTED = re.compile("1{12,}")
+_SHORT_WORDS = re.compile(rb"[\x03-\x08]{12}")  # in lengths of words: those on the list have three to eight letters
+_LISTED_WORDS = re.compile(rb"\x01{12,}")
 _PHRASE_LENGTHS = (24, 12)
 
 # detect-secrets takes 0.25 s to import and 1 ms a line: it gets only lines that could hold a key. The lookbehinds let
 # each run of letters or digits match from its start alone, or a long word would be tried from each of its letters.
 _MIXED = re.compile(r"(?<![A-Za-z])[A-Za-z]+\d+[A-Za-z]|(?<!\d)\d+[A-Za-z]+\d")
-_BESIDE = re.compile(r"\d(?:(?<=[A-Za-z].)|(?=[A-Za-z]))")  # a digit beside a letter: every mixed word has one
-_LONG = re.compile(r"[A-Za-z0-9_+/=.:-]{20,}")
+_DIGIT_BESIDE_LETTER = re.compile(r"\d(?:(?<=[A-Za-z].)|(?=[A-Za-z]))")  # every mixed word has one
+_LONG_WORD = re.compile(r"[A-Za-z0-9_+/=.:-]{20,}")
+# a word, a hash, a uuid, a moment, an IPv6 address
 _PLAIN_WORD = re.compile(
     r"[A-Za-z]+(?:[-'/][A-Za-z]+)*|[0-9a-f]{7,64}|(?:uuid:)?[0-9a-f-]{36}|sha\d+:[0-9a-f]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+)?|[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{0,4})+"
@@ -107,12 +110,13 @@ _PLAIN_WORD = re.compile(
 _PIECE = re.compile(r"(?s).{1,4000}(?:(?<=\s)|\Z)|.{1,4000}")  # the detector is quadratic in a line's length
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\],;\u0080-\U0010ffff]+")
 # the name of a folder: three letters or more, not at random
-_NAME = re.compile(r"(?=[A-Za-z_]{3})(?:(?:[A-Z]?[a-z_]{2,}+)++|[A-Z_]{3,})(?:[-.].*)?")
+_FOLDER_NAME = re.compile(r"(?=[A-Za-z_]{3})(?:(?:[A-Z]?[a-z_]{2,}+)++|[A-Z_]{3,})(?:[-.].*)?")
 _SPELLED = re.compile(r"[A-Z]?[a-z]{3,}")
 _ENTROPY_LIMIT, _ENTROPY_LENGTH, _RUN_LENGTH = 4.2, 20, 12
-# detectors of detect-secrets that are not used: they flag plain words outside of quotes, and whole sentences
-_LOOSE = {"Base64HighEntropyString", "HexHighEntropyString", "KeywordDetector", "IPPublicDetector"}
-_OURS = {"BasicAuthDetector", "PrivateKeyDetector"}
+# detectors of detect-secrets that are not used: those that flag plain words outside of quotes and whole sentences, and
+# those whose secrets the patterns above find
+_TOO_LOOSE = {"Base64HighEntropyString", "HexHighEntropyString", "KeywordDetector", "IPPublicDetector"}
+_REPLACED = {"BasicAuthDetector", "PrivateKeyDetector"}
 
 
 def redact(library: Library, text: str) -> str:
@@ -135,8 +139,9 @@ def without_masks(text: str) -> str:
 
 def kinds_of(library: Library, text: str) -> list[str]:
     """Return the kinds of the secrets in a text, each once: "password", "IBAN", "GitHub Token"."""
+    # a `[redacted KIND]` that the text has already is no secret in it
     masks = Counter(_MASKED.findall(without_secrets(library, text))) - Counter(_MASKED.findall(text))
-    return [mask.removeprefix("[redacted ")[:-1] for mask in masks]
+    return [mask.removeprefix("[redacted ").removesuffix("]") for mask in masks]
 
 
 def holds_secret(library: Library, path: str, content: bytes) -> bool:
@@ -179,7 +184,7 @@ def _redacted(text: str, has_secret_codes: bool) -> str:
         has_secret_codes: Whether the number in `code: 1234`, of a door or a lock, is a secret too.
     """
     spans = sorted(
-        [*_patterns(text, has_secret_codes), *_passwords(text), *_ibans(text), *_phrases(text), *_keys(text)]
+        [*_in_forms(text, has_secret_codes), *_passwords(text), *_ibans(text), *_phrases(text), *_keys(text)]
     )
     pieces, at = [], 0
     for start, end, kind in spans:
@@ -190,14 +195,14 @@ def _redacted(text: str, has_secret_codes: bool) -> str:
     return "".join(pieces) + text[at:]
 
 
-def _patterns(text: str, has_secret_codes: bool) -> Iterator[Span]:
+def _in_forms(text: str, has_secret_codes: bool) -> Iterator[Span]:
     """Yield the secrets that match a pattern of `_FORMS` and pass its check."""
     folded = text.lower()
     for form in _FORMS:
         if not any(hint in folded for hint in form.hints) or (form.kind == "code" and not has_secret_codes):
             continue
         for match in form.pattern.finditer(text):
-            group = match.lastgroup or 0
+            group = match.lastgroup or 0  # the named group, else the whole match
             if form.is_secret(match[group]):
                 yield Span(*match.span(group), form.kind)
 
@@ -205,8 +210,10 @@ def _patterns(text: str, has_secret_codes: bool) -> Iterator[Span]:
 def _passwords(text: str) -> Iterator[Span]:
     """Yield the values after `password:`; several words where it begins a line, else one word or a quotation."""
     for key in _PASSWORD.finditer(text):
-        begins_line = _LABEL.fullmatch(text, text.rfind("\n", 0, key.start()) + 1, key.start())
+        line_start = text.rfind("\n", 0, key.start()) + 1
+        begins_line = _LABEL.fullmatch(text, line_start, key.start())
         value = (_ON_LINE if begins_line else _WITHIN).match(text, key.end())
+        # the group that matched is the value without quotation marks
         if value and value.lastgroup and _is_value(value[value.lastgroup]):
             yield Span(*value.span(value.lastgroup), key[1].lower())
 
@@ -214,7 +221,8 @@ def _passwords(text: str) -> Iterator[Span]:
 def _ibans(text: str) -> Iterator[Span]:
     """Yield the IBANs of a text with right check digits."""
     for check_digits in _CHECK_DIGITS.finditer(text):
-        match = _IBAN.match(text, max(0, check_digits.start() - 2))
+        country_start = max(0, check_digits.start() - 2)
+        match = _IBAN.match(text, country_start)
         if match and _is_iban(match.group()):
             yield Span(*match.span(), "IBAN")
 
@@ -274,16 +282,19 @@ _FORMS = (
 def _phrases(text: str) -> Iterator[Span]:
     """Yield recovery phrases (BIP-39): 24 or 12 words of its English list in a row with the right checksum."""
     words = text.encode("ascii", "replace").translate(_LETTERS).split()
-    if not _SHORT.search("".join(map(chr, map(len, words)))):
-        return  # most texts have no twelve short words in a row, and the list need not be read
+    # a byte for each word, so that patterns find rows of words: its length, then whether it is on the list
+    lengths = bytes([len(word) if len(word) < 256 else 0 for word in words])
+    if not _SHORT_WORDS.search(lengths):
+        return  # so it is with most texts, and the list need not be read
     numbers = [_bip39().get(word, -1) for word in words]
-    runs = list(_LISTED.finditer("".join("0" if number < 0 else "1" for number in numbers)))
-    places = [match.span() for match in _WORD.finditer(text)] if runs else []
+    runs = list(_LISTED_WORDS.finditer(bytes(number >= 0 for number in numbers)))
+    spans = [match.span() for match in _WORD.finditer(text)] if runs else []
     for run in runs:
         for length in _PHRASE_LENGTHS:
             for first in range(run.start(), run.end() - length + 1):
                 if _has_checksum(numbers[first : first + length]):
-                    yield Span(places[first][0], places[first + length - 1][1], "recovery phrase")
+                    (start, _), (_, end) = spans[first], spans[first + length - 1]
+                    yield Span(start, end, "recovery phrase")
 
 
 @cache
@@ -297,29 +308,32 @@ def _bip39() -> dict[bytes, int]:
 def _has_checksum(numbers: Sequence[int]) -> bool:
     """Return whether the words of a phrase, by their numbers of eleven bits each, have the right checksum.
 
-    The checksum are the last bits, one for each three words: the first bits of the SHA-256 of all others.
+    Of these bits the last are the checksum, a bit for every three words: the first bits of the SHA-256 of all others.
     """
-    count = len(numbers) // 3
-    entropy, checksum = divmod(sum(number << 11 * place for place, number in enumerate(reversed(numbers))), 1 << count)
-    return sha256(entropy.to_bytes(4 * count, "big")).digest()[0] >> 8 - count == checksum
+    bits = sum(number << 11 * place for place, number in enumerate(reversed(numbers)))
+    n_checksum_bits = len(numbers) // 3
+    entropy, checksum = divmod(bits, 1 << n_checksum_bits)
+    digest = sha256(entropy.to_bytes(4 * n_checksum_bits, "big")).digest()
+    return digest[0] >> 8 - n_checksum_bits == checksum
 
 
 def _keys(text: str) -> Iterator[Span]:
     """Yield the keys and tokens that detect-secrets finds, and long words that look random.
 
-    Only lines with a word that mixes letters and digits are checked, each once.
+    Only lines with a long word that mixes letters and digits are given to it, each once.
     """
-    first = last = word_end = 0  # the ends of the line, and the end of the last word or line that was checked
-    for mixed in _BESIDE.finditer(text):
-        at = mixed.start()
-        if at < word_end:
+    line_start = line_end = checked_to = 0
+    for digit in _DIGIT_BESIDE_LETTER.finditer(text):
+        at = digit.start()
+        if at < checked_to:
             continue
-        if at >= last:
-            first, last = text.rfind("\n", 0, at) + 1, _find(text, "\n", at)
-        word_start, word_end = max(first, text.rfind(" ", first, at)), min(last, _find(text, " ", at))
-        if any(_could_be_key(word) for word in _LONG.findall(text, word_start, word_end)):
-            word_end = last
-            for piece in _PIECE.finditer(text, first, last):
+        if at >= line_end:
+            line_start, line_end = text.rfind("\n", 0, at) + 1, _find(text, "\n", at)
+        word_start = max(line_start, text.rfind(" ", line_start, at))
+        checked_to = min(line_end, _find(text, " ", at))
+        if any(_could_be_key(word) for word in _LONG_WORD.findall(text, word_start, checked_to)):
+            checked_to = line_end
+            for piece in _PIECE.finditer(text, line_start, line_end):
                 yield from _detected(piece.group(), piece.start())
 
 
@@ -330,26 +344,28 @@ def _find(text: str, sign: str, at: int) -> int:
 
 
 def _detected(line: str, offset: int) -> Iterator[Span]:
-    """Yield the keys in a line; `offset` is where the line stands in the text."""
+    """Yield the keys in a line, or in a piece of one; `offset` is where it begins in the text."""
     from detect_secrets.core.scan import scan_line  # heavy; needed once something leaves or is shown
     from detect_secrets.settings import transient_settings
 
-    words = [_core(word) for word in _TOKEN.finditer(line)]
-    yield from (Span(offset + start, offset + end, "key") for start, end in words if _is_random(line[start:end]))
+    spans = [_value_span(word) for word in _TOKEN.finditer(line)]
+    yield from (Span(offset + start, offset + end, "key") for start, end in spans if _is_random(line[start:end]))
     with transient_settings({"plugins_used": [{"name": name} for name in _detectors()]}):
-        secrets = [(secret.secret_value, secret.type.removesuffix("s")) for secret in scan_line(line)]
-    for value, kind in secrets:
+        secrets = list(scan_line(line))
+    for secret in secrets:
+        value, kind = secret.secret_value, secret.type.removesuffix("s")  # some types are in the plural: `Credentials`
         # some detectors report only a part of a word: the whole word is taken out
-        for start, end in words:
+        for start, end in spans:
             if value and value in line[start:end] and not _PLAIN_WORD.fullmatch(line, start, end):
                 yield Span(offset + start, offset + end, kind)
 
 
-def _core(word: re.Match[str]) -> tuple[int, int]:
-    """Return the offsets of a word without `NAME=` before it and punctuation after it."""
+def _value_span(word: re.Match[str]) -> tuple[int, int]:
+    """Return the start and end of a word without `NAME=` before it and punctuation after it."""
     text = word.group()
-    name = text.rfind("=", 0, -_ENTROPY_LENGTH) + 1
-    return word.start() + name, word.start() + len(text.rstrip(".,:!?"))
+    # a `=` further behind is no name's: it fills up a value in base64
+    name_end = text.rfind("=", 0, -_ENTROPY_LENGTH) + 1
+    return word.start() + name_end, word.start() + len(text.rstrip(".,:!?"))
 
 
 @cache
@@ -359,15 +375,13 @@ def _detectors() -> list[str]:
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
     classes: Any = get_mapping_from_secret_type_to_class().values()
-    return sorted({plugin.__name__ for plugin in classes} - _LOOSE - _OURS)
+    return sorted({plugin.__name__ for plugin in classes} - _TOO_LOOSE - _REPLACED)
 
 
 def _could_be_key(word: str) -> bool:
-    """Return whether a word mixes letters and digits, and is no plain word, date, version, uuid or hash."""
+    """Return whether a word mixes letters and digits, and is no date, version, uuid, hash or address."""
     word = word.strip(".,:!?")
-    if not _MIXED.search(word) or _PLAIN_WORD.fullmatch(word):
-        return False
-    return any(_MIXED.search(part) for part in re.split(r"[/.:+=_-]", word))
+    return _MIXED.search(word) is not None and not _PLAIN_WORD.fullmatch(word)
 
 
 def _is_random(word: str) -> bool:
@@ -378,13 +392,15 @@ def _is_random(word: str) -> bool:
     core = word.strip(".,:!?")
     if len(core) < _ENTROPY_LENGTH or not _could_be_key(core) or _is_path(core):
         return False
-    if re.fullmatch(r"[A-Za-z]\w*_[0-9a-f]{32,}", core):
+    if re.fullmatch(r"[A-Za-z]\w*_[0-9a-f]{32,}", core):  # a key with its kind before it
         return True
-    if core.islower() and max(map(len, re.split(r"[^a-z0-9]", core))) < _RUN_LENGTH:
-        return False  # a name with counters and hashes in it
-    if 2 * sum(map(len, _SPELLED.findall(core))) > len(core) and not core.islower():
-        return False  # a name in camel case, or of a model
-    return Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
+    if core.islower():
+        longest_run = max(map(len, re.split(r"[^a-z0-9]", core)))
+        is_name = longest_run < _RUN_LENGTH  # with counters and short hashes in it
+    else:
+        n_spelled = sum(map(len, _SPELLED.findall(core)))
+        is_name = 2 * n_spelled > len(core)  # in camel case, or of a model
+    return not is_name and Base64HighEntropyString().calculate_shannon_entropy(core) >= _ENTROPY_LIMIT
 
 
 def _is_path(word: str) -> bool:
@@ -392,4 +408,5 @@ def _is_path(word: str) -> bool:
     if re.fullmatch(r"[A-Za-z0-9/+]{40}", word):
         return False  # the form of AWS's secret keys
     parts = re.split(r"[/\\]", word)
-    return "://" in word or (len(parts) > 1 and any(map(_NAME.fullmatch, parts)))
+    # one part that is spelled like a name is enough: hardly any random key has one between slashes
+    return "://" in word or (len(parts) > 1 and any(map(_FOLDER_NAME.fullmatch, parts)))

@@ -185,13 +185,14 @@ class Toolbox:
         recent = (event for event in self._request.short_term.events if event.id == parameters.id)
         event = next(recent, None)
         if event is None:  # a path names a file of the inbox, an id an exchange on a page
-            event = (self._from_inbox if "/" in parameters.id else self._from_hits)(parameters.id)
+            is_path = "/" in parameters.id
+            event = self._from_inbox(parameters.id) if is_path else self._from_hits(parameters.id)
         if event is None or not self._gate.events([event]):
             raise _ToolError(f"no exchange `{parameters.id}`.")
         return event_text(replace(event, at=moment_in(self._library.zone, event.at)), RESULT_TOKENS, count)
 
     def _from_inbox(self, path: str) -> StmEvent | None:
-        """Return the exchange of a prompt's file; None where it is off the record or may not be shown."""
+        """Return the exchange of a prompt's file; None where there is none, or it is off the record or hidden."""
         # models often give the path of the response instead
         path = next(iter(prompt_path_of(path)), path)
         absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
@@ -199,10 +200,14 @@ class Toolbox:
         if raw is None or is_temporary(absolute.name):
             return None
         prompt = parse_prompt(self._library.tree.relative(absolute), raw, at="")
+        if not prompt.remember:
+            return None
         answer = self._library.read(response_path(prompt.path))
         response = parse_response(response_path(prompt.path), answer) if answer else None
-        exchange = Exchange("", prompt, response, (response and response.created_at) or prompt.path)
-        return next(map(event_of, self._gate.turns([exchange])), None) if prompt.remember else None
+        # the model is shown when it was answered, else where it stands
+        at = (response and response.created_at) or prompt.path
+        exchanges = self._gate.turns([Exchange("", prompt, response, at)])
+        return event_of(exchanges[0]) if exchanges else None
 
     def _from_hits(self, exchange_id: str) -> StmEvent | None:
         """Return an exchange from the page of a day among the hits of this answer; None where no hit has it."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from brainiac.brain import Brain
-from brainiac.errors import StorageError, storage_trouble
+from brainiac.errors import ConflictError, StorageError, storage_trouble
 from brainiac.events import Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
@@ -28,7 +28,7 @@ from brainiac.pipeline.watch import (
     Pace,
     Settler,
     Stamp,
-    differences,
+    changed_paths,
     ends_with_send,
     folders_beside,
     is_unwritten,
@@ -89,7 +89,7 @@ class AccessLogTail:
 
 FOREGROUND_WORKERS = 4
 STOP_SECONDS = 5.0
-MAX_NOTICE_SECONDS = 60.0
+MAX_RETRY_SECONDS = 60.0
 GIT_SECONDS = 2.0  # between two looks whether git has finished
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 MERGE_SECONDS = 0.5  # a sync tool brings a copy and its original within that time
@@ -126,7 +126,7 @@ class Bus:
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
-        """Start looking."""
+        """Start the bus's thread."""
         self._thread.start()
 
     def stop(self) -> bool:
@@ -242,12 +242,12 @@ class Bus:
     def _seconds_left(self, now: float) -> float | None:
         """Return the seconds until the next timer or file is due; None when there is none."""
         due = [event.time for event in self._agenda.queue[:1]]
-        if (settled := self.settler.next_due()) is not None:
-            due.append(settled)
+        if (file_due := self.settler.next_due()) is not None:
+            due.append(file_due)
         return min(due) - now if due else None
 
     def _check_path(self, path: str) -> None:
-        """Do what a hint at an absolute path asks for, by the kind of the path."""
+        """Check an absolute path where something changed, according to its kind."""
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
@@ -391,7 +391,7 @@ class Bus:
             self.later(error.again_in_seconds, again)
         except StorageError as error:
             self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
-            self.later(min(MAX_NOTICE_SECONDS, 2.0**attempt), partial(again, attempt=attempt + 1))
+            self.later(_seconds_before(attempt + 1), partial(again, attempt=attempt + 1))
         else:
             self._follow_up(change, recorded, is_written=is_written)
 
@@ -449,8 +449,7 @@ class Bus:
         if change.action == "deleted" and kind in TO_ANSWER:
             self.ask(path)  # removes it from the waiting prompts, and its error file
         elif kind is PathKind.RESPONSE and change.action != "deleted" and not change.is_ours:
-            likeliest_prompt = next(iter(prompt_path_of(path)), path)
-            self.foreground.submit(self._conversation(likeliest_prompt), lambda: self.inbox.take_response(path))
+            self._submit_response(path)
         elif kind is PathKind.ERROR and change.action == "deleted":  # a person's way to ask for another attempt
             self.retry(prompt_path_of(path))
         elif kind is PathKind.CONFIG:  # other sources, models or devices may be set now
@@ -458,6 +457,19 @@ class Bus:
             self.retry()
         elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
             self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
+
+    def _submit_response(self, path: str, attempt: int = 1) -> None:
+        likeliest_prompt = next(iter(prompt_path_of(path)), path)
+        self.foreground.submit(self._conversation(likeliest_prompt), lambda: self._take_response(path, attempt))
+
+    def _take_response(self, path: str, attempt: int) -> None:
+        """Record a response; where the disk fails, or a file changed meanwhile, try again later."""
+        try:
+            with storage_trouble():
+                self.inbox.take_response(path)
+        except (ConflictError, StorageError) as error:
+            self._brain.log.warning("response_postponed", path=path, problem=str(error))
+            self.later(_seconds_before(attempt + 1), partial(self._submit_response, path, attempt + 1))
 
     def retry(self, paths: Collection[str] | None = None) -> None:
         """Process waiting prompts again: those at some paths; None for all, a held backlog only where it is free."""
@@ -480,7 +492,7 @@ class Bus:
         """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
         self._look_at_sources()
-        for path in differences(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
+        for path in changed_paths(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:
@@ -491,3 +503,8 @@ class Bus:
             self._brain.log.warning("job_postponed", problem=error.problem)
         else:
             self._brain.log.error("job_failed", error=repr(error), exc_info=error)
+
+
+def _seconds_before(attempt: int) -> float:
+    """Return how long to wait before the second or a later attempt: twice as long each time, a minute at most."""
+    return min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))

@@ -31,7 +31,7 @@ from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
-from brainiac.pipeline.inbox import Inbox, backlog, is_free, read_prompt
+from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
@@ -85,7 +85,8 @@ class QuietTimer:
     def _tick(self) -> None:
         """Submit the hooks for a quiet brain if it is idle, and schedule the next tick for when it may be."""
         step, idle = self._step(), self.idle_seconds
-        self._bus.later(step - idle if idle < step else step, self._tick)
+        seconds = step - idle if idle < step else step
+        self._bus.later(seconds, self._tick)
         if idle >= step and not self._bus.is_busy and not self._bus.far.pending:
             self._bus.far.submit("quiet", self._call_quiet)
 
@@ -259,8 +260,8 @@ class Daemon:
             resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
         except LockedError as error:
             pid = read_run_state(self._brain.places.state).pid
-            whose = f" (process {pid})" if pid else ""
-            raise LockedError(f"{self._brain.root} is served by another daemon{whose}; stop that one first") from error
+            suffix = f" (process {pid})" if pid else ""
+            raise LockedError(f"{self._brain.root} is served by another daemon{suffix}; stop that one first") from error
 
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
@@ -289,32 +290,34 @@ class Daemon:
         return None if self.watcher.is_polling else self.bus.unsettled
 
     def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
-        """Submit everything that is to be processed in the present tree; mark all other files as finished.
-
-        A backlog of many unanswered prompts is held until a person says so, unless answering is free.
-        """
+        """Submit everything that is to be processed in the present tree; mark all other files as finished."""
         for change in adopted:
             self.bus.pass_on(change)
         stamps = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # perhaps still being saved
             stamps.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
-        waiting = backlog(self._brain, stamps)
-        limit = self._brain.settings.inbox.backlog_limit
-        is_held = len(waiting.unanswered) > limit and not self._is_backlog_answered and not is_free(self._brain)
-        # also before a held backlog: these two cost no model call
-        to_process = {*waiting.moved, *waiting.withdrawn}
-        if is_held:
-            reason = f"{len(waiting.unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
-            for path in waiting.unanswered:
-                self.bus.inbox.hold(path, reason, is_backlog=True)
-        else:
-            to_process.update(waiting.unanswered)
+        waiting = find_backlog(self._brain, stamps)
+        # the first two cost no model call
+        to_process = {*waiting.moved, *waiting.withdrawn, *self._answered_at_start(waiting.unanswered)}
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():
             if path not in to_process:
                 self.bus.settler.set_settled(path, stamp)
+
+    def _answered_at_start(self, unanswered: Sequence[str]) -> Sequence[str]:
+        """Return the unanswered prompts if they are to be answered now; else hold them all and return ().
+
+        Many are held until a person says so, unless answering is free.
+        """
+        is_small = len(unanswered) <= self._brain.settings.inbox.backlog_limit
+        if is_small or self._is_backlog_answered or is_free(self._brain):
+            return unanswered
+        reason = f"{len(unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
+        for path in unanswered:
+            self.bus.inbox.hold(path, reason, is_backlog=True)
+        return ()
 
     # --- timers -----------------------------------------------------------------------------------------
 
@@ -464,8 +467,16 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         withdraw_private(brain, prompt)
-    if not is_again and (response := _present_response(brain, prompt)):
-        return response
+    response = None if is_again else _present_response(brain, prompt)
+    return response or _newly_answered(brain, prompt)
+
+
+def _newly_answered(brain: Brain, prompt: Prompt) -> Path:
+    """Have a plugin answer a prompt, let the plugins reflect on the exchange, and return the response's path.
+
+    Raises:
+        UserError: No plugin answered.
+    """
     events: list[Event] = []
     brain.on_event(events.append)
     brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
@@ -475,7 +486,7 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
             return brain.tree.absolute(event.what.response)
     if response := _present_response(brain, prompt):
         return response  # another process was quicker
-    raise UserError(_UNANSWERED.format(path))
+    raise UserError(_UNANSWERED.format(prompt.path))
 
 
 def answer_again(brain: Brain, path: str) -> Path:

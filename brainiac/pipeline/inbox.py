@@ -93,7 +93,7 @@ class Backlog:
     withdrawn: tuple[str, ...] = ()
 
 
-def backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
+def find_backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
     """Return which files are still to be processed; only those that changed since their answer are read."""
     unanswered, moved, withdrawn = list[str](), list[str](), list[str]()
     for path in paths:

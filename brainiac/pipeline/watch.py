@@ -61,7 +61,7 @@ def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
     return stamps
 
 
-def differences(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
+def changed_paths(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
     """Return the relative paths of the files that are new, changed or deleted compared with former stamps.
 
     Files of a watched folder that is missing as a whole (a drive not mounted) are not reported as deleted.
@@ -80,8 +80,9 @@ def folders_beside(brain: Brain) -> list[Path]:
     They are the folders of the sources, and all folders of the person's own where a plugin of theirs hears of changes.
     """
     own_folders = brain.tree.own_folders() if brain.plugins.has_foreign("file_changed") else []
-    sources = [folder for folder, is_deep in brain.tree.source_folders() if is_deep]
-    return [*own_folders, *(folder for folder in sources if not any(map(folder.is_relative_to, own_folders)))]
+    sources = [source.folder for source in brain.tree.source_folders() if source.is_deep]
+    others = [folder for folder in sources if not any(map(folder.is_relative_to, own_folders))]
+    return [*own_folders, *others]
 
 
 def _tops(tree: Tree) -> tuple[Path, ...]:

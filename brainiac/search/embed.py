@@ -100,10 +100,10 @@ class E5Embedder:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return vectors of unit norm."""
-        # The engine applies NFKC with room for four characters a byte, but makes more of some: so it is done before.
-        # NUL would end a text, and half a surrogate pair is no UTF-8.
-        plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS]).replace("\0", " ") for text in texts]
-        encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in plain]
+        # The engine applies NFKC with room for four characters a byte, but makes more of some, up to eighteen: so it is
+        # done before, and the text cut again. NUL would end a text, and half a surrogate pair is no UTF-8.
+        plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS])[:_E5_CHARACTERS] for text in texts]
+        encodable = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in plain]
         return unit_norm(self._model.encode(encodable, is_query))
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, tzinfo
 from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
@@ -32,13 +32,13 @@ from brainiac.search.text import (
     is_question,
 )
 from brainiac.search.vocabulary import term_hash
-from brainiac.text.dates import find_times
+from brainiac.text.dates import dates_in
 from brainiac.text.tokens import ends_as_question
 
 PASSAGE_WORDS = 100
 NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
-# A unit's row: how many words, flags, speaker, day said, first and last day spoken of, minute said.
+# A unit's row: how many words, flags, speaker, day said, first and last day written in it, minute said.
 FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "day", "first_day", "last_day", "minute")])
 _ROW = Struct("=7i")
 
@@ -268,16 +268,9 @@ def _flags_of(unit: Unit, signs: int) -> int:
 
 
 def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
-    """Return the day a unit was said and the first and last day it speaks of, as ordinals or `NO_DAY`."""
-    day = day_of(at, zone)
-    # looking for times is the dearest part of taking a page in: only where a word hints at one
-    if day == NO_DAY or not signs & (TIME | NUMBER):
-        return day, NO_DAY, NO_DAY
-    spans = find_times(unit.text, datetime.combine(date.fromordinal(day), datetime.min.time(), UTC))
-    days = [(s.earliest.toordinal(), s.latest.toordinal()) for s in spans if s.kind in ("point", "range")]
-    if not days:
-        return day, NO_DAY, NO_DAY
-    return day, min(first for first, _ in days), max(last for _, last in days)
+    """Return the day a unit was said and the first and last date written in it in digits, as ordinals or `NO_DAY`."""
+    days = [day.toordinal() for day, _ in dates_in(unit.text)] if signs & NUMBER else []
+    return day_of(at, zone), min(days, default=NO_DAY), max(days, default=NO_DAY)
 
 
 @lru_cache(maxsize=4096)

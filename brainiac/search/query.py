@@ -20,7 +20,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
 from brainiac.search.text import Analyzer, Token, plain_words
 from brainiac.search.vocabulary import folded, grams_of, similarity
-from brainiac.text.dates import find_times, foreign_times
+from brainiac.text.dates import days_named
 from brainiac.text.tokens import ends_as_question
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
@@ -245,9 +245,7 @@ def _asks(text: str) -> frozenset[str]:
 
 def _days(text: str, now: datetime, language: str) -> tuple[int, int] | None:
     """Return the first and last day that a query speaks of, as ordinals; None for none."""
-    # a habit ("every week") and a length ("for a week") name no day
-    english = [(span.earliest, span.latest) for span in find_times(text, now) if span.kind in ("point", "range")]
-    spans = english or foreign_times(text, now, language)
+    spans = days_named(text, now, language)
     if not spans:
         return None
     return min(first for first, _ in spans).toordinal(), max(last for _, last in spans).toordinal()
@@ -268,9 +266,8 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
         if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", text):
             return date(int(match[1]), int(match[2] or 1), int(match[3] or 1)).toordinal()
     # without quotation marks a field has no blanks: `last-week`
-    spans = find_times(text.replace("-", " "), now)
-    if spans:
-        return spans[0].earliest.toordinal()
+    if spans := days_named(text.replace("-", " "), now):
+        return spans[0][0].toordinal()
     days = re.fullmatch(r"(\d{1,5})d", text)
     return (now.date() - timedelta(days=int(days[1]))).toordinal() if days else None
 

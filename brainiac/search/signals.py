@@ -625,11 +625,9 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
     features = units.features
     day = np.where(features["day"] == f.NO_DAY, -1e9, features["day"])
     away = np.maximum(np.maximum(first - day, day - last - 2), 0)  # most things are told a day or two later
-    is_spoken_of = (
-        (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
-    )
+    is_written = (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     # a week away counts a third: who asks about a day is often off by some
-    match: Vector = np.maximum(np.exp(-away / 7), is_spoken_of.astype(np.float64))
+    match: Vector = np.maximum(np.exp(-away / 7), is_written.astype(np.float64))
     return match
 
 

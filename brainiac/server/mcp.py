@@ -20,10 +20,10 @@ from mcp.shared.exceptions import MCPError
 
 from brainiac import __version__
 from brainiac.brain import Brain
-from brainiac.errors import BrainiacError, UserError
+from brainiac.errors import BrainiacError
 from brainiac.server.address import UnreachableError
 from brainiac.server.address import call as call_daemon
-from brainiac.server.tools import TOOLS, ToolCall, to_text
+from brainiac.server.tools import TOOLS, ToolCall, message_of, to_text
 from brainiac.verbs import MAX_RESULT_TOKENS, SCHEME, Caller
 
 Call = Callable[[ToolCall, str], dict[str, Any]]
@@ -115,7 +115,7 @@ class Door:
         try:
             text, is_error = to_text(await self._run(context, params.name, params.arguments)), False
         except BrainiacError as error:
-            text, is_error = _problem(error), True
+            text, is_error = message_of(error), True
         # one text, since what is also sent as structured content is read, and paid for, twice
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
@@ -137,7 +137,7 @@ class Door:
         try:
             page = await self._run(context, "fetch", {"id": uri, "max_tokens": MAX_RESULT_TOKENS})
         except BrainiacError as error:
-            raise MCPError(code=types.INVALID_PARAMS, message=_problem(error), data={"uri": uri}) from None
+            raise MCPError(code=types.INVALID_PARAMS, message=message_of(error), data={"uri": uri}) from None
         more = f"\n\n(It goes on: `fetch` with the cursor {page['cursor']}.)" if page["cursor"] else ""
         text = types.TextResourceContents(uri=uri, text=page["text"] + more, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[text])
@@ -160,15 +160,10 @@ class Door:
             try:
                 briefing = await self._run(context, "briefing", {"prompt": topic})
             except BrainiacError as error:
-                raise MCPError(code=types.INTERNAL_ERROR, message=_problem(error)) from None
+                raise MCPError(code=types.INTERNAL_ERROR, message=message_of(error)) from None
             text = "\n\n".join(block["text"] for block in briefing["blocks"])
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(messages=[message])
-
-
-def _problem(error: BrainiacError) -> str:
-    """Return an error in words for a model."""
-    return "; ".join(error.problems) if isinstance(error, UserError) else str(error)
 
 
 def _client(context: Any) -> str:

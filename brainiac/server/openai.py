@@ -33,6 +33,7 @@ from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest
 from brainiac.server.guard import error_body
 from brainiac.server.rest import CLIENT_HEADER, Threads, failure, json_of
+from brainiac.server.tools import message_of
 from brainiac.verbs import Caller
 
 MODEL, RECALL = "brainiac", "brainiac/recall"
@@ -346,8 +347,8 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in models(brain)]
         return JSONResponse({"object": "list", "data": data})
 
-    async def serve(request: Request, form: type[_Chat | _Responses], messages: str) -> Response:
-        """Answer a request of either API: `form` writes the answer, `messages` is the field with the messages."""
+    async def answer(request: Request, form: type[_Chat | _Responses], messages: str) -> Response:
+        """Answer a request of either API, written by `form`; `messages` is the body's field with the messages."""
         try:
             body = await json_of(request)
             if body.get("previous_response_id"):
@@ -355,22 +356,18 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
             turn = turns.of(request.headers, body, messages_of(body.get(messages)))
         except BrainiacError as error:
             return failure(error)
-        answer = form(str(body.get("model") or MODEL), body)
+        writer = form(str(body.get("model") or MODEL), body)
         if body.get("stream"):
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             pieces = _pieces(brain, turn, threads, is_stopping)
-            return StreamingResponse(answer.stream(pieces), 200, headers, "text/event-stream")
+            return StreamingResponse(writer.stream(pieces), 200, headers, "text/event-stream")
         try:
-            return JSONResponse(answer.whole(await threads.run(partial(reply_to, brain, turn, stream=_ignore))))
+            return JSONResponse(writer.whole(await threads.run(partial(reply_to, brain, turn, stream=_ignore))))
         except BrainiacError as error:
             return failure(error)
 
-    async def chat(request: Request) -> Response:
-        return await serve(request, _Chat, "messages")
-
-    async def responses(request: Request) -> Response:
-        return await serve(request, _Responses, "input")
-
+    chat = partial(answer, form=_Chat, messages="messages")
+    responses = partial(answer, form=_Responses, messages="input")
     return [
         Route("/v1/models", list_models),
         Route("/v1/chat/completions", chat, methods=["POST"]),
@@ -426,7 +423,7 @@ def _line(value: Mapping[str, Any], event: str = "") -> str:
 
 def _error(error: BrainiacError) -> dict[str, Any]:
     """Return an error that comes after the stream has begun."""
-    return error_body("; ".join(error.problems) if isinstance(error, UserError) else str(error), 503)
+    return error_body(message_of(error), 503)
 
 
 class _Chat:

@@ -21,7 +21,7 @@ from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteO
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
 from brainiac.server.guard import MAX_BODY_BYTES, Guard, TooLargeError, error_body
-from brainiac.server.tools import TOOLS, ToolCall
+from brainiac.server.tools import TOOLS, ToolCall, message_of
 from brainiac.verbs import Caller
 
 CLIENT_HEADER = "x-brainiac-client"
@@ -43,14 +43,14 @@ class Threads:
         return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
 
 
-def caller_of(request: Request, door: str = "api", origin: str = "assistant") -> Caller:
-    """Return who calls: the name of the door, and the client as it names itself.
+def caller_of(request: Request) -> Caller:
+    """Return who calls: the door `api`, and the client as it names itself.
 
     With the door in front no client can call itself `person` or by the name of a process in the journal. A name that
     has a door already stays: our server of MCP over stdio calls the daemon as `mcp:…`.
     """
     name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
-    return Caller((name if ":" in name else f"{door}:{name or 'unknown'}")[:80], origin)
+    return Caller((name if ":" in name else f"api:{name or 'unknown'}")[:80])
 
 
 async def json_of(request: Request) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def failure(error: Exception) -> JSONResponse:
     if isinstance(error, TooLargeError):
         status, message = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
     elif isinstance(error, UserError):
-        status, message = 400, "; ".join(error.problems)
+        status, message = 400, message_of(error)
     elif isinstance(error, ConflictError):
         status, message = 409, "somebody else keeps writing there; try again"
     elif isinstance(error, StorageError):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.errors import UserError
+from brainiac.errors import BrainiacError, UserError
 from brainiac.verbs import MAX_RESULT_TOKENS, RESULT_TOKENS, Caller
 
 _ID = "an id that `search` gave, or a path, title or link of a page"
@@ -263,6 +263,11 @@ def _problem(tool: Tool, problem: Any) -> str:
     if problem["type"] == "missing":
         return f"`{tool.name}` needs `{where}`: {tool.arguments.model_fields[where].description}"
     return f"`{where}` of `{tool.name}`: {problem['msg']}"
+
+
+def message_of(error: BrainiacError) -> str:
+    """Return an error in words for a client, its sentences on one line."""
+    return "; ".join(error.problems) if isinstance(error, UserError) else str(error)
 
 
 def to_text(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from operator import itemgetter
+from typing import NamedTuple
 
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConfinementError, FormatError
@@ -101,8 +101,24 @@ class _PathHistory:
     removed_at: str = ""
 
 
-_Moment = tuple[str, int]  # event id and position in the event: ids ascend in time, across devices too
-_NOW: _Moment = ("~", 0)  # `~` sorts behind every id
+class _Moment(NamedTuple):
+    """A place among all events, by an event's id and the position of a change in it; ids ascend in time everywhere."""
+
+    event: str
+    position: int = 0
+
+
+class _ResponseFile(NamedTuple):
+    """A response file of a folder, in the order of its exchange; of two to one prompt the recorded one is greater."""
+
+    at: str
+    is_recorded: bool
+    prompt: str
+    path: str
+
+
+_LAST = "~"  # sorts behind every id and every time
+_NOW = _Moment(_LAST)
 _ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at"
 
 
@@ -117,7 +133,7 @@ class Answered:
         self._store, self._projection = store, store.projection
         self._inbox = store.tree.relative(store.tree.inbox)
         # other devices whose daemons served this very folder and ended: their open exchanges are finished here
-        self._devices = [store.journal.device, *ended_devices(store)]
+        self._own_devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
 
     def refresh(self) -> None:
@@ -196,21 +212,27 @@ class Answered:
     def moved_from(self, prompt: Prompt) -> Answer | None:
         """Return the answer of a prompt that was moved to its present path and whose response was not.
 
-        The journal has the move already, without the response; or the same text was answered at a path where no file
-        is any more. None for a prompt that was not moved.
+        None for a prompt that was not moved.
         """
-        if (answer := self.of(prompt.path)) is not None:
+        if (answer := self.of(prompt.path)) is not None:  # the journal has the move already
             return answer if _is_response_elsewhere(answer, prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
         paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
-        candidates: list[Answer] = []
-        for history in map(self._history, paths):
-            removed = history.removed if self._is_recent(history.removed_at) else ()
-            last = (history.answers or removed)[-1:]
-            candidates += [answer for answer in last if answer.prompt_sha256 == prompt.sha256]
+        answers = [answer for path in paths if (answer := self._last_answer(path))]
         # where the file is still there, the prompt was copied and not moved
-        moved = [answer for answer in candidates if not os.path.isfile(self._store.tree.absolute(answer.prompt))]
+        moved = [
+            answer
+            for answer in answers
+            if answer.prompt_sha256 == prompt.sha256 and not os.path.isfile(self._store.tree.absolute(answer.prompt))
+        ]
         return max(moved, key=lambda answer: answer.exchange, default=None)
+
+    def _last_answer(self, path: str) -> Answer | None:
+        """Return the last answer to the prompt at a path, or to the one that was removed there a moment ago."""
+        history = self._history(path)
+        removed = history.removed if self._is_recent(history.removed_at) else ()
+        answers = history.answers or removed
+        return answers[-1] if answers else None
 
     def previous_version(self, exchange: str) -> str | None:
         """Return the id of the exchange that an exchange revises; None where it is the first of its prompt."""
@@ -230,24 +252,22 @@ class Answered:
         """Return whether a journal has an outcome of an exchange."""
         return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
-    def undelivered(self, own_until: str = "~") -> list[Event]:
+    def undelivered(self, own_until: str = _LAST) -> list[Event]:
         """Return the events of exchanges that have no outcome yet and that this device is to handle.
-
-        Where the settings name this device, the others handle none: it handles theirs as soon as their files are here.
 
         Args:
             own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
                 handling them.
         """
         where = "(exchanges.at <= ? OR exchanges.device NOT IN (SELECT value FROM json_each(?)))"
-        lines = self._undelivered_lines(where, own_until, json.dumps(self._devices))
+        lines = self._undelivered_lines(where, own_until, json.dumps(self._own_devices))
         return [from_line(line.encode()) for line in lines]
 
     def _handled_devices(self) -> list[str]:
-        """Return the devices whose exchanges this one handles: all where the settings name it, else its own."""
-        if self._store.settings.active_device != self._store.journal.device:
-            return self._devices
-        return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
+        """Return the devices whose exchanges this one handles: all where `active_device` names it, else its own."""
+        if self._store.settings.active_device == self._store.journal.device:
+            return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
+        return self._own_devices
 
     def _has_files(self, line: str) -> bool:
         """Return whether the files of an exchange are here; another device's journal may arrive before them.
@@ -262,11 +282,15 @@ class Answered:
         return all(self._store.tree.absolute(path).is_file() for path in paths)
 
     def _undelivered_lines(self, where: str, *values: str) -> list[str]:
-        """Return the journal lines of exchanges without outcome for which a SQL condition holds, oldest first."""
+        """Return the journal lines of exchanges without outcome for which a SQL condition holds, oldest first.
+
+        Exchanges of another device are left out until their files are here.
+        """
+        # `lines` has those exchanges alone that have no outcome
         sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
-        lines = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
-        return [line for device, line in lines if device in self._devices or self._has_files(line)]
+        rows = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
+        return [line for device, line in rows if device in self._own_devices or self._has_files(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return the path for a prompt's answer and the content of the file that is there now.
@@ -276,9 +300,14 @@ class Answered:
         """
         answer = self.of(prompt.path)
         our_response = (answer.response, answer.response_hash) if answer and answer.is_ours else None
-        paths = (response_path(prompt.path, number) for number in count(1))
-        targets = (Target(path, self._store.read(path)) for path in paths)
+        targets = self._response_targets(prompt.path)
         return next(t for t in targets if t.before is None or our_response == (t.path, content_hash(t.before)))
+
+    def _response_targets(self, prompt_path: str) -> Iterator[Target]:
+        """Yield the first, second, … path for a response to a prompt, without end."""
+        for number in count(1):
+            path = response_path(prompt_path, number)
+            yield Target(path, self._store.read(path))
 
     def error_removal(self, prompt: Prompt) -> list[Change]:
         """Return the change that removes a prompt's error file; no change where there is no such file."""
@@ -298,16 +327,17 @@ class Answered:
 
         A response that a person wrote has no hash; it counts for a prompt that no journal has an answer to.
         """
-        is_known, number = self.of(prompt.path) is not None, 1
-        while (raw := self._store.read(path := response_path(prompt.path, number))) is not None:
+        has_answer = self.of(prompt.path) is not None
+        for target in self._response_targets(prompt.path):
+            if target.before is None:
+                break
             try:
-                response = parse_response(path, raw)
+                response = parse_response(target.path, target.before)
             except FormatError:
-                return not is_known  # broken, but it may be a person's answer: it is not overwritten
-            is_by_hand = not response.prompt_sha256 and not is_known and bool(response.text.strip())
+                return not has_answer  # broken, but it may be a person's answer: it is not overwritten
+            is_by_hand = not response.prompt_sha256 and not has_answer and bool(response.text.strip())
             if is_by_hand or response.prompt_sha256 == prompt.sha256:
                 return True
-            number += 1
         return False
 
     def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
@@ -316,38 +346,45 @@ class Answered:
         for step in self._history_steps(path, until):
             if isinstance(step, Answer):
                 history = replace(history, answers=(*history.answers, step))
-            elif step.path == path and step.source is not None:  # a prompt moved here
+            elif step.path == path and step.source is not None:
                 history = self._with_arrival(history, step)
             elif step.source is not None:  # the prompt moved away
                 history = _PathHistory()
             elif step.op == "remove" and history.answers:
-                history = _PathHistory((), history.answers, step.at)
-            elif step.op != "remove" and not history.answers:  # its removal was undone: the answers before it count
-                last = self._history(path, (str(step.about), 0)).answers[-1:]
-                history = _PathHistory(last) if last and last[0].prompt_hash == step.after else history
+                history = _PathHistory(removed=history.answers, removed_at=step.at)
+            elif step.op != "remove" and not history.answers:
+                history = self._with_restored(history, step)
         return history
+
+    def _with_restored(self, history: _PathHistory, undo: _Change) -> _PathHistory:
+        """Return a path's history after a removal was undone, with the last answer if the file is as it was then."""
+        last = self._history(undo.path, _Moment(str(undo.about))).answers[-1:]
+        return _PathHistory(last) if last and last[0].prompt_hash == undo.after else history
 
     def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
         """Return a path's history after a prompt moved there, with the answers it had at its former path."""
-        former = history if move.source == move.path else self._history(str(move.source), (move.event, move.position))
-        answers = former.answers
-        if move.kind == PromptMoved.kind:  # the inbox recognized it by its text after the old path was removed
-            answers = answers or former.removed
+        is_by_inbox = move.kind == PromptMoved.kind
+        # else the journal has the move of the file already, and only the response followed
+        is_from_elsewhere = move.source != move.path
+        former = self._history(str(move.source), _Moment(move.event, move.position)) if is_from_elsewhere else history
+        # the inbox recognizes a prompt by its text after the old path was removed
+        answers = former.answers or (former.removed if is_by_inbox else ())
         if not answers:
             return history
         last = replace(answers[-1], prompt=move.path)
-        if move.kind == PromptMoved.kind:
+        if is_by_inbox:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
-        earlier = () if former is history else history.answers
+        earlier = history.answers if is_from_elsewhere else ()
         return _PathHistory((*earlier, *answers[:-1], last))
 
     def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
         """Return the answers and file changes at a path before some moment, oldest first."""
         sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
-        answers = [Answer(*row) for row in self._projection.query(sql, path, until[0])]
-        steps: list[tuple[_Moment, Answer | _Change]] = [((answer.exchange, -1), answer) for answer in answers]
-        steps += [((change.event, change.position), change) for change in self._changes(path)]
-        return [step for moment, step in sorted(steps, key=itemgetter(0)) if moment < until]
+        answers = [Answer(*row) for row in self._projection.query(sql, path, until.event)]
+        # -1: an answer comes before the changes of its own event
+        steps: dict[_Moment, Answer | _Change] = {_Moment(answer.exchange, -1): answer for answer in answers}
+        steps |= {_Moment(change.event, change.position): change for change in self._changes(path)}
+        return [steps[moment] for moment in sorted(steps) if moment < until]
 
     def _changes(self, path: str) -> list[_Change]:
         """Return the moves from and to a path, its removals and undos, oldest first."""
@@ -372,8 +409,10 @@ class Answered:
         for change in self._changes(path):
             if change.event <= event:
                 continue
+            leaves_path = change.source == path != change.path
+            # only the inbox's moves name the prompt
             is_this_prompt = change.about == prompt_id if change.kind == PromptMoved.kind else not is_removed
-            if change.source == path != change.path and is_this_prompt:
+            if leaves_path and is_this_prompt:
                 return self._present_path(change.path, prompt_id, change.event)
             is_removed = change.op == "remove" or (is_removed and change.op != "create")
         return path
@@ -406,20 +445,20 @@ class Answered:
 
     def _exchanges_in(self, folder: str) -> Iterator[Exchange]:
         """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
-        responses: list[tuple[str, bool, str, str]] = []
-        for file in self._store.tree.absolute(folder).glob("*.response*.md"):
-            path = f"{folder}/{file.name}"
-            for prompt_path in prompt_path_of(path):
-                if answer := self.of(prompt_path):  # its time is known without reading the files
-                    # of two responses to one prompt the recorded one sorts last, and so comes first below
-                    responses.append((answer.at, answer.response == path, prompt_path, path))
-                    break
-                if exchange := self._exchange(prompt_path, path):
-                    responses.append((exchange.at, True, prompt_path, path))
-                    break
-        for *_, prompt_path, path in sorted(responses, reverse=True):
-            if exchange := self._exchange(prompt_path, path):
+        files = self._store.tree.absolute(folder).glob("*.response*.md")
+        responses = [response for file in files if (response := self._response_file(f"{folder}/{file.name}"))]
+        for response in sorted(responses, reverse=True):
+            if exchange := self._exchange(response.prompt, response.path):
                 yield exchange
+
+    def _response_file(self, path: str) -> _ResponseFile | None:
+        """Return the response file at a path; None where its prompt is missing or it cannot be parsed."""
+        for prompt_path in prompt_path_of(path):
+            if answer := self.of(prompt_path):  # its time is known without reading the files
+                return _ResponseFile(answer.at, answer.response == path, prompt_path, path)
+            if exchange := self._exchange(prompt_path, path):
+                return _ResponseFile(exchange.at, True, prompt_path, path)
+        return None
 
     def _replied_to(self, prompt: Prompt) -> Iterator[Exchange]:
         """Yield the exchange that a prompt's `reply_to` names, then the one that this one replies to, and so on."""
@@ -446,6 +485,7 @@ class Answered:
                 path = self._store.tree.relative(self._store.tree.confine(candidate, inside=self._store.tree.inbox))
             except ConfinementError:
                 continue
+            # the file may be a response, or the prompt itself
             for prompt_path in (*prompt_path_of(path), path):
                 if exchange := self._exchange(prompt_path, response_path(prompt_path)):
                     return exchange

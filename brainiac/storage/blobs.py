@@ -22,6 +22,7 @@ MAX_DEPTH = 32
 MAX_SYNCED_SINGLY = 64  # the commit lock is held meanwhile: a thousand single fsyncs would take seconds
 SPLICE_SUFFIX = ".splice"
 _WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
+_HEADER_BYTES = 120  # of a splice's file, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class BlobStore:
         self.folder, self._disk = folder, disk or Disk()
 
     def __contains__(self, digest: str) -> bool:
+        """Return whether a text is there, whole or as a splice; it may be damaged."""
         path = self._whole_path(digest)
         return os.path.exists(path) or os.path.exists(f"{path}{SPLICE_SUFFIX}")
 
@@ -196,11 +198,11 @@ class BlobStore:
             return None
         # one stretch is enough: two versions of short-term memory differ mostly where an exchange was added
         start = _common_prefix(former, content)
-        tail = _common_prefix(former[start:][::-1], content[start:][::-1])
-        inserted = content[start : len(content) - tail]
-        if depth > MAX_DEPTH or len(inserted) + 120 > len(content) * _WORTHWHILE_SHARE:
+        end = _common_prefix(former[start:][::-1], content[start:][::-1])  # the length of the common end
+        inserted = content[start : len(content) - end]
+        if depth > MAX_DEPTH or len(inserted) + _HEADER_BYTES > len(content) * _WORTHWHILE_SHARE:
             return None
-        return _Splice(base, start, len(former) - tail - start, depth, inserted)
+        return _Splice(base, start, len(former) - end - start, depth, inserted)
 
     def _depth(self, digest: str) -> int:
         """Return how many splices must be applied to read a text; 0 for one that is stored whole."""
@@ -208,7 +210,7 @@ class BlobStore:
         return 0 if raw is None else self._parse(digest, raw).depth
 
     def _splices(self) -> Iterator[tuple[str, str]]:
-        """Yield the hashes of each text that is stored as a splice and of its base."""
+        """Yield the hash of each text that is stored as a splice, and that of its base."""
         for path in self.folder.glob(f"??/*{SPLICE_SUFFIX}"):
             with open(path, "rb") as file:
                 header = file.readline()

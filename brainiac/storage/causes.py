@@ -107,6 +107,7 @@ def catch_up_of(store: Store, event: Event) -> Event | None:
 
 
 def _changes_files(event: Event) -> bool:
+    """Return whether an event wrote, moved or removed a file; lines added to a log, which stay, do not count."""
     return any(change.op not in ("append", "observe") for change in event.changes)
 
 
@@ -150,19 +151,18 @@ def consequences(store: Store, event: Event) -> list[Event]:
 
 def causes_of(event: Event) -> set[str]:
     """Return the ids of all that led to an event: its cause, its exchange, and the sources of its statements."""
-    ids = {event.cause or ""}
-    match event.what:
-        case OutcomeEvent(exchange=exchange):
-            ids.add(exchange)
-        case PluginEvent(data=data):
-            ids.add(str(data.get("exchange") or ""))
-        case _ if isinstance(event.what, StatingEvent):
-            ids.update(source for record in event.what.statements for source in record.sources)
+    ids, what = {event.cause or ""}, event.what
+    if isinstance(what, OutcomeEvent):
+        ids.add(what.exchange)
+    elif isinstance(what, PluginEvent):  # a plugin's own kind may name its exchange as ours do
+        ids.add(str(what.data.get("exchange") or ""))
+    elif isinstance(what, StatingEvent):
+        ids.update(source for record in what.statements for source in record.sources)
     return ids - {""}
 
 
 def events_changing(store: Store, path: str, since_seq: int) -> Iterator[Event]:
-    """Yield the events after a `seq` that changed a file, oldest first."""
+    """Yield the events after a `seq` that changed a file other than by adding lines to a log, oldest first."""
     for event in store.journal.events(since_seq=since_seq):
         if any(path in (change.path, change.source) and change.op != "append" for change in event.changes):
             yield event

@@ -146,23 +146,25 @@ class Committer(Transactions):
         return relative
 
     def _confined_change(self, change: Change) -> Change:
+        """Return a change with relative paths that may be written; raises what `_confined` raises."""
         source = None if change.source is None else self._confined(change.source)
         return replace(change, path=self._confined(change.path), source=source)
 
     def _sweep(self) -> dict[str, str]:
         """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
-        needed, swept = {displaced.path for displaced in self.displaced_files()}, {}
-        for path in _temporary_files(self.tree) - needed:
+        displaced_paths = {displaced.path for displaced in self.displaced_files()}
+        hashes: dict[str, str] = {}
+        for path in _temporary_files(self.tree) - displaced_paths:
             content, relative = read_bytes(path), self.tree.relative(path)
             # its text may be a person's save that a crash left there: it is kept as a blob
             if content and not self.is_hash_only(relative, content) and self.tree.journal not in path.parents:
-                swept[relative] = self.journal.blobs.put(content)
+                hashes[relative] = self.journal.blobs.put(content)
             self.disk.unlink(path)
-        if swept:
+        if hashes:
             # the text is on the disk before the event that names it
-            self.journal.blobs.sync(set(swept.values()))
-            self.record(LeftoversSwept(texts=swept), by="kernel")
-        return swept
+            self.journal.blobs.sync(set(hashes.values()))
+            self.record(LeftoversSwept(texts=hashes), by="kernel")
+        return hashes
 
 
 def _temporary_files(tree: Tree) -> set[Path]:

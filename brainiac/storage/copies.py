@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from brainiac.events import PathKind, content_hash
 from brainiac.storage.files import read_bytes
@@ -30,7 +31,12 @@ _HEAD_BYTES = 4096
 _SAME_SHARE = 0.8  # of the lines of both
 _MAX_BYTES = 2_000_000
 
-Stamp = tuple[int, int]
+
+class _Stamp(NamedTuple):
+    """By which a changed file is noticed."""
+
+    modified_ns: int
+    size: int
 
 
 def original_of(path: str) -> str | None:
@@ -58,7 +64,7 @@ def has_copy(tree: Tree, path: str, digest: str) -> bool:
 
 
 def twin_of(tree: Tree, path: str) -> str | None:
-    """Return the file of which a path is a copy although its name could be meant; None for a file of its own.
+    """Return the file that a file is a copy of by what both hold, where its name alone does not say; None for no copy.
 
     Args:
         tree: The brain's folder.
@@ -75,7 +81,7 @@ def twin_of(tree: Tree, path: str) -> str | None:
 
 
 def possible_originals(name: str, names: Collection[str] | None = None) -> Iterator[str]:
-    """Yield the names that a file would have of which one of this name is a copy.
+    """Yield the names of files that one of this name may be a copy of: `a.md` for `a 2.md`, `a (Ann).md`, `a-Ann.md`.
 
     Args:
         name: A file's name.
@@ -90,43 +96,42 @@ def possible_originals(name: str, names: Collection[str] | None = None) -> Itera
 
 
 def _may_be_copy(tree: Tree, path: str) -> bool:
-    """Return whether copies of this kind of file are looked for: a prompt may be asked twice, all else is kept once."""
+    """Return whether copies of this kind of file are looked for; not of prompts, since one may be asked twice."""
     kind = tree.kind_of(path)
-    is_beside = kind is PathKind.OTHER and path.startswith(f"{tree.layout.memory}/")
-    return is_beside or kind in (PathKind.MEMORY, PathKind.ARCHIVED, PathKind.RESPONSE, PathKind.SYSTEM)
+    is_other_in_memory = kind is PathKind.OTHER and path.startswith(f"{tree.layout.memory}/")
+    return is_other_in_memory or kind in (PathKind.MEMORY, PathKind.ARCHIVED, PathKind.RESPONSE, PathKind.SYSTEM)
 
 
 def _is_copy(tree: Tree, path: str, original: str) -> bool:
     """Return whether a file is a copy of another by their contents, as they stand now."""
-    stamps = [_stamp(tree, each) for each in (path, original)]
-    return None not in stamps and _are_copies(str(tree.root), path, original, *stamps)
+    stamp, original_stamp = _stamp(tree, path), _stamp(tree, original)
+    if stamp is None or original_stamp is None or max(stamp.size, original_stamp.size) > _MAX_BYTES:
+        return False
+    return _are_copies(str(tree.root), path, original, stamp, original_stamp)
 
 
-def _stamp(tree: Tree, path: str) -> Stamp | None:
+def _stamp(tree: Tree, path: str) -> _Stamp | None:
+    """Return the stamp of a file; None where there is none."""
     try:
         status = os.stat(f"{tree.root}/{path}", follow_symlinks=False)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
+    return _Stamp(status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=4096)
-def _are_copies(root: str, path: str, original: str, *stamps: Stamp | None) -> bool:
+def _are_copies(root: str, path: str, original: str, *stamps: _Stamp) -> bool:
     """Compare two files; cached for as long as their stamps stay, since every look at the tree asks."""
-    if any(stamp and stamp[1] > _MAX_BYTES for stamp in stamps):
+    try:
+        text, other = read_bytes(Path(root, path)), read_bytes(Path(root, original))
+    except OSError:
         return False
-    texts = []
-    for each in (path, original):
-        content = None
-        with suppress(OSError):
-            content = read_bytes(Path(root, each))
-        if content is None:
-            return False
-        texts.append(content)
-    identities = [match[1] if (match := _IDENTITY.search(text[:_HEAD_BYTES])) else None for text in texts]
-    if identities[0] and identities[1]:
-        return identities[0] == identities[1]
-    return not any(identities) and _are_alike(*texts)
+    if text is None or other is None:
+        return False
+    ids = [match[1] for each in (text, other) if (match := _IDENTITY.search(each[:_HEAD_BYTES]))]
+    if len(ids) == 2:
+        return ids[0] == ids[1]
+    return not ids and _are_alike(text, other)
 
 
 def _are_alike(text: bytes, other: bytes) -> bool:

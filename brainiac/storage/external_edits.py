@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from brainiac.errors import BrainiacError, ConflictError
 from brainiac.events import (
@@ -43,9 +44,9 @@ MAX_BYTES = 5_000_000  # larger files are known by size and time alone; their te
 REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted after this time
 MOVE_SECONDS = 10.0  # a new file with the content of one that vanished within this time was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the remaining files are looked at one by one
-HELD_COUNT, HELD_SHARE = 20, 0.3
+HELD_COUNT, HELD_SHARE = 20, 0.3  # deletions at once are held if they are more, and a greater share of all memories
 FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
-# A file that was written just before it was hashed may be written again with the same time stamp.
+# A file that was written so shortly before it was hashed may be written again with the same times.
 _STAMP_AGE_NS = 2_000_000_000
 _MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _ACTIONS: dict[str, Action] = {"create": "created", "update": "modified", "move": "moved", "remove": "deleted"}
@@ -82,6 +83,14 @@ class _Scan:
     existing: set[str] = field(default_factory=set)
 
 
+class _Vanished(NamedTuple):
+    """A removed file; `moment` is monotonic."""
+
+    moment: float
+    digest: str
+    path: str
+
+
 class ExternalEdits:
     """Compares the tracked files with their last seen states and records what a person changed.
 
@@ -100,10 +109,11 @@ class ExternalEdits:
         self.saves = ConcurrentSaves(transactions, self.notice)
         self.open_paths: list[str] = []
         self.conflicted: list[str] = []
-        # short-term memory without its headings: its hash, and when it was first seen so
-        self._headless: tuple[str, float] | None = None
-        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)  # time, hash and path of removed files
-        self._missing_cache: tuple[float, list[str]] = (float("-inf"), [])  # when counted, and the missing memories
+        # hash of the present short-term memory where it lacks headings, and when it was first seen so
+        self._headless_hash, self._headless_since = "", 0.0
+        self._vanished: deque[_Vanished] = deque(maxlen=1000)  # oldest first
+        self._missing: list[str] = []  # the missing memories
+        self._missing_since = float("-inf")  # when they were looked up
 
     def hash_of(self, relative: str) -> str | None:
         """Return the content hash of a file as last seen; None where it is not tracked or was never seen."""
@@ -141,13 +151,11 @@ class ExternalEdits:
             self._transactions.finish_pending()
             change = self._record_path(relative)
             state = self._states.get(relative)
-            if change is None and state is not None:
-                if not os.path.lexists(self._tree.absolute(relative)):
-                    return self._note_deletion(state)
-                if not state.is_reported:  # a commit saw and recorded the edit first
-                    change = self._change(action, relative)
-            if state is not None and not state.is_reported:
+            if change is None and state is not None and not os.path.lexists(self._tree.absolute(relative)):
+                return self._note_deletion(state)
+            if state is not None and not state.is_reported:  # a commit saw and recorded an edit before
                 self._states.set_reported(relative, True)
+                return change or self._change(action, relative)
             return change
 
     def notice(self, paths: Sequence[str]) -> dict[str, bytes | None]:
@@ -163,12 +171,13 @@ class ExternalEdits:
         for relative in paths:
             is_tracked = self._tree.is_tracked(relative)
             try:
-                # the bus has not looked yet: it is to be told of the edit although it is recorded here
+                # recorded here, the edit is still to be reported when the watcher looks at the file
                 if is_tracked and self._record_path(relative) is not None:
                     self._states.set_reported(relative, False)
             except NotRestedError as error:
                 raise ConflictError([relative]) from error
             content = contents[relative] = read_bytes(self._tree.absolute(relative))
+            # saved once more after it was recorded
             if is_tracked and content is not None and not self._is_recorded(relative, content):
                 raise ConflictError([relative])
         return contents
@@ -181,14 +190,14 @@ class ExternalEdits:
     def _record_path(self, path: str) -> FileChange | None:
         """Record the present content of a path; return the change, None where nothing is new.
 
-        That a tracked file is gone is not recorded here: see `_note_deletion`.
+        That a file with a last seen text is gone is not recorded here but by `_note_deletion`.
         """
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
-            return self._note_unread(path, None)
+            return self._record_stamp(path, None)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._note_unread(path, size_stamp(info))
+            return self._record_stamp(path, size_stamp(info))
         content = self._read_settled(path)
         if content is None:
             return None
@@ -236,10 +245,10 @@ class ExternalEdits:
         self._transactions.record(NoteEdited(client=client), [RecordedChange("create", path, None, digest)], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # where the old path settled first, its deletion is in the journal already: only the returned change is a move
-        for entry in reversed(self._vanished):
-            if entry[0] >= since and entry[1] == digest:
-                self._vanished.remove(entry)
-                return self._change("moved", path, entry[2])
+        for vanished in reversed(self._vanished):
+            if vanished.moment >= since and vanished.digest == digest:
+                self._vanished.remove(vanished)
+                return self._change("moved", path, vanished.path)
         return self._change("created", path)
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
@@ -247,16 +256,17 @@ class ExternalEdits:
         if self._tree.kind_of(path) is not PathKind.SHORT_TERM:
             return
         if all(heading in content for heading in _HEADINGS):
-            self._headless = None
+            self._headless_hash = ""
             return
-        if self._headless is None or self._headless[0] != digest:
-            self._headless = (digest, self._clock.monotonic())
-        rest = self._headless[1] + REST_SECONDS - self._clock.monotonic()
+        if self._headless_hash != digest:
+            self._headless_hash, self._headless_since = digest, self._clock.monotonic()
+        rest = self._headless_since + REST_SECONDS - self._clock.monotonic()
+        # a file that was written long ago need not rest, though it is seen for the first time
         if rest > 0 and age_ns(self._tree.absolute(path)) < REST_SECONDS * 1e9:
             raise NotRestedError(path, rest)
 
     def _record_hash_only(self, path: str, digest: str) -> FileChange | None:
-        """Record the hash of a file whose text is not kept, and that a former text of it is not there any more."""
+        """Record the hash of a file whose text is not kept; where its former text was kept, that this one is gone."""
         # the hash is kept so that the same text is reported once, and a purge can find it
         former, state = self._states.hash_only(path), self._states.get(path)
         if former == digest:
@@ -266,7 +276,7 @@ class ExternalEdits:
         self._states.set_hash_only(path, digest)
         return self._change("created" if state is None and former is None else "modified", path)
 
-    def _note_unread(self, path: str, stamp: str | None) -> FileChange | None:
+    def _record_stamp(self, path: str, stamp: str | None) -> FileChange | None:
         """Store the stamp of a file that is not read (too large, no regular file); return the change if it is new.
 
         Args:
@@ -303,23 +313,26 @@ class ExternalEdits:
             is_first = is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
-            changes = self._differences(states, scan)
-            reported = [self._change(_ACTIONS[change.op], change.path, change.source) for change in changes]
-            reported += [self._change("modified", path) for path in merged]
-            if is_first:
-                changes = self._whole_tree(scan)
-            if changes or is_first:
+            differences = self._differences(states, scan)
+            if differences or is_first:
                 self._keep_texts(scan.texts.values())
-                self._transactions.record(TreeAdopted() if is_first else NotesEdited(), changes)
-            reported += [change for path in scan.hash_only if (change := self._record_path(path))]
+                event = TreeAdopted() if is_first else NotesEdited()
+                self._transactions.record(event, self._whole_tree(scan) if is_first else differences)
+            changes = [self._change(_ACTIONS[change.op], change.path, change.source) for change in differences]
+            changes += [self._change("modified", path) for path in merged]
+            changes += [change for path in scan.hash_only if (change := self._record_path(path))]
             # last, since a crash before it costs no more than hashing these files again at the next start
             self._states.set_stamps(scan.stamps.items())
-            # edits that a commit recorded shortly before the last daemon ended
-            unreported = [path for path, state in states.items() if not state.is_reported and path in scan.existing]
-            for path in unreported:
-                self._states.set_reported(path, True)
-            reported_paths = {change.path for change in reported}
-            return reported + [self._change("modified", path) for path in unreported if path not in reported_paths]
+            paths = {change.path for change in changes}
+            unreported = self._report_recorded(state for path, state in states.items() if path in scan.existing)
+            return changes + [self._change("modified", path) for path in unreported if path not in paths]
+
+    def _report_recorded(self, states: Iterable[FileState]) -> list[str]:
+        """Return the paths of edits that a commit recorded shortly before the last daemon ended, as reported now."""
+        unreported = [state.path for state in states if not state.is_reported]
+        for path in unreported:
+            self._states.set_reported(path, True)
+        return unreported
 
     def _whole_tree(self, scan: _Scan) -> list[RecordedChange]:
         """Return a creation for every tracked file as it stands, whether a commit has recorded it already or not."""
@@ -333,18 +346,19 @@ class ExternalEdits:
             self._transactions.finish_pending()  # after git took the journal back, every file counts as changed
         states = self._states.all()
         missing = [path for path in states if not os.path.lexists(self._tree.absolute(path))]
-        return self.unread() + [path for path in missing if not states[path].is_held]
+        return self.restamped() + [path for path in missing if not states[path].is_held]
 
-    def unread(self) -> list[str]:
-        """Return the tracked paths that were written since they were last read, by their stamps.
+    def restamped(self) -> list[str]:
+        """Return the tracked paths whose size, times or inode differ from when they were last read.
 
         A file with conflict markers is always among them, since it gets no stamp. Nothing is locked or written.
         """
-        states, hash_only = self._states.all(), self._states.all_hash_only()
+        stamps = {path: state.stamp for path, state in self._states.all().items()}
+        hash_only = self._states.all_hash_only()  # of large files these are stamps
         return [
             path
             for path, info in self._files()
-            if (states[path].stamp != stamp_of(info) if path in states else hash_only.get(path) != size_stamp(info))
+            if (stamps[path] != stamp_of(info) if path in stamps else hash_only.get(path) != size_stamp(info))
         ]
 
     def _files(self) -> Iterator[tuple[str, os.stat_result]]:
@@ -358,31 +372,35 @@ class ExternalEdits:
                     continue
 
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
-        """Read the files of the tree whose stamps differ from their last seen states."""
+        """Read the files of the tree whose stamps differ from their last seen states; set `conflicted`."""
         self.conflicted = []
-        scan, stamped_until = _Scan(), time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
+        scan = _Scan()
         for path, info in self._files():
             scan.existing.add(path)
-            state, stamp = states.get(path), stamp_of(info)
-            if info.st_size > MAX_BYTES or (state is not None and state.stamp == stamp):
-                continue
-            try:
-                content = read_bytes(self._tree.absolute(path))
-            except OSError:
-                continue  # no permission: it counts as unchanged, and the other files are adopted all the same
-            if content is None:
-                continue
-            if CONFLICT in content:
-                self.conflicted.append(path)
-            if self._transactions.is_hash_only(path, content):
-                scan.hash_only.append(path)
-                continue
-            if state is None or state.hash != content_hash(content):
-                scan.texts[path] = content
-            # a file with conflict markers gets no stamp, so that `unread` finds these files without reading all
-            if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
-                scan.stamps[path] = stamp
+            state = states.get(path)
+            if info.st_size <= MAX_BYTES and (state is None or state.stamp != stamp_of(info)):
+                self._scan_file(scan, path, info, state)
         return scan
+
+    def _scan_file(self, scan: _Scan, path: str, info: os.stat_result, state: FileState | None) -> None:
+        """Read a file, and add it to a scan and to `conflicted`."""
+        stamped_until = time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
+        try:
+            content = read_bytes(self._tree.absolute(path))
+        except OSError:
+            return  # no permission: it counts as unchanged, and the other files are adopted all the same
+        if content is None:
+            return
+        if CONFLICT in content:
+            self.conflicted.append(path)
+        if self._transactions.is_hash_only(path, content):
+            scan.hash_only.append(path)
+            return
+        if state is None or state.hash != content_hash(content):
+            scan.texts[path] = content
+        # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
+        if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
+            scan.stamps[path] = stamp_of(info)
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
         """Store many texts as blobs and sync them at once: a line of the write-ahead file cannot hold so many."""
@@ -464,7 +482,7 @@ class ExternalEdits:
         if self._tree.kind_of(state.path) in _MEMORIES:
             missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
             # the deletion of a folder arrives file by file, so recently vanished files count too
-            if self._are_too_many(len(missing) + sum(moment >= since for moment, _, _ in self._vanished)):
+            if self._are_too_many(len(missing) + sum(vanished.moment >= since for vanished in self._vanished)):
                 self._hold_deletions(missing)
                 return None
         self._transactions.record(NoteDeleted(), [self._removal(state)])
@@ -491,15 +509,14 @@ class ExternalEdits:
 
     def _missing_memories(self) -> list[str]:
         """Return the paths of memories that are missing now and not held; looked up at most once a second."""
-        moment, missing = self._missing_cache
         now = self._clock.monotonic()
-        if now - moment >= 1:
-            missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
-            self._missing_cache = (now, missing)
-        return missing
+        if now - self._missing_since >= 1:
+            self._missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
+            self._missing_since = now
+        return self._missing
 
     def _memories(self) -> list[str]:
-        """Return the paths of all memories as last seen, archived ones included, held ones not."""
+        """Return the paths of memories as last seen, archived ones included; not those whose deletion is held."""
         states = self._states.below(self._tree.layout.memory)
         return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
@@ -509,15 +526,16 @@ class ExternalEdits:
 
     def _hold_deletions(self, paths: list[str]) -> None:
         """Mark the deletions of these paths as held, and record it."""
-        self._missing_cache = (float("-inf"), [])
+        self._missing_since = float("-inf")
         self._states.set_held(paths, True)
         event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
 
     def _removal(self, state: FileState) -> RecordedChange:
         """Return the recorded removal of a file, and remember its hash in case the file appears elsewhere."""
-        self._vanished.append((self._clock.monotonic(), state.hash, state.path))
+        self._vanished.append(_Vanished(self._clock.monotonic(), state.hash, state.path))
         return RecordedChange("remove", state.path, state.hash, None)
 
     def _change(self, action: Action, path: str, old_path: str | None = None) -> FileChange:
+        """Return the change to be reported."""
         return FileChange(action, path, self._tree.kind_of(path), old_path)

@@ -136,6 +136,7 @@ class FileStates:
         return self._hash_only()
 
     def _hash_only(self, clause: str = "", *values: str) -> dict[str, str]:
+        """Return hash or `size_stamp` of the hash-only files that a clause of SQL selects, by path; all for ""."""
         query = f"SELECT path, digest FROM unkept {clause}"
         return self._with_repair(lambda: dict(self._database.execute(query, values)))
 
@@ -171,13 +172,13 @@ class FileStates:
 
         Where that one is not in the journal any more (git took the journal back), begin anew with all events.
         """
-        last, position = self._journal.last(), self._position()
-        if last == position:
+        last, (seq, event_id) = self._journal.last(), self._position()
+        if last == (seq, event_id):
             return
         # read from the last applied event on, to see whether it is still in the journal
-        events = list(self._journal.events(since_seq=max(position[0] - 1, 0)))
-        is_continued = bool(position[0] and events and (events[0].seq, events[0].id) == position)
-        if position[0] and not is_continued:
+        events = list(self._journal.events(since_seq=max(seq - 1, 0)))
+        is_continued = bool(seq and events and (events[0].seq, events[0].id) == (seq, event_id))
+        if seq and not is_continued:
             events = list(self._journal.events())
         with self._database:
             if not is_continued:

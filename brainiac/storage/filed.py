@@ -19,12 +19,13 @@ from brainiac.storage.causes import undone_events
 from brainiac.storage.store import Store
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
-# SQL: the exchange of the row `it` was not consolidated, and Reflection noted no revision of it
-_NOT_DONE = """
-NOT EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange AND is_consolidated
-            AND event NOT IN (SELECT value FROM json_each(?1)))
-AND NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange AND later.supersedes != ''
-                AND event NOT IN (SELECT value FROM json_each(?1)))"""
+# SQL conditions; `it` is the row of an exchange in `FiledExchanges._exchanges`, and `?1` are the undone events there
+_UNDONE = "(SELECT value FROM json_each(?1))"
+_IS_REVISED = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange
+    AND later.supersedes != '' AND later.event NOT IN {_UNDONE})"""
+_IS_CONSOLIDATED = f"""EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange
+    AND done.is_consolidated AND done.event NOT IN {_UNDONE})"""
+_NOT_DONE = f"NOT {_IS_CONSOLIDATED} AND NOT {_IS_REVISED}"
 
 
 class FiledExchanges:
@@ -44,22 +45,20 @@ class FiledExchanges:
         return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
 
     @property
-    def unread(self) -> list[str]:
+    def without_model(self) -> list[str]:
         """Ids of the exchanges that were consolidated without a model, oldest first.
 
         An exchange was consolidated with a model where one was asked about it and a later promotion used its answer.
         Forgotten and revised exchanges are left out.
         """
-        undone = "SELECT value FROM json_each(?1)"
-        is_read = f"""EXISTS (SELECT 1 FROM analyses look, filings done
-            WHERE look.exchange = it.exchange AND done.exchange = it.exchange AND done.is_consolidated
-            AND done.event > look.event AND done.event NOT IN ({undone}) AND NOT EXISTS (
-                SELECT 1 FROM promotions WHERE promotions.run = look.run AND promotions.event IN ({undone})))"""
+        # the promotion for which the model was asked must not be undone either
+        is_read = f"""EXISTS (SELECT 1 FROM analyses asked, filings done
+            WHERE asked.exchange = it.exchange AND done.exchange = it.exchange AND done.is_consolidated
+            AND done.event > asked.event AND done.event NOT IN {_UNDONE} AND NOT EXISTS (
+                SELECT 1 FROM promotions WHERE promotions.run = asked.run AND promotions.event IN {_UNDONE}))"""
         is_gone = f"""EXISTS (SELECT 1 FROM filings gone
-            WHERE gone.exchange = it.exchange AND gone.is_gone AND gone.event NOT IN ({undone}))"""
-        is_revised = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange
-            AND later.supersedes != '' AND event NOT IN ({undone}))"""
-        return self._exchanges("filings", f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {is_revised}")
+            WHERE gone.exchange = it.exchange AND gone.is_gone AND gone.event NOT IN {_UNDONE})"""
+        return self._exchanges("filings", f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {_IS_REVISED}")
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -73,26 +72,26 @@ class FiledExchanges:
 
         Their goals, facts and tasks are still to be extracted.
         """
-        not_later = """NOT EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange
-            AND later.is_extracted AND later.event > it.event
-            AND later.event NOT IN (SELECT value FROM json_each(?1)))"""
-        return set(self._exchanges("outcomes", f"is_extracted = 0 AND {not_later} AND {_NOT_DONE}"))
+        is_extracted_later = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange
+            AND later.is_extracted AND later.event > it.event AND later.event NOT IN {_UNDONE})"""
+        # 0 where it was noted without a model; NULL in the rows of other outcomes
+        return set(self._exchanges("outcomes", f"is_extracted = 0 AND NOT {is_extracted_later} AND {_NOT_DONE}"))
 
     @property
     def filed_at(self) -> str:
         """When exchanges were last filed, ISO 8601; "" for never."""
         rows = self._projection.query(
-            "SELECT max(at) FROM filings WHERE is_filed AND event NOT IN (SELECT value FROM json_each(?))", self._undone
+            f"SELECT max(at) FROM filings WHERE is_filed AND event NOT IN {_UNDONE}", self._undone
         )
         return rows[0][0] or ""
 
     def page_of(self, exchange: str) -> str:
         """Return the path of the page that an exchange was put on; "" for none."""
         rows = self._projection.query(
-            "SELECT page FROM filings WHERE exchange = ? AND page IS NOT NULL"
-            " AND event NOT IN (SELECT value FROM json_each(?)) ORDER BY event DESC LIMIT 1",
-            exchange,
+            f"SELECT page FROM filings WHERE event NOT IN {_UNDONE} AND exchange = ? AND page IS NOT NULL"
+            " ORDER BY event DESC LIMIT 1",
             self._undone,
+            exchange,
         )
         return rows[0][0] if rows else ""
 
@@ -103,8 +102,8 @@ class FiledExchanges:
             table: With the columns `exchange` and `event`.
             where: A SQL condition, in which `it` is the row and `?1` are the undone events.
         """
-        sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where}"
-        sql += " AND event NOT IN (SELECT value FROM json_each(?1)) ORDER BY exchange"  # ids ascend in time
+        # ids ascend in time
+        sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where} AND event NOT IN {_UNDONE} ORDER BY exchange"
         return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
 
 

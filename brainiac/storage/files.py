@@ -36,7 +36,7 @@ _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 # Unreadable files of the state folder are renamed to this ending, so that the program goes on and nothing is lost.
 # `status` and `doctor` name them until a person removes them.
 DAMAGED = ".damaged"
-_CORRUPT, _NO_DATABASE, _ERROR = 11, 26, 1  # sqlite3.h; the last: a table or a column is missing
+_CORRUPT, _NO_DATABASE, _ERROR = 11, 26, 1  # sqlite3.h; the last means that a table or a column is missing
 
 
 def temporary_beside(path: str) -> str:
@@ -276,9 +276,10 @@ def is_damage(error: Exception) -> bool:
     """Return whether an error means that a SQLite file is damaged; a full disk or a locked file does not."""
     if not isinstance(error, sqlite3.Error):
         return isinstance(error, ValueError | TypeError)  # a column has a value of another type than was written
+    if isinstance(error, sqlite3.OperationalError) and "decode" in str(error):  # a text is no UTF-8
+        return True
     code = getattr(error, "sqlite_errorcode", None)
-    is_undecodable = isinstance(error, sqlite3.OperationalError) and "decode" in str(error)
-    return is_undecodable or (code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR))
+    return code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR)  # without the extended code's part
 
 
 def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
@@ -401,4 +402,5 @@ def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bo
 
 
 def _busy(path: Path) -> LockedError:
+    """Return the error for a lock that is held elsewhere."""
     return LockedError(f"{path}: held by another process or thread of Brainiac; wait for it to end, or stop it")

@@ -91,25 +91,30 @@ class Folders:
             self._indexes[folder] = IndexDocument(text, path)
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
-        """Yield the manifest entries of a folder as it will be after the commit."""
+        """Yield the manifest entries of a folder as it will be after the commit.
+
+        If not all entries are made anew, those of pages that the commit does not change are taken as they are.
+        """
         children = set(self._pages.children.get(folder, ()))
         for path in self._texts:
             if path.startswith(f"{folder}/"):
                 children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
-        reused = () if self._is_whole else self._indexes[folder].page.manifest
-        entries = {entry.path: entry for entry in reused}
+        former = () if self._is_whole else self._indexes[folder].page.manifest
+        former_entries = {entry.path: entry for entry in former}
         for path in sorted(children):
             name = posixpath.basename(path)
-            if name in entries and path not in self._texts:
-                yield entries[name]
+            if name in former_entries and path not in self._texts:
+                yield former_entries[name]
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
-                # a link in the summary is relative to the subfolder; in this manifest it must be relative to the folder
-                summary = with_rooted_links(self._store, _first_sentence(index.summary), [path])
-                yield IndexEntry(
-                    index.title, f"{name}/{INDEX}", index.uuid, with_links_from(self._store, summary, f"{path}.md")
-                )
+                summary = self._moved_up(_first_sentence(index.summary), path)
+                yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, summary)
+
+    def _moved_up(self, summary: str, folder: str) -> str:
+        """Return a summary with its links, which are relative to a folder, made relative to the folder above it."""
+        rooted = with_rooted_links(self._store, summary, [folder])
+        return with_links_from(self._store, rooted, f"{posixpath.dirname(folder)}/{INDEX}")
 
     def _index_of(self, folder: str) -> IndexPage | None:
         """Return a folder's index page, as changed so far; None where it has none."""
@@ -197,4 +202,5 @@ def _summary_of(memory: Memory) -> str:
 
 
 def _first_sentence(summary: str) -> str:
+    """Return the first sentence of a summary."""
     return re.split(r"(?<=[.!?])\s", summary.strip(), maxsplit=1)[0]

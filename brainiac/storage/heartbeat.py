@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from brainiac.clock import iso
 from brainiac.errors import LockedError, StorageError
@@ -31,7 +32,8 @@ DEAD_SECONDS = 10.0
 STILL_SECONDS = 7.0  # a daemon that wrote no beat for so long may soon be taken for dead, and checks before it writes
 _LOOK_SECONDS = 0.1
 _BYTES = 1024
-_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+# a link that came by git is not followed, and a pipe not waited for
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,14 @@ class Beat:
         return f"the daemon of {self.device} (process {self.pid} on {self.host or 'an unknown host'})"
 
 
+class _File(NamedTuple):
+    """A heartbeat file of another home's daemon, with its content and what that says."""
+
+    path: str
+    content: bytes
+    beat: Beat
+
+
 @dataclass(frozen=True, slots=True)
 class _Sighting:
     """A heartbeat file as this process last read it.
@@ -96,34 +106,31 @@ class OtherDaemons:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[str, _Sighting] = {}  # by the heartbeat's path
+        self._sightings: dict[str, _Sighting] = {}  # by device
 
     def look(self) -> list[Beat]:
         """Return the daemons that may be alive: their heartbeat changed, or was first read, within `DEAD_SECONDS`."""
         now, beats = time.monotonic(), []
-        for path, raw, beat in _beats(self._store):
+        for _, content, beat in _files(self._store):
             # two machines' clocks may differ: only our own monotonic clock is asked how long the content is the same
-            sighting = self._seen.setdefault(path, _Sighting(raw, now))
-            if raw != sighting.content:
-                sighting = self._seen[path] = _Sighting(raw, now, has_changed=True)
+            sighting = self._sightings.setdefault(beat.device, _Sighting(content, now))
+            if content != sighting.content:
+                sighting = self._sightings[beat.device] = _Sighting(content, now, has_changed=True)
             if not beat.is_ended and now - sighting.since < DEAD_SECONDS:
                 beats.append(beat)
         return beats
 
     def living(self) -> list[Beat]:
-        """Return the daemons that are certainly alive: their heartbeat changed between two readings."""
-        beats = self.look()
-        changed = [path for path, sighting in self._seen.items() if sighting.has_changed]
-        devices = {os.path.basename(os.path.dirname(path)) for path in changed}
-        return [beat for beat in beats if beat.device in devices]
+        """Return the daemons that are certainly alive: their heartbeat changed since it was first read here."""
+        return [beat for beat in self.look() if self._sightings[beat.device].has_changed]
 
     def end_dead(self) -> None:
         """Mark the heartbeats of dead daemons as ended, so that no daemon waits for them again."""
         possibly_alive = {beat.device for beat in self.look()}
-        for path, _, beat in list(_beats(self._store)):
-            if beat.device not in possibly_alive and not beat.is_ended:
+        for file in list(_files(self._store)):
+            if file.beat.device not in possibly_alive and not file.beat.is_ended:
                 with suppress(OSError):
-                    _write(Path(path), replace(beat, is_ended=True))
+                    _write(Path(file.path), replace(file.beat, is_ended=True))
 
 
 class Heartbeat:
@@ -141,7 +148,7 @@ class Heartbeat:
         self._mutex = threading.RLock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-        self._last = 0.0  # monotonic, of the last beat
+        self._beat_at = 0.0  # monotonic, of the last beat; 0.0 while no heartbeat is written
         self.is_replaced = False
 
     def claim(self, wait: Callable[[Beat], bool]) -> bool:
@@ -177,11 +184,11 @@ class Heartbeat:
             self._own = replace(self._own, is_active=self._store.is_active)
             others = self._others.look()
             lower = [beat for beat in others if beat.rank < self._own.rank]
-            if lower:
+            if lower:  # these serve first
                 self._withdraw()
-            elif not self._last:
+            elif not self._beat_at:
                 self._write_beat()
-                continue
+                continue  # look again: another may have written its heartbeat at the same moment
             elif others:
                 self._write_beat()  # the others see it and withdraw, or prove to be dead
             else:
@@ -191,9 +198,9 @@ class Heartbeat:
 
     def _withdraw(self) -> None:
         """Mark this daemon's heartbeat as ended, if one was written."""
-        if self._last:
+        if self._beat_at:
             self._end()
-        self._last = 0.0
+        self._beat_at = 0.0
 
     def check(self) -> None:
         """Make sure, before each commit, that no other daemon serves instead, as after this machine slept.
@@ -201,7 +208,7 @@ class Heartbeat:
         Raises:
             StorageError: Another one does: this process must not write any more.
         """
-        if time.monotonic() - self._last > STILL_SECONDS:
+        if time.monotonic() - self._beat_at > STILL_SECONDS:
             self._beat()
         if self.is_replaced:
             raise StorageError("Another daemon serves this brain by now; this one stands back and begins anew.")
@@ -212,7 +219,7 @@ class Heartbeat:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(BEAT_SECONDS + 5)
         with self._mutex:
-            if self._last and not self.is_replaced:
+            if self._beat_at and not self.is_replaced:
                 self._end()
 
     def _run(self) -> None:
@@ -229,10 +236,10 @@ class Heartbeat:
         and serves.
         """
         with self._mutex:
-            was_paused = time.monotonic() - self._last > STILL_SECONDS
+            was_paused = time.monotonic() - self._beat_at > STILL_SECONDS
             self._own = replace(self._own, is_active=self._store.is_active)
             self._write_beat()  # before looking: of two that do this at once, one sees the other
-            # after a pause no heartbeat was read twice yet, so that one cannot be known to change
+            # after a pause no heartbeat was read twice yet: those that may be alive count too
             others = self._others.look() if was_paused else self._others.living()
             if (was_paused and others) or any(beat.rank < self._own.rank for beat in others):
                 self.is_replaced = True
@@ -240,7 +247,7 @@ class Heartbeat:
 
     def _write_beat(self) -> None:
         """Write the next beat; a full disk is ignored, since it stops the other daemons' beats too."""
-        self._own, self._last = replace(self._own, beat=self._own.beat + 1), time.monotonic()
+        self._own, self._beat_at = replace(self._own, beat=self._own.beat + 1), time.monotonic()
         with suppress(OSError):
             # while the brain's disk is not mounted, the folder would be made below the mount point
             if self._store.tree.is_there:
@@ -248,6 +255,7 @@ class Heartbeat:
                 _write(self._path, self._own)
 
     def _end(self) -> None:
+        """Mark this daemon's heartbeat as ended."""
         with suppress(OSError):
             _write(self._path, replace(self._own, is_ended=True))
 
@@ -298,22 +306,22 @@ def possible_other_daemon(store: Store) -> Beat | None:
     Enough for a message, and at once; `other_daemon` is certain and takes up to ten seconds.
     """
     now = time.time()  # file times are the system clock's
-    recent = (beat for path, _, beat in _beats(store) if not beat.is_ended and now - _changed_at(path) < DEAD_SECONDS)
-    return next(recent, None)
+    recent = (file.beat for file in _files(store) if now - _changed_at(file.path) < DEAD_SECONDS)
+    return next((beat for beat in recent if not beat.is_ended), None)
 
 
 def ended_devices(store: Store) -> set[str]:
     """Return the devices whose daemons served this very folder and ended; the next daemon finishes their work."""
-    return {beat.device for _, _, beat in _beats(store) if beat.is_ended}
+    return {file.beat.device for file in _files(store) if file.beat.is_ended}
 
 
 def devices_in_folder(store: Store) -> set[str]:
     """Return the devices whose daemons serve, or served, this very folder."""
-    return {beat.device for _, _, beat in _beats(store)}
+    return {file.beat.device for file in _files(store)}
 
 
-def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
-    """Yield path, content and parsed beat of the heartbeats that other homes' daemons wrote to this folder."""
+def _files(store: Store) -> Iterator[_File]:
+    """Yield the heartbeats that other homes' daemons wrote to this folder."""
     with suppress(OSError), os.scandir(store.tree.journal) as folders:
         for folder in folders:
             path = os.path.join(folder.path, FILE)
@@ -321,12 +329,12 @@ def _beats(store: Store) -> Iterator[tuple[str, bytes, Beat]]:
             if folder.name == store.journal.device or folder.is_symlink():
                 continue
             try:
-                raw, inode = _read(path)
+                content, inode = _read(path)
             except OSError:
                 continue
-            beat = _parsed(folder.name, raw, inode)
+            beat = _parsed(folder.name, content, inode)
             if beat.inode == inode:  # else a sync, a copy or a backup brought it here
-                yield path, raw, beat
+                yield _File(path, content, beat)
 
 
 def _read(path: str) -> tuple[bytes, int]:
@@ -335,7 +343,7 @@ def _read(path: str) -> tuple[bytes, int]:
     Raises:
         OSError: There is none.
     """
-    file = os.open(path, os.O_RDONLY | _SAFELY)
+    file = os.open(path, os.O_RDONLY | _FLAGS)
     try:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):
@@ -345,11 +353,11 @@ def _read(path: str) -> tuple[bytes, int]:
         os.close(file)
 
 
-def _parsed(device: str, raw: bytes, inode: int) -> Beat:
+def _parsed(device: str, content: bytes, inode: int) -> Beat:
     """Return the beat in a heartbeat file; one with only device and inode where the file is half written or damaged."""
     unknown = Beat(device, inode=inode)
     try:
-        beat = Beat(**{**json.loads(raw), "device": device})
+        beat = Beat(**{**json.loads(content), "device": device})
     except (ValueError, TypeError):
         return unknown
     is_valid = all(type(getattr(beat, name)) is type(value) for name, value in asdict(unknown).items())
@@ -357,13 +365,14 @@ def _parsed(device: str, raw: bytes, inode: int) -> Beat:
 
 
 def _write(path: Path, beat: Beat) -> None:
-    """Write a heartbeat in place and in one write, so that its inode stays and readers see it whole."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | _SAFELY, 0o644)
+    """Write a heartbeat in place and in one write, so that it keeps the inode that it names and is read whole."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
     try:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(f"{path} is no regular file")
         text = json.dumps(asdict(replace(beat, inode=info.st_ino)))
+        # always of the same length, since the former beat is written over
         os.write(file, text.ljust(_BYTES - 1).encode() + b"\n")
     finally:
         os.close(file)

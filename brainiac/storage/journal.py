@@ -110,8 +110,8 @@ def _lines_of(path: Path) -> Iterator[tuple[Path, bytes]]:
 def _first_seq(path: Path) -> int:
     """Return the `seq` of a file's first line; 0 where there is no file or the line has none."""
     with suppress(FileNotFoundError), open(path, "rb") as file:
-        numbered = _SEQ.match(file.readline())
-        return int(numbered[1]) if numbered else 0
+        match = _SEQ.match(file.readline())
+        return int(match[1]) if match else 0
     return 0
 
 
@@ -139,8 +139,8 @@ def _numbered_line(file: BinaryIO, offset: int) -> tuple[float, bytes]:
     if offset:
         file.readline()
     for line in file:
-        if (numbered := _SEQ.match(line)) and line.endswith(b"\n"):
-            return int(numbered[1]), line[:-1]
+        if (match := _SEQ.match(line)) and line.endswith(b"\n"):
+            return int(match[1]), line[:-1]
     return float("inf"), b""
 
 
@@ -174,6 +174,7 @@ def _id_in(path: Path) -> str | None:
 
 
 def _new_id() -> str:
+    """Return a new device id."""
     name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
     return f"{name}-{secrets.token_hex(3)}"
 
@@ -253,11 +254,12 @@ class Journal:
         self.blobs = BlobStore(tree.journal / "blobs", self._disk)
         self.lock = places.state / "commit.lock"
         self.warnings: list[str] = []
-        self._all = tree.journal
+        self._journals = tree.journal
         for folder in (self.folder, self.blobs.folder):
             tree.confine(folder)  # git carries links too: nothing of ours is written through one that leads outside
         self._tail: _Tail | None = None
-        self._listed: tuple[tuple[int, int, int] | None, Path | None] | None = None
+        self._newest_path: Path | None = None
+        self._folder_stamp: tuple[int, int, int] | None = None  # when that was looked up; None: it is looked up again
 
     def record(self, event: Event) -> Event:
         """Append an event and return it with its `seq`; until `sync`, the write-ahead file must hold it too."""
@@ -286,7 +288,7 @@ class Journal:
         """Bring all that was appended to the disk."""
         if newest := self._newest():
             # a new file survives a power cut only if the folders that name it were synced too
-            for path in (newest, self.folder, self._all):
+            for path in (newest, self.folder, self._journals):
                 self._disk.fsync(path)
 
     def events(
@@ -321,7 +323,7 @@ class Journal:
         """Return the size of each journal file of the other devices; a changed size means new events."""
         sizes: dict[str, int] = {}
         with suppress(FileNotFoundError):  # called often, for a file a day and device: plain `scandir` is fast
-            for folder in os.scandir(self._all):
+            for folder in os.scandir(self._journals):
                 if folder.name in (self.device, "blobs") or not folder.is_dir(follow_symlinks=False):
                     continue  # a link may lead anywhere
                 for entry in os.scandir(folder.path):
@@ -346,7 +348,8 @@ class Journal:
                 before, after = file.read(start - file.tell()), file.read()
         except FileNotFoundError:
             return None
-        # git or a sync service may put back an older file, or one that was purged: then all of it is read again
+        # git or a sync service may put back an older file, or one that was purged: then all of it is read again;
+        # latin-1 makes a text of any bytes
         if before.decode("latin-1") != mark:
             return None
         whole = after[: after.rfind(b"\n") + 1]  # a torn last line is read when a sync tool has brought the rest
@@ -367,9 +370,11 @@ class Journal:
     def event_at(self, seq: int, device: str) -> Event | None:
         """Return the event of a device with a `seq`; None where this copy of its journal does not have it."""
         files = self._files(device)
-        number = bisect_right(files, seq, key=_first_seq)  # the event is in the last file that begins not behind it
-        path = files[number - 1] if number else None
-        events = self._parse([(path, _line_with(path, seq))], None) if path else iter(())
+        number = bisect_right(files, seq, key=_first_seq)
+        if not number:
+            return None
+        path = files[number - 1]  # the last file that begins with this event or an earlier one
+        events = self._parse([(path, _line_with(path, seq))], None)
         return next((event for event in events if event.seq == seq), None)
 
     def has_written(self, digest: str) -> bool:
@@ -435,7 +440,7 @@ class Journal:
 
     def _files(self, device: str = "") -> list[Path]:
         """Return the journal files of a device, oldest first (a file is named by its day); "" means this device."""
-        folder = self._all / device if device else self.folder
+        folder = self._journals / device if device else self.folder
         return [folder / name for name in sorted(self._names(folder))]
 
     def _names(self, folder: Path) -> list[str]:
@@ -453,19 +458,20 @@ class Journal:
         except FileNotFoundError:
             return None
         stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
-        if self._listed is None or self._listed[0] != stamp:
+        if self._folder_stamp != stamp:
             name = max(self._names(self.folder), default=None)
             # two changes within one tick of the file system's clock leave one time on the folder
             is_settled = SYSTEM.now().timestamp() - max(stat.st_mtime, stat.st_ctime) > _COARSE_SECONDS
-            self._listed = (stamp if is_settled else None), (self.folder / name if name else None)
-        return self._listed[1]
+            self._folder_stamp = stamp if is_settled else None
+            self._newest_path = self.folder / name if name else None
+        return self._newest_path
 
     def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
         """Yield this device's lines after a `seq`, newest first, each with its file."""
         for path in reversed(self._files()):
             for line in lines_back(path):
-                numbered = _SEQ.match(line)
-                if numbered and int(numbered[1]) <= since_seq:
+                match = _SEQ.match(line)
+                if match and int(match[1]) <= since_seq:
                     return  # all lines before it are older still
                 yield path, line
 
@@ -512,7 +518,7 @@ class Journal:
 
     def _cut_torn_line(self, path: Path) -> None:
         """Remove an unfinished line from a file's end, which a crash left."""
-        if torn := next(_pieces_back(path), b""):
+        if torn := next(_pieces_back(path), b""):  # what follows the last newline
             self._disk.truncate(path, path.stat().st_size - len(torn))
 
 
@@ -525,6 +531,7 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
     after = cleaned(event)
     if after == event:
         return line
-    record = json.loads(line)  # with what a newer version of the program added to it
+    # the line's own record, and its changes, may have what a newer version of the program added
+    record = json.loads(line)
     clean = json.loads(to_line(after)) | {"changes": record["changes"]}
     return json.dumps(record | clean, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -161,18 +161,18 @@ class _Lineage:
             digest: The content hash of the version.
             passed: The versions on the way to it, so that the search ends after `MAX_DEPTH`.
         """
-        if made := self._made.get(digest):
-            return made
+        if origins := self._made.get(digest):
+            return origins
         before = self._seen.get(digest, ())
         # to a device that had nothing there it came from elsewhere, or was written before the first start
         if None in before:
             return set()
-        seen = {former for former in before if former is not None and former != digest}
-        if len(seen) < 2:
-            return seen
+        formers = {former for former in before if former is not None and former != digest}
+        if len(formers) < 2:
+            return formers
         if len(passed) >= MAX_DEPTH:
             return set()
-        return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(seen)))
+        return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(formers)))
 
 
 def _named_origins(event: Event, change: RecordedChange) -> set[str]:

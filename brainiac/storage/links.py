@@ -78,19 +78,19 @@ def with_repaired_links(
         now: Its present or future path.
         moved: Old path to new one, of every file that moved.
         places: Present path by uuid, of every page; a link with a uuid leads to that page, whatever its path says.
-        is_standing: Whether there is a file at a path; asked for a link without uuid on a page that itself moved.
+        is_standing: Whether there is a file at a path; asked for a link without uuid to a file that did not move.
     """
 
     def target_of(link: Link) -> str:
         """Return the new target of a link; "" to leave it as it is."""
+        if link.target.startswith("/"):  # a person who wrote a path from the root meant it so
+            return ""
         old_target = linked_path(link, was)
         target = places.get(link.uuid) or moved.get(old_target, old_target)
-        is_known = link.uuid in places or old_target in moved or is_standing(old_target)
-        is_outdated = target != old_target or posixpath.dirname(was) != posixpath.dirname(now)
-        # a person who wrote a path from the root meant it so
-        if link.target.startswith("/") or not is_known or not is_outdated:
+        if target == old_target and posixpath.dirname(was) == posixpath.dirname(now):
             return ""
-        return posixpath.relpath(target, posixpath.dirname(now))
+        is_known = link.uuid in places or old_target in moved or is_standing(old_target)
+        return posixpath.relpath(target, posixpath.dirname(now)) if is_known else ""
 
     return retarget_links(text, target_of)
 
@@ -134,7 +134,7 @@ class LinkOrigins:
 MENTIONS = "mentions"
 MAX_MENTIONS = 12
 _WORD = re.compile(r"\w+")
-_OURS = re.compile(r"\[\[[^|\]]+\|[^\]]+\]\]")  # the form that the program writes, `[[page|title]]`
+_OURS = re.compile(r"\[\[[^|\]]+\|(?P<title>[^\]]+)\]\]")  # the form that the program writes, `[[page|title]]`
 _FOLDERS = ("concrete", "skills")  # the titles of event pages are days, which most texts name
 
 
@@ -150,8 +150,10 @@ class Mentions:
         folders = tuple(f"{root}/{folder}/" for folder in _FOLDERS)
         targets = [page for page in pages if page.path.startswith(folders)]
         file_names = Counter(posixpath.basename(page.path).casefold() for page in targets)
-        self._targets: dict[tuple[str, ...], list[tuple[Memory, str]]] = defaultdict(list)  # pages by title's words
-        self._lengths: dict[str, set[int]] = defaultdict(set)  # by a first word: how many words such titles have
+        # the pages with a title, and the links to them, by the title's words
+        self._targets: dict[tuple[str, ...], list[tuple[Memory, str]]] = defaultdict(list)
+        # how many words the titles have that begin with a word
+        self._lengths: dict[str, set[int]] = defaultdict(set)
         for page in targets:
             words = tuple(_WORD.findall(page.title))
             if words and len(page.title) > 1 and "|" not in page.title and "]" not in page.title:
@@ -168,8 +170,8 @@ class Mentions:
         for position, word in enumerate(words):
             for length in sorted(self._lengths.get(word, ())):
                 for target, link in self._targets.get(tuple(words[position : position + length]), ()):
-                    may_be_shown = not target.is_off_record and (page.is_private or not target.is_private)
-                    if target.path != page.path and may_be_shown:
+                    is_too_private = target.is_off_record or (target.is_private and not page.is_private)
+                    if target.path != page.path and not is_too_private:
                         links[link] = None
         return list(links)[:MAX_MENTIONS]
 
@@ -187,11 +189,11 @@ class Mentions:
 
 
 def still_named(page: Memory) -> list[str]:
-    """Return a page's `mentions` without the links that the program wrote and whose title the text has no more.
+    """Return a page's `mentions` without the links `[[page|title]]` of the program whose title is not in the text.
 
     Args:
         page: A page whose `mentions` are a list.
     """
     body = without_link_targets(page.body)
     links = map(str, page.meta[MENTIONS])
-    return [link for link in links if not _OURS.fullmatch(link) or link.rpartition("|")[2].removesuffix("]]") in body]
+    return [link for link in links if not (match := _OURS.fullmatch(link)) or match["title"] in body]

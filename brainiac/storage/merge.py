@@ -404,8 +404,9 @@ class ConcurrentSaves:
                 continue
             lines = nonblank_lines(text)
             if not later_version.startswith(PERSONS):  # a process made it: its added and removed lines are ours
-                added, removed = later_lines - lines, lines - later_lines
-                has_our_change |= bool(added & present_lines or removed - present_lines)
+                added_lines, removed_lines = later_lines - lines, lines - later_lines
+                is_still_there = not added_lines.isdisjoint(present_lines) or not removed_lines <= present_lines
+                has_our_change = has_our_change or is_still_there
             later_lines = lines
             has_later_line = not (present_lines - lines).isdisjoint(saved_lines)
             refutations = refutations + 1 if has_later_line else 0

@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, update
@@ -28,6 +29,13 @@ _KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
 _SETTLED_NS = 2_000_000_000
 
 _Stamp = tuple[int, int, int, int]  # size, modification time, change time, inode
+
+
+class _SettledPage(NamedTuple):
+    """A page, or what is wrong with it, and the stamp of its file when it was read."""
+
+    stamp: _Stamp
+    page: Memory | FormatError
 
 
 class PageSet:
@@ -50,8 +58,8 @@ class PageSet:
         self.root, self.archive = tree.relative(tree.long_term), tree.relative(tree.archive)
         self.pages: dict[str, Memory] = {}
         self.broken: dict[str, FormatError] = {}
-        self._settled: dict[str, tuple[_Stamp, Memory | FormatError]] = {}
-        self._names: dict[str, set[str]] = {}
+        self._settled: dict[str, _SettledPage] = {}  # those that a later set may take over, by path
+        self._names: dict[str, set[str]] = {}  # what `names_in` returned, by folder
         settled = former._settled if former else {}
         for path, entry in sorted((tree.relative(entry.path), entry) for entry in self._entries()):
             self._add_page(path, entry, settled.get(path))
@@ -63,13 +71,13 @@ class PageSet:
             if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
                 yield entry
 
-    def _add_page(self, path: str, entry: os.DirEntry[str], former: tuple[_Stamp, Memory | FormatError] | None) -> None:
+    def _add_page(self, path: str, entry: os.DirEntry[str], former: _SettledPage | None) -> None:
         """Add the page at a path to `pages`, or to `broken`; it is not read again if its stamp is unchanged.
 
         Args:
             path: Of the page, relative.
             entry: Its file.
-            former: The page in the former set, with its stamp; None where it was not there.
+            former: The page in the former set; None where it was not there or not settled.
         """
         try:
             # before the file is read: a file written in between is then read again by the next set
@@ -77,14 +85,11 @@ class PageSet:
         except OSError:
             return  # it vanished
         stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-        if former is not None and former[0] == stamp:
-            page: Memory | FormatError | None = former[1]
-        else:
-            page = self._read(path)
+        page = former.page if former is not None and former.stamp == stamp else self._read(path)
         if page is None:
             return
         if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
-            self._settled[path] = (stamp, page)
+            self._settled[path] = _SettledPage(stamp, page)
         if isinstance(page, Memory):
             self.pages[path] = page
         else:

@@ -14,7 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from brainiac.events import (
     CatchUpEnded,
     CatchUpStarted,
     Event,
+    EventData,
     EventsAnalyzed,
     EventUndone,
     ExchangeEvent,
@@ -40,6 +41,7 @@ from brainiac.events import (
     OutcomeEvent,
     OwningEvent,
     PathKind,
+    PluginEvent,
     PromptAnswered,
     PromptMoved,
     ProposalEvent,
@@ -132,6 +134,7 @@ CREATE TABLE IF NOT EXISTS promotions(event TEXT PRIMARY KEY, run TEXT) WITHOUT 
 -- When a catch-up (`run`) began, and when it ended: then `withheld` has the exchanges that its model may not see.
 CREATE TABLE IF NOT EXISTS catch_ups(event TEXT PRIMARY KEY, device TEXT, run TEXT, withheld TEXT) WITHOUT ROWID;
 """
+_CONSOLIDATED, _GONE = (False, True, False), (False, False, True)  # the last three columns of `filings`
 TABLES = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", _SCHEMA)
 
 Row = tuple[Any, ...]
@@ -139,11 +142,32 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """How far a journal was read; a row of the table `positions`."""
+    """How far a journal was read.
+
+    Attributes:
+        at: The seq of the last event, of this device's journal; of a file of another's the offset behind it.
+        mark: The id of the last event; of a file of another device's journal the bytes before `at`.
+        size: Of the file, which may end in an unfinished line.
+    """
 
     at: int = 0
     mark: str = ""
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Positions:
+    """The table `positions`.
+
+    Attributes:
+        basis: What the tables depended on besides the journals when they were made; "" for empty tables.
+        own: How far this device's journal was read.
+        foreign: How far each file of other devices' journals was read.
+    """
+
+    basis: str = ""
+    own: _Position = _Position()
+    foreign: Mapping[str, _Position] = field(default_factory=dict)
 
 
 class Projection:
@@ -169,10 +193,15 @@ class Projection:
             self._database.close()
 
     def follow(self) -> None:
-        """Read the events that other processes added to this device's journal, and sync tools to other devices'."""
+        """Read what other processes added to this device's journal and sync tools to those of other devices."""
         # looked up before the mutex is held: who holds the commit lock may be waiting for the mutex
         last, sizes = self._journal.last(), self._journal.foreign_sizes()
-        self._attempt(lambda: None if self._is_current(last, sizes) else self._follow())
+
+        def read_on() -> None:
+            if not self._is_current(last, sizes):
+                self._follow()
+
+        self._attempt(read_on)
 
     def apply(self, event: Event) -> None:
         """Insert the rows of an event that this process has just recorded."""
@@ -193,49 +222,51 @@ class Projection:
     # --- following ------------------------------------------------------------------------------------------
 
     def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
-        """Return whether the tables have all events up to this end of each journal.
+        """Return whether the tables have their present basis and all events up to this end of each journal.
 
         Args:
             last: Seq and id of this device's last event.
             sizes: Size of each file of other devices' journals.
         """
         positions = self._positions()
-        own = positions.pop(self._journal.device, _Position())
-        is_same = positions.pop("", _Position()).mark == self._basis and (own.at, own.mark) == last
-        return is_same and {source: position.size for source, position in positions.items()} == sizes
+        is_same = positions.basis == self._basis and (positions.own.at, positions.own.mark) == last
+        return is_same and {source: position.size for source, position in positions.foreign.items()} == sizes
 
     def _append(self, event: Event) -> bool:
         """Insert an event if it comes right after the last one that was read; return whether it did."""
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")  # only one process at a time may read on from a position
             positions = self._positions("WHERE source IN ('', ?)", self._journal.device)
-            last = positions.get(self._journal.device, _Position())
-            is_same = positions.get("", _Position()).mark == self._basis
-            if not is_same or event.seq != last.at + 1 or event.kind == PurgeHonoured.kind:
+            # a purge rewrote earlier lines: all journals are read anew
+            if event.seq != positions.own.at + 1 or event.kind == PurgeHonoured.kind:
+                return False
+            if positions.basis != self._basis:
                 return False
             self._insert([event], self._journal.device)
             self._set_position(self._journal.device, _Position(event.seq, event.id))
         return True
 
     def _follow(self) -> None:
-        """Read each journal from its position on; where one was rewritten or cut, read all journals anew."""
+        """Read each journal from its position on.
+
+        Where one was rewritten or cut, and where the tables have another basis, read all journals anew.
+        """
         with self._database:
             self._database.execute("BEGIN IMMEDIATE")
             positions = self._positions()
-            is_same = positions.pop("", _Position()).mark == self._basis
-            if not (is_same and self._read_on(positions)):
+            if positions.basis != self._basis or not self._read_on(positions):
                 for table in TABLES:
                     self._database.execute(f"DELETE FROM {table}")
                 self._set_position("", _Position(mark=self._basis))
-                self._read_on({})
+                self._read_on(_Positions())
 
-    def _read_on(self, positions: dict[str, _Position]) -> bool:
+    def _read_on(self, positions: _Positions) -> bool:
         """Read each journal from its position on; return False where one does not continue there."""
-        own, sizes = positions.pop(self._journal.device, _Position()), self._journal.foreign_sizes()
-        if positions.keys() - sizes.keys():  # a file is gone
+        sizes = self._journal.foreign_sizes()
+        if positions.foreign.keys() - sizes.keys():  # a file is gone
             return False
         for source, size in sizes.items():
-            position = positions.get(source, _Position())
+            position = positions.foreign.get(source, _Position())
             if position.size == size:
                 continue
             part = self._journal.foreign_part(source, position.at, position.mark)
@@ -243,7 +274,7 @@ class Projection:
                 return False
             self._insert(part.events, Path(source).parent.name)
             self._set_position(source, _Position(part.end, part.mark, size))
-        return self._read_on_own(own)
+        return self._read_on_own(positions.own)
 
     def _read_on_own(self, position: _Position) -> bool:
         """Read this device's journal from a position on; return False where it does not continue there."""
@@ -263,24 +294,24 @@ class Projection:
 
     def _insert(self, events: Iterable[Event], device: str) -> Event | None:
         """Insert the rows of events of a device, and return the last event; None for no events."""
-        last: Event | None = None
-        open_exchanges: dict[str, Event] = {}
+        event: Event | None = None
+        open_exchanges: dict[str, Event] = {}  # those without an outcome
         rows: dict[str, list[Row]] = defaultdict(list)
-        for number, last in enumerate(events, 1):
-            for table, row in _rows(last, device, self._tree):
+        for number, event in enumerate(events, 1):
+            for table, row in _rows(event, device, self._tree):
                 rows[table].append(row)
-            if isinstance(last.what, ExchangeEvent):
-                open_exchanges[last.id] = last
-            elif isinstance(last.what, OutcomeEvent):
-                open_exchanges.pop(last.what.exchange, None)
+            if isinstance(event.what, ExchangeEvent):
+                open_exchanges[event.id] = event
+            elif isinstance(event.what, OutcomeEvent):
+                open_exchanges.pop(event.what.exchange, None)
             if number % _BATCH == 0:
                 self._insert_rows(rows)
-        for event in open_exchanges.values():
-            rows["lines"].append(_line_row(event, device))
+        for exchange in open_exchanges.values():
+            rows["lines"].append(_line_row(exchange, device))
         self._insert_rows(rows)
         # an outcome may have been read before its exchange, from another device's journal
         self._database.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
-        return last
+        return event
 
     def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
         """Insert rows by table and empty `rows`; a row that SQLite cannot hold is left out."""
@@ -295,10 +326,12 @@ class Projection:
                         self._database.execute(sql, row)
         rows.clear()
 
-    def _positions(self, where: str = "", *values: str) -> dict[str, _Position]:
-        """Return how far each journal was read, by the `source` of its position; `where` is a SQL condition."""
-        rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {where}", values)
-        return {source: _Position(*position) for source, *position in rows}
+    def _positions(self, clause: str = "", *values: str) -> _Positions:
+        """Return how far each journal was read, or those that a clause of SQL (`WHERE …`) selects."""
+        rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {clause}", values)
+        foreign = {source: _Position(*position) for source, *position in rows}
+        own = foreign.pop(self._journal.device, _Position())
+        return _Positions(foreign.pop("", _Position()).mark, own, foreign)
 
     def _set_position(self, source: str, position: _Position) -> None:
         """Record how far a journal was read."""
@@ -345,32 +378,21 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
         case ExchangeEvent() as exchange_event:
             yield "exchanges", _exchange_row(event, exchange_event, device)
         case OutcomeEvent() as outcome:
-            reflected = outcome if isinstance(outcome, ExchangeReflected) else None
-            superseded = reflected.supersedes if reflected and reflected.supersedes != reflected.exchange else ""
-            extracted_and_prompt = reflected and reflected.is_extracted, reflected and reflected.prompt
-            yield "outcomes", (outcome.exchange, event.id, superseded, *extracted_and_prompt)
+            yield "outcomes", _outcome_row(event, outcome)
         case ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
         case ExchangesFiled() | MemoryPromoted() as filing:
-            is_filed = isinstance(filing, ExchangesFiled)
-            pages = {exchange: page for page, exchanges in filing.episodes.items() for exchange in exchanges}
-            for exchange in {*filing.exchanges, *pages}:
-                is_listed = exchange in filing.exchanges
-                is_gone = isinstance(filing, MemoryPromoted) and exchange in filing.gone
-                row = (exchange, event.id, event.at, pages.get(exchange), is_listed and is_filed)
-                yield "filings", (*row, is_listed and not is_filed, is_gone)
+            yield from (("filings", row) for row in _filing_rows(event, filing))
         case ExchangeForgotten(exchanges=exchanges) | MemoryForgotten(exchanges=exchanges):
-            yield from (("filings", (name, event.id, event.at, None, False, False, True)) for name in exchanges)
+            yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in exchanges)
+        case ExchangesImported(episodes=episodes):
+            # no model has read them, and they do not wait for one: as if they were consolidated without
+            for exchange, page in _page_by_exchange(episodes).items():
+                yield "filings", (exchange, event.id, event.at, page, *_CONSOLIDATED)
         case CatchUpStarted():
             yield "catch_ups", (event.id, device, event.id, None)
         case CatchUpEnded(withheld=withheld):
             yield "catch_ups", (event.id, device, event.cause, json.dumps(withheld))
-        case ExchangesImported(episodes=episodes):
-            pages = {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
-            # no model has read them, and they do not wait for one: as if they were consolidated without
-            yield from (
-                ("filings", (name, event.id, event.at, page, False, True, False)) for name, page in pages.items()
-            )
         case EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
         case ProposalEvent(proposal=proposal):
@@ -379,8 +401,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "lines", _line_row(event, device)
         case ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
-            what_for = event.by, call.purpose, call.model
-            yield "calls", (event.at, event.id, device, *what_for, *tokens, call.cost_usd, event.cause)
+            caller = event.at, event.id, device, event.by
+            yield "calls", (*caller, call.purpose, call.model, *tokens, call.cost_usd, event.cause)
         case MemoryOrganized() as run:
             done = json.dumps([(action.action, action.uuids) for action in run.done])
             yield "runs", (event.id, event.at, run.asked, done)
@@ -394,41 +416,69 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
 
 
 def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of an event on statements and on what processes wrote into short-term memory."""
+    """Yield the rows on what processes made of exchanges: of `statements`, `candidates`, `promotions` to `analyses`."""
     what = event.what
     if isinstance(what, StatingEvent):
         yield from (("statements", row) for row in _statement_rows(event, what, device))
-    header = event.at, event.kind, event.by, device
-    decided: set[str] = {record.candidate for record in what.statements} if isinstance(what, OwningEvent) else set()
+    yield from (("candidates", (candidate, event.id)) for candidate in _decided_candidates(what))
+    writer = event.at, event.kind, event.by, device
     match what:
-        case MemoryPromoted() | CandidatesRefused():
-            decided |= {refused.candidate for refused in what.refused}
-            decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
-            if isinstance(what, MemoryPromoted):
-                yield "promotions", (event.id, event.cause)
-                yield from (("writings", (paragraph, "summary", event.id, "", *header)) for paragraph in what.summary)
+        case MemoryPromoted():
+            yield "promotions", (event.id, event.cause)
+            yield from (("writings", (paragraph, "summary", event.id, "", *writer)) for paragraph in what.summary)
         case ExchangeReflected(exchange=exchange):
-            yield from (("writings", (item, "item", event.id, exchange, *header)) for item in what.items)
+            yield from (("writings", (item, "item", event.id, exchange, *writer)) for item in what.items)
             if what.thoughts:
-                yield "writings", (what.thoughts, "thoughts", event.id, exchange, *header)
+                yield "writings", (what.thoughts, "thoughts", event.id, exchange, *writer)
         case PromptAnswered():
             yield from (("led", (words.anchor, words.hash, event.id, event.at)) for words in what.led)
         case EventsAnalyzed():
-            place = event.id, event.seq, device, event.cause
-            yield from (("analyses", (exchange, *place)) for exchange in what.events)
-    yield from (("candidates", (candidate, event.id)) for candidate in decided if candidate)
+            run = event.id, event.seq, device, event.cause
+            yield from (("analyses", (exchange, *run)) for exchange in what.events)
+
+
+def _decided_candidates(what: EventData | PluginEvent) -> set[str]:
+    """Return the candidates that an event wrote or refused for good."""
+    decided = {record.candidate for record in what.statements} if isinstance(what, OwningEvent) else set[str]()
+    if isinstance(what, MemoryPromoted | CandidatesRefused):
+        decided |= {refused.candidate for refused in what.refused}
+        decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
+    return decided - {""}
+
+
+def _outcome_row(event: Event, outcome: OutcomeEvent) -> Row:
+    """Return the row of an outcome; only one that noted the exchange has more than its name."""
+    if not isinstance(outcome, ExchangeReflected):
+        return outcome.exchange, event.id, "", None, None
+    superseded = outcome.supersedes if outcome.supersedes != outcome.exchange else ""
+    return outcome.exchange, event.id, superseded, outcome.is_extracted, outcome.prompt
+
+
+def _filing_rows(event: Event, filing: ExchangesFiled | MemoryPromoted) -> Iterator[Row]:
+    """Yield the rows of exchanges that were put on pages, filed to wait there, or consolidated."""
+    is_promotion, pages = isinstance(filing, MemoryPromoted), _page_by_exchange(filing.episodes)
+    for exchange in {*filing.exchanges, *pages}:
+        is_filed = exchange in filing.exchanges and not is_promotion
+        is_consolidated = exchange in filing.exchanges and is_promotion
+        is_gone = isinstance(filing, MemoryPromoted) and exchange in filing.gone
+        yield exchange, event.id, event.at, pages.get(exchange), is_filed, is_consolidated, is_gone
+
+
+def _page_by_exchange(episodes: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return the page of each exchange, given the exchanges of each page."""
+    return {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
 
 
 def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[Row]:
     """Yield a row for each statement that an event records, and for each step of a how-to."""
     is_owning = isinstance(what, OwningEvent)
-    header = event.seq, device, event.at, event.kind, event.by, event.cause
+    writer = event.seq, device, event.at, event.kind, event.by, event.cause
     for position, record in enumerate(what.statements):
         data = json.dumps(record.stored)
         statements: tuple[StatementRecord | StatementRef, ...] = (record, *record.steps)
-        for step, statement in enumerate(statements):
+        for step, statement in enumerate(statements):  # 0 is the statement itself
             key = record.page, event.id, position, step
-            yield *key, statement.block, statement.hash, statement.since, is_owning, *header, data
+            yield *key, statement.block, statement.hash, statement.since, is_owning, *writer, data
 
 
 def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
@@ -442,20 +492,29 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
         is_restored = undone is not None and change.op == "create"
         if change.source or change.after is None or is_restored or is_page:
-            place = event.id, position, event.at, event.kind, change.op
-            flags = change.before is None, _is_by_hand(event, change)
-            files = change.path, change.source, change.after
-            yield *place, *files, *flags, undone, None, change.before, event.by, device
+            yield _change_row(event, position, change, device, about=undone)
     if isinstance(event.what, PromptMoved):
-        moved = event.what
+        moved, position = event.what, len(event.changes)
         response_hash = next((change.after for change in event.changes if change.path == moved.response), None)
-        place = event.id, len(event.changes), event.at, event.kind, "move"
-        files = moved.prompt, moved.moved_from, response_hash
-        yield *place, *files, False, False, moved.prompt_id, moved.response, None, event.by, device
+        move = RecordedChange("move", moved.prompt, None, response_hash, moved.moved_from)
+        yield _change_row(event, position, move, device, about=moved.prompt_id, response=moved.response)
+
+
+def _change_row(
+    event: Event, position: int, change: RecordedChange, device: str, about: str | None, response: str | None = None
+) -> Row:
+    """Return the row of a change for the table `changes`, where `about` and `response` are explained."""
+    place = event.id, position, event.at, event.kind, change.op
+    files = change.path, change.source, change.after
+    is_new, is_by_hand = change.before is None and change.op != "move", _is_by_hand(event, change)
+    return *place, *files, is_new, is_by_hand, about, response, change.before, event.by, device
 
 
 def _is_by_hand(event: Event, change: RecordedChange) -> bool:
-    """Return whether a person made a change: in an editor, by a command, or by an undo that moves a file back."""
+    """Return whether a person made a change: in an editor, by a command, or by an undo that moves a file back.
+
+    The text of a person's save that we merged counts; what is found when a whole tree is adopted does not.
+    """
     is_merged_save = event.kind == NoteMerged.kind and change.op == "observe"
     is_moved_back = event.kind == EventUndone.kind and change.source is not None
     return (event.by == "person" and event.kind != TreeAdopted.kind) or is_merged_save or is_moved_back
@@ -471,17 +530,6 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
     after = {change.path: change.after for change in event.changes}
     prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
     response_hash = after.get(exchange.response or "") or exchange.response_hash or None
-    return (
-        event.id,
-        device,
-        event.at,
-        exchange.prompt,
-        exchange.prompt_id,
-        exchange.prompt_sha256,
-        prompt_hash,
-        exchange.response,
-        response_hash,
-        isinstance(exchange, PromptAnswered),
-        exchange.prompt in after,
-        event.seq,
-    )
+    prompt = exchange.prompt, exchange.prompt_id, exchange.prompt_sha256, prompt_hash
+    is_ours, is_kept = isinstance(exchange, PromptAnswered), exchange.prompt in after
+    return event.id, device, event.at, *prompt, exchange.response, response_hash, is_ours, is_kept, event.seq

@@ -20,8 +20,8 @@ What Brainiac would like to do and may not. Put an `x` into a box to have it don
 
 """
 _ID = re.compile(r"<!-- proposal: (\S+) -->")
-_LINE = re.compile(r"^[^\n]*<!-- proposal: (\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_BOX = re.compile(r"[ \t]*[-*+][ \t]+\[([xX -])\][ \t]")
+_LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_BOX = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<mark>[xX -])\][ \t]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,12 @@ class Tick:
 
 
 def find_ticks(text: str) -> list[Tick]:
-    """Return the lines of proposals, in order; a line without its whole comment belongs to none."""
+    """Return the lines of all proposals, ticked or not, in order; a line without its whole comment belongs to none."""
     ticks = []
     for line in _LINE.finditer(text):
         box = _BOX.match(line[0])
-        ticks.append(Tick(line[1], box[1].lower() if box else "", line.start(), line.end()))
+        mark = box["mark"].lower() if box else ""
+        ticks.append(Tick(line["id"], mark, line.start(), line.end()))
     return ticks
 
 

@@ -118,8 +118,9 @@ class StatementLog:
 
     Args:
         store: Whose journals are asked.
-        corrected_since: ISO 8601 moment; `corrections` and `by_hand` are from then on. Promotion gives that of the
-            oldest event it consolidates, which older corrections cannot contradict. None where they are not needed.
+        corrected_since: ISO 8601 moment; what persons did before it is left out of `corrections` and `by_hand`.
+            Promotion gives that of the oldest event it consolidates, which older corrections cannot contradict. None
+            where both are not needed.
     """
 
     def __init__(self, store: Store, corrected_since: str | None = None) -> None:
@@ -180,6 +181,7 @@ class StatementLog:
         """
         sources: dict[tuple[str, str], list[str]] = {}
         by_others: set[tuple[str, str]] = set()
+        # step 0: the operations themselves, without the steps of how-tos
         for page, block, data in self._rows("statements", "page, block, data", "is_owning AND step = 0"):
             record = StatementRecord.from_json(json.loads(data))
             sources.setdefault((page, block), []).extend(record.sources)
@@ -197,13 +199,16 @@ class StatementLog:
 
     def provenance_of(self, page: str, statement: Statement) -> list[StatementChange]:
         """Return the operations that made a statement, oldest first; none where a person wrote or reworded it."""
-        changes = self.changes_of(page)
         block, digest = statement.block_id, text_hash(statement.text)
+        if not block:
+            return []
+        changes = self.changes_of(page)
         # a statement that was moved to History got a new block id there: its past is recorded under the former one
-        retired = [c.former for c in changes if block and c.former.history == block != c.former.block]
-        if retired:
-            block, digest = retired[-1].block, retired[-1].hash or digest
-        changes = [change for change in changes if block and change.block == block]
+        former = [change.former for change in changes if change.former.history == block != change.former.block]
+        if former:
+            block, digest = former[-1].block, former[-1].hash or digest
+        changes = [change for change in changes if change.block == block]
+        # up to the operation that gave it its present words
         last = max((number for number, change in enumerate(changes) if change.hash == digest), default=-1)
         return changes[: last + 1]
 
@@ -219,20 +224,21 @@ class StatementLog:
         Left out are analyses of promotions that were undone, and those all of whose exchanges were consolidated since:
         an exchange that is put back into short-term memory is analyzed again.
         """
-        runs = self._store.projection.query(
+        undone_runs = self._store.projection.query(
             "SELECT run FROM promotions WHERE event IN (SELECT value FROM json_each(?))", json.dumps(list(self._undone))
         )
+        is_consolidated = """EXISTS (SELECT 1 FROM filings WHERE filings.exchange = part.exchange AND is_consolidated
+            AND filings.event > analysis.event AND filings.event NOT IN (SELECT value FROM json_each(?1)))"""
+        # a row of `analyses` is one exchange of an analysis; `part` is each of them
         rows = self._rows(
-            "analyses look",
+            "analyses analysis",
             "DISTINCT seq",
-            """device = ? AND exchange IN (SELECT value FROM json_each(?))
+            f"""device = ? AND exchange IN (SELECT value FROM json_each(?))
             AND (run IS NULL OR run NOT IN (SELECT value FROM json_each(?)))
-            AND EXISTS (SELECT 1 FROM analyses part WHERE part.event = look.event AND NOT EXISTS (
-                SELECT 1 FROM filings WHERE filings.exchange = part.exchange AND is_consolidated
-                AND filings.event > look.event AND filings.event NOT IN (SELECT value FROM json_each(?1))))""",
+            AND EXISTS (SELECT 1 FROM analyses part WHERE part.event = analysis.event AND NOT {is_consolidated})""",
             self._store.journal.device,
             json.dumps(list(exchanges)),
-            json.dumps([run for (run,) in runs if run]),
+            json.dumps([run for (run,) in undone_runs if run]),
         )
         journal = self._store.journal
         events = (journal.event_at(seq, journal.device) for (seq,) in rows)
@@ -241,7 +247,7 @@ class StatementLog:
     def answer_days(self) -> dict[tuple[str, str], frozenset[str]]:
         """Return the days on which answers used words of an exchange, by the exchange's id and the words' hash."""
         days: dict[tuple[str, str], frozenset[str]] = {}
-        for exchange, digest, at in self._rows("led", "exchange, hash, at", "1"):
+        for exchange, digest, at in self._rows("led", "exchange, hash, at", "TRUE"):
             # days and not answers: a question asked five times on one day is one use
             days[exchange, digest] = days.get((exchange, digest), frozenset()) | {self._store.day_of(at)}
         return days
@@ -299,7 +305,7 @@ class StatementLog:
 
     @cached_property
     def _edits(self) -> _Edits:
-        return self._edits_since(self._corrected_since or "~")
+        return self._edits_since(self._corrected_since or "~")  # `~` sorts behind every date: no edits
 
     def _edits_since(self, moment: str) -> _Edits:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
@@ -311,9 +317,10 @@ class StatementLog:
             is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
             if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
-                for key in before.keys() - after.keys():
-                    text = with_rooted_links(self._store, before[key], [posixpath.dirname(path)])
-                    corrections.append(Correction(key[0], text, at))
+                # what a person reworded or took out, they hold to be wrong
+                for uuid, digest in before.keys() - after.keys():
+                    text = with_rooted_links(self._store, before[uuid, digest], [posixpath.dirname(path)])
+                    corrections.append(Correction(uuid, text, at))
                 for key in after.keys() - before.keys():
                     by_hand[key] = at
         return _Edits(corrections, by_hand)
@@ -447,12 +454,15 @@ def with_block_ids(page: MemoryDocument) -> MemoryDocument:
 
 
 def _pages(store: Store, page_or_folder: str | None) -> list[str]:
-    """Return the paths of the memories in a folder, or of one memory; of all memories for None."""
+    """Return the paths of the memories in a folder, or of one memory; of all memories for None.
+
+    Raises:
+        UserError: There is no such page or folder in long-term memory.
+    """
     tree = store.tree
     top = tree.confine(page_or_folder, inside=tree.memory) if page_or_folder else tree.long_term
-    files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)]
-    paths = [path for path in map(tree.relative, files) if tree.kind_of(path) is PathKind.MEMORY]
-    if not top.is_dir() and not (paths and top.is_file()):
+    if not top.is_dir() and not (top.is_file() and tree.kind_of(tree.relative(top)) is PathKind.MEMORY):
         long_term = tree.relative(tree.long_term)
         raise UserError(f"{page_or_folder}: no page or folder of {long_term}/; name one, or nothing for all")
-    return paths
+    files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)]
+    return [path for path in map(tree.relative, files) if tree.kind_of(path) is PathKind.MEMORY]

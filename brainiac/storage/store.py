@@ -53,7 +53,7 @@ class Store:
         self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
         settings = self._settings_at_start(Path(root), is_reading)
         self.tree = Tree(root, settings.layout())
-        self._settings_file.path = self.tree.config
+        self._settings_file.path = self.tree.config  # the same file, with links resolved
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self.refresh_sources()
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
@@ -344,7 +344,8 @@ class Store:
 
     def _announce(self, event: Event) -> None:
         """Give an event that was just recorded to the projection and to the listeners."""
-        if "projection" in self.__dict__:  # before the listeners, which query it
+        # before the listeners, which query it; a projection that nobody used yet will read the event from the journal
+        if "projection" in self.__dict__:
             self.projection.apply(event)
         for listener in self._listeners:
             listener(event)

@@ -86,8 +86,8 @@ class Transactions:
         self.file_states = FileStates(places.state / "observed.sqlite", tree, journal)
         self.write_ahead = WriteAhead(places.state / "write_ahead.jsonl", self.disk)
         self._announce, self._holds_secret = announce, holds_secret
-        self._depth = 0
-        self._recorded: list[Event] = []
+        self._depth = 0  # how often the thread that holds the commit lock entered it
+        self._recorded: list[Event] = []  # to be announced when it leaves
 
     @contextmanager
     def commit_lock(self) -> Iterator[None]:
@@ -153,13 +153,13 @@ class Transactions:
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan, digest = _Plan(self, changes, {}, {}), content_hash(save)
+        plan, digest = _Plan(self, changes, expect={}, contents={}), content_hash(save)
         if not self.is_hash_only(path, save):
-            # the person's version is recorded first and ours after it, so that undoing ours gives theirs back
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
+                # the person's version is recorded first and ours after it, so that undoing ours gives theirs back
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
-            else:
+            else:  # no change names the text, so the event does
                 event = replace(event, texts={path: digest})
         return self._commit(_event(event.kind, "kernel", plan.recorded, event.to_json()), plan.steps, plan.texts)
 
@@ -198,7 +198,8 @@ class Transactions:
             return []  # a line is only written when the one before is done
         intent = intents[-1]
         if self.journal.last()[0] < intent.since_seq:
-            self.restore()  # a power failure took lines before it: the order must stay
+            # a power failure took the journal lines of earlier commits, which must stand before this one's
+            self.restore()
         if self.journal.find(intent.event.id, intent.since_seq) is not None:
             self.write_ahead.note_done(intent)
             return []
@@ -264,12 +265,12 @@ class Transactions:
 
     def is_off_record(self, path: str, content: bytes) -> bool:
         """Return whether a file at a (relative) path is off the record, or answers a prompt that is."""
-        return is_off_record(content) or self._answers_off_record(path, content)
+        return is_off_record(content) or self._is_answer_off_record(path, content)
 
-    def _answers_off_record(self, path: str, content: bytes) -> bool:
+    def _is_answer_off_record(self, path: str, content: bytes) -> bool:
         """Return whether a file is the answer to a prompt off the record.
 
-        Where the prompt is gone, the answer is still off the record if only its hash was kept while the prompt existed.
+        Where the prompt is gone, the answer is still off the record if it was hash-only while the prompt existed.
         """
         prompt_paths = prompt_path_of(path)
         try:
@@ -284,13 +285,13 @@ class Transactions:
         """Write a commit to the write-ahead file, which makes it binding, and carry it out."""
         since_seq, last_id = self.journal.last()
         event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
-        kept_digests = _kept_digests(event)
-        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept_digests}
+        kept = _kept_digests(event)
+        large = {digest: text for digest, text in texts.items() if len(text) > INLINE_BYTES and digest in kept}
         if large:
             self._keep_texts(event, large)
             self.journal.blobs.sync(set(large))
         # the commit waits for the line's fsync: texts that are blobs already, or that no step writes, stay out of it
-        needed = {step.after for step in steps} | {name for name in kept_digests if name not in self.journal.blobs}
+        needed = {step.after for step in steps} | {digest for digest in kept if digest not in self.journal.blobs}
         inline = {digest: text for digest, text in texts.items() if digest in needed and digest not in large}
         intent = Intent(event, since_seq, tuple(steps), inline)
         self.write_ahead.add(intent)
@@ -316,9 +317,15 @@ class Transactions:
         return intent.texts[digest] if digest in intent.texts else self.journal.blobs.get(digest)
 
     def _keep_texts(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
-        """Store the texts that the event names as blobs, each as a splice on its earlier version where that helps."""
+        """Store the texts that the event names as blobs, each as a splice on its earlier version where that helps.
+
+        Args:
+            event: Names the texts that are kept.
+            texts: By hash; others among them are passed over.
+            is_verified: See `BlobStore.put`.
+        """
         bases = {change.after: change.before for change in event.changes}
-        # earlier versions first, so that the later ones can be splices on them
+        # those that no change made first: they are earlier versions, on which others can be splices
         for digest in sorted(_kept_digests(event) & texts.keys(), key=lambda digest: digest in bases):
             self.journal.blobs.put(texts[digest], base=bases.get(digest), is_verified=is_verified)
 
@@ -329,8 +336,8 @@ class _Plan:
     Args:
         transactions: Has the last seen states of files, and decides which texts are hash-only.
         changes: The changes to make.
-        expect: Hash by path of further files, None for "must not exist".
-        contents: Content by path of the files that were read already.
+        expect: Content hash by path of further files on which the decision rested; None for "must not exist".
+        contents: Content by path of the files that were read already; None for no file.
 
     Attributes:
         steps: In the order in which they are done.
@@ -399,7 +406,7 @@ class _Plan:
         self._check_content(path, before)
         if op == "update" and before == after:
             return  # sync tools and watchers need not notice a file written anew with the same text
-        exists = before is not None and self._contents[path] is not None
+        exists = before is not None and self._contents[path] is not None  # else there is a conflict
         inode = os.stat(self._tree.absolute(path)).st_ino if exists else 0
         # stored now: when a displaced save is found later, the file may have newer versions that no editor had loaded
         state = self._states.get(path)
@@ -407,24 +414,20 @@ class _Plan:
         self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
-        """Add the record of a change for the journal.
-
-        A file that becomes hash-only is recorded as deleted; a change between two hash-only texts is not recorded.
-        """
-        becomes_hash_only = self._is_hash_only(change.path, change.after)
-        if becomes_hash_only and after is not None:
+        """Add the record of a change for the journal; nothing is recorded of a change between hash-only texts."""
+        path, is_hash_only = change.source or change.path, self._is_hash_only(change.path, change.after)
+        if is_hash_only and after is not None:
             self.off_record.append(after)
-        path = change.source or change.path
-        if change.op != "append" and (becomes_hash_only or self._is_hash_only(path, change.before)):
-            state = self._states.get(path)
-            if state is not None:  # its former text was on the record until now
+        was_hash_only, state = self._is_hash_only(path, change.before), self._states.get(path)
+        if change.op != "append" and (is_hash_only or was_hash_only):
+            # the journal is told of the kept texts alone: one is gone from its path, or one is new there
+            if state is not None:
                 self.recorded.append(RecordedChange("observe", path, state.hash, None))
-            if not becomes_hash_only and after is not None:
+            if not is_hash_only and after is not None:
                 self.recorded.append(RecordedChange("create", change.path, None, after))
             return
         if change.op == "observe":
             # nothing is written: the content before is the one that this device saw last
-            state = self._states.get(change.path)
             before = state.hash if state else None
         self.recorded.append(RecordedChange(change.op, change.path, before, after, change.source))
 
@@ -465,7 +468,10 @@ def _event(
 
 
 def _kept_digests(event: Event) -> set[str]:
-    """Return the hashes of the texts that the journal keeps for an event: those of its changes and of `texts`."""
+    """Return the hashes of the texts that the journal keeps for an event: those of its changes and of `texts`.
+
+    What was appended to a log is not kept: it stands in the log.
+    """
     digests = {digest for change in event.changes if change.op != "append" for digest in (change.before, change.after)}
     return {*digests, *event.data.get("texts", {}).values()} - {None}
 
@@ -486,6 +492,8 @@ def _with_outcome(intent: Intent, placement: Placement) -> Event:
         data["left_texts"] = {step.path: step.after for step in intent.steps if step.path in left and step.after}
     changes = []
     for change in event.changes:
-        if change.op == "observe" or change.path not in left:
-            changes.append(replace(change, op="create", source=None) if change.source in left else change)
+        if change.source in left and change.path not in left:
+            changes.append(replace(change, op="create", source=None))  # of a move only the new file was made
+        elif change.op == "observe" or change.path not in left:
+            changes.append(change)
     return replace(event, data=data, changes=tuple(changes))

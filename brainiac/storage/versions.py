@@ -122,6 +122,16 @@ class _Unit:
     own_end: int = 0
     at: str = ""
 
+    @property
+    def kind(self) -> str:
+        """The first part of its key, such as `event`, `block`, `item`, `meta`, `line`."""
+        return self.key[0]
+
+    @property
+    def name(self) -> str:
+        """The second part of its key, such as an id, or the name of an entry of front matter."""
+        return self.key[1]
+
 
 class _Span(NamedTuple):
     """A unit that `text[start:end]` became."""
@@ -250,7 +260,7 @@ def _entry_units(name: str, lines: Sequence[str]) -> Iterator[_Unit]:
 
 
 def _numbered(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield the units, each but the first of several with one key with its number in the key; blank lines as they are.
+    """Yield the units with unique keys: the second one with some key has it with a `2`; blank lines as they are.
 
     Blank lines become gaps, which have no key.
     """
@@ -389,7 +399,7 @@ class _Merging:
         if base and base.text == first.text:
             return [second]
         first, second = sorted((first, second), key=lambda unit: unit.text)  # alike on all devices
-        match first.key[0]:
+        match first.kind:
             case "meta":
                 return self._meta_of_both(base, first, second)
             case "entry":  # of an index page: its entries are made from the pages again
@@ -406,18 +416,18 @@ class _Merging:
     def _both_statements(self, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return both texts of a statement, the second with another block id; one of History is the second."""
         first, second = sorted((first, second), key=lambda unit: ("~~" in unit.text, unit.text))
-        block_id = self._block_id_of(second, first.key[1])
+        block_id = self._block_id_of(second, first.name)
         text = second.text[: second.own_end] + f" ^{block_id}"
-        text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.key[1]}")
+        text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.name}")
         self._differences.append(Difference(first.text.strip(), second.text.strip()))
         return [first, replace(second, key=("block", block_id), text=text)]
 
     def _block_id_of(self, statement: _Unit, former_id: str) -> str:
         """Return the block id that a side has for the words of a statement besides the former one, else a new one."""
         words = _statement_words(statement)
-        blocks = [unit for side in self._sides for unit in side.units.values() if unit.key[0] == "block"]
-        ids = {unit.key[1] for unit in blocks if _statement_words(unit) == words} - {former_id}
-        return min(ids) if ids else new_block_id(words, {unit.key[1] for unit in blocks})
+        blocks = [unit for side in self._sides for unit in side.units.values() if unit.kind == "block"]
+        ids = {unit.name for unit in blocks if _statement_words(unit) == words} - {former_id}
+        return min(ids) if ids else new_block_id(words, {unit.name for unit in blocks})
 
     @staticmethod
     def _without_repeated(units: Iterable[_Unit]) -> list[_Unit]:
@@ -425,7 +435,7 @@ class _Merging:
         seen: dict[Key, str] = {}
         result = []
         for unit in units:
-            if unit.key[0] == "block" and seen.get(unit.key) == _words(unit.text):
+            if unit.kind == "block" and seen.get(unit.key) == _words(unit.text):
                 continue
             seen[unit.key] = _words(unit.text)
             result.append(unit)
@@ -441,7 +451,7 @@ class _Merging:
             first: The one whose text is smaller.
             second: The other one.
         """
-        name, former = first.key[1], _value(base)
+        name, former = first.name, _value(base)
         match _value(first), _value(second):
             case _ if name in _EARLIEST:
                 return [first]
@@ -498,7 +508,7 @@ class _Merging:
 
     def _with_events_in_order(self, units: Sequence[_Unit]) -> list[_Unit]:
         """Return the units with the events by their time: in short-term memory newest first, on a page newest last."""
-        places = [place for place, unit in enumerate(units) if unit.key[0] == "event"]
+        places = [place for place, unit in enumerate(units) if unit.kind == "event"]
         events = sorted((units[place] for place in places), key=lambda unit: unit.key)
         # sorting is stable: events of one time stay in the order of their ids
         events.sort(key=lambda unit: unit.at, reverse=self._kind is PathKind.SHORT_TERM)
@@ -511,8 +521,8 @@ class _Merging:
 
 def _would_join(unit: _Unit, following: _Unit) -> bool:
     """Return whether Markdown reads the following unit as more of an item or event, or as underlining a heading."""
-    is_text = following.key[0] == "line" and not following.text.startswith("#")
-    return is_text and (unit.key[0] != "line" or following.text.startswith(("---", "===")))
+    is_text = following.kind == "line" and not following.text.startswith("#")
+    return is_text and (unit.kind != "line" or following.text.startswith(("---", "===")))
 
 
 def _chosen_gap(base: _Unit | None, first: _Unit, second: _Unit) -> str:

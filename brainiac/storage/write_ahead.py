@@ -114,7 +114,7 @@ class WriteAhead:
         self.path, self._disk = path, disk
         self._stamp = (0, 0, 0)
         self._intents: list[Intent] = []
-        self._merged: dict[str, str] = {}
+        self._merged: dict[str, str] = {}  # by path of a displaced file: hash of its content that was merged last
 
     def read(self) -> list[Intent]:
         """Return the commits in the file; it is parsed again only when another process changed it."""
@@ -125,9 +125,10 @@ class WriteAhead:
         *lines, torn = content.split(b"\n")
         self._intents, self._merged = [], {}
         # one unreadable line must not destroy the others, which may have the only copy of a text
-        readable = [line for line in lines if self._could_apply(line)]
-        is_unfinished_line = torn == b"" or torn.startswith(b"{")
-        if len(readable) < len(lines) or not is_unfinished_line:
+        readable = [line for line in lines if self._apply_if_readable(line)]
+        # what a crash leaves of a line is its beginning
+        is_end_damaged = torn != b"" and not torn.startswith(b"{")
+        if len(readable) < len(lines) or is_end_damaged:
             damaged = free_name(self.path)
             self._disk.write(damaged, content)
             self._disk.fsync(damaged)
@@ -139,9 +140,9 @@ class WriteAhead:
 
     def add(self, intent: Intent) -> None:
         """Make a commit binding: from here on it will be finished, now or after a crash."""
-        is_new = not self.path.exists()
-        # the folder is synced only when the file is new in it: each commit waits for every fsync
-        folders = make_folders(self._disk, self.path.parent) + [self.path.parent] * is_new
+        folders = []
+        if not self.path.exists():  # else its folder need not be synced: each commit waits for every fsync
+            folders = [*make_folders(self._disk, self.path.parent), self.path.parent]
         self._disk.append(self.path, _line(intent.to_record()))
         for path in (self.path, *folders):
             self._disk.fsync(path)
@@ -162,10 +163,10 @@ class WriteAhead:
         return self._merged.get(step.temporary, step.before)
 
     def keep_only(self, intents: Iterable[Intent]) -> None:
-        """Remove all commits but those that still have displaced files; the texts of all must be synced as blobs.
+        """Keep only these commits, without their texts, which must be synced as blobs.
 
         Args:
-            intents: The commits to keep, without their texts.
+            intents: Those that still have displaced files.
         """
         self._intents = [replace(intent, texts={}, is_done=True) for intent in intents]
         displaced = {step.temporary for intent in self._intents for step in intent.steps}
@@ -191,7 +192,7 @@ class WriteAhead:
         self._apply(record)
         self._stamp = self._stamp_now()
 
-    def _could_apply(self, line: bytes) -> bool:
+    def _apply_if_readable(self, line: bytes) -> bool:
         """Apply a line of the file; return False where it cannot be read."""
         try:
             self._apply(json.loads(line))
@@ -240,7 +241,7 @@ class Placement:
     Args:
         tree: The brain's folder.
         disk: What writes.
-        text_of: Content by hash.
+        text_of: Returns a text of the commit by its hash.
 
     Attributes:
         left: Paths that a person changed meanwhile; they were not written.
@@ -256,10 +257,11 @@ class Placement:
     def run(self, intent: Intent) -> None:
         """Do all steps of a commit that are not done yet."""
         methods = {"append": self._append, "create": self._create, "update": self._update, "remove": self._remove}
-        targets = {change.source: change.path for change in intent.event.changes if change.source is not None}
+        target_by_source = {change.source: change.path for change in intent.event.changes if change.source is not None}
         for step in intent.steps:
-            if step.op == "remove" and targets.get(step.path) in self.left:
-                self.left.append(step.path)  # a move to a path where a person has made a file: nothing moves
+            # a move, whose creation comes first, to a path where a person has made a file: nothing moves
+            if step.op == "remove" and target_by_source.get(step.path) in self.left:
+                self.left.append(step.path)
             else:
                 methods[step.op](step)
         # a rename survives a power cut only if its folder was synced; each folder once, after all steps
@@ -284,32 +286,35 @@ class Placement:
         """Write a new file; where a person has made one at that path meanwhile, theirs is left."""
         path, temporary = self._paths(step)
         present_hash = _hash(path)
-        # written beside the file and then renamed, so that watchers and sync tools never see half a file
         self._discard(temporary)
         self._folders.add(path.parent)
-        if present_hash is None:
-            self._make_folder(path)
-            # readable for other users, as a file that an editor makes
-            self._disk.write(temporary, self._after(step), mode=0o644)
-            self._disk.fsync(temporary)
-            try:
-                self._disk.rename_new(temporary, path)
-            except FileExistsError:
-                self._disk.unlink(temporary)
+        if present_hash is not None:
+            if present_hash != step.after:  # else it was written before the crash
                 self.left.append(step.path)
-        elif present_hash != step.after:
+            return
+        self._make_folder(path)
+        # written beside the file and then renamed, so that watchers and sync tools never see half a file;
+        # readable for other users, as a file that an editor makes
+        self._disk.write(temporary, self._after(step), mode=0o644)
+        self._disk.fsync(temporary)
+        try:
+            self._disk.rename_new(temporary, path)
+        except FileExistsError:
+            self._disk.unlink(temporary)
             self.left.append(step.path)
 
     def _update(self, step: Step) -> None:
         """Swap the new text with the file; where that had a person's newer save, add its path to `displaced`."""
         path, temporary = self._paths(step)
-        if _hash(path) != step.after and not self._was_swapped(step, temporary):
+        is_done = _hash(path) == step.after or self._was_swapped(step, temporary)
+        if not is_done:
             self._discard(temporary)
             if not self._swap(step, path, temporary):
                 self._disk.unlink(temporary)
                 self.left.append(step.path)
                 return
         self._folders.add(path.parent)
+        # after the swap the temporary file is the former one
         if _hash(temporary) not in (None, step.before):
             self.displaced.append(step.path)
 
@@ -356,24 +361,14 @@ class Placement:
         content = read_bytes(temporary)
         if content is None:
             return False
+        # where the crash came while it was written, it is a beginning of the new text
         return os.stat(temporary).st_ino == step.inode or not self._after(step).startswith(content)
 
     def _remove(self, step: Step) -> None:
         """Move a file aside and check it there; one that a person changed meanwhile is put back."""
         path, temporary = self._paths(step)
-        if temporary.exists():  # a crash came after the move
-            if path.exists():  # a person made the file anew since
-                self.left.append(step.path)
-                return
-        elif (present_hash := _hash(path)) != step.before:
-            if present_hash is not None:
-                self.left.append(step.path)
+        if not self._move_aside(step, path, temporary):
             return
-        else:
-            try:
-                self._disk.replace(path, temporary)
-            except FileNotFoundError:
-                return
         # checked after the move, since an editor can no longer open the file by its name
         self._folders.add(path.parent)
         if _hash(temporary) != step.before:
@@ -383,14 +378,35 @@ class Placement:
             except FileExistsError:  # a person saved once more meanwhile: both saves are kept
                 self.displaced.append(step.path)
 
+    def _move_aside(self, step: Step, path: Path, temporary: Path) -> bool:
+        """Move a file aside; return False where it is gone already, or a person's file is at its path."""
+        if temporary.exists():  # a crash came after the move
+            is_made_anew = path.exists()
+            if is_made_anew:
+                self.left.append(step.path)
+            return not is_made_anew
+        present_hash = _hash(path)
+        if present_hash != step.before:
+            if present_hash is not None:
+                self.left.append(step.path)
+            return False
+        try:
+            self._disk.replace(path, temporary)
+        except FileNotFoundError:
+            return False
+        return True
+
     def _paths(self, step: Step) -> tuple[Path, Path]:
+        """Return the path of a step's file, and that of the temporary file beside it."""
         return self._tree.absolute(step.path), self._tree.absolute(step.temporary)
 
     def _after(self, step: Step) -> bytes:
+        """Return the new text of a step that writes one."""
         assert step.after is not None
         return self._text_of(step.after)
 
     def _make_folder(self, path: Path) -> None:
+        """Make the folder of a file, and note which folders are to be synced."""
         self._folders.update(make_folders(self._disk, path.parent))
 
     def _discard(self, temporary: Path) -> None:
@@ -400,9 +416,11 @@ class Placement:
 
 
 def _line(record: dict[str, Any]) -> bytes:
+    """Return a record as a line of the write-ahead file."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def _hash(path: Path) -> str | None:
+    """Return the content hash of a file; None where there is no regular file."""
     content = read_bytes(path)
     return None if content is None else content_hash(content)

@@ -59,10 +59,13 @@ class Caller:
         return text if self.is_person else quoted(text)
 
     def head(self) -> dict[str, object]:
-        """Return the front matter of a file that the caller brings in; a file with one has no commands."""
+        """Return the front matter of a file that the caller brings in; empty for the person.
+
+        Through it no `/command` in the text of a client is carried out: commands are the person's alone.
+        """
         if self.is_person:
             return {}
-        origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]
+        origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]  # the least trusted
         return {"origin": origin, "by": " ".join(self.by.split())[:80] or "unknown"}
 
 
@@ -107,7 +110,7 @@ def _offset(cursor: str, source: str) -> int:
 
 
 def _end_within(texts: Sequence[str], start: int, token_limit: int | None) -> int:
-    """Return the end of the parts that fit into a result, the first of them in any case.
+    """Return the end of the parts that fit into a result: at least one part, where there are any from `start` on.
 
     Args:
         texts: All parts.
@@ -119,20 +122,21 @@ def _end_within(texts: Sequence[str], start: int, token_limit: int | None) -> in
             token_limit -= count(texts[position]) + _PART_TOKENS
             if token_limit < 0 and position > start:
                 return position
-    return max(start, len(texts))
+    return max(start, len(texts))  # a cursor may lie behind the last part, as there are fewer by now
 
 
 def _refresh(brain: Brain) -> None:
     """Have search read the files that changed a moment ago.
 
-    A daemon in this process names them; without one all files are compared.
+    A daemon in this process names them, unless it only polls; else all files are compared.
     """
     if not brain.recall.is_open:  # opening compares all files
         return
-    paths = brain.unsettled() if brain.unsettled is not None else None
+    paths = brain.unsettled() if brain.unsettled else None
     if paths is None:
         brain.recall.rescan()
-    for path in paths or ():
+        return
+    for path in paths:
         brain.recall.note_change(path)
 
 
@@ -167,11 +171,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a search found, best first.
+    """The results of a search.
 
     Attributes:
         query: As it was asked.
-        matches: What was found.
+        matches: The results, best first.
         fresh: Whether the index has read every file of memory.
         cursor: For the next results; "" at the end.
     """
@@ -216,6 +220,7 @@ def search(
     if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types]):
         raise UserError(*problems)
     _refresh(brain)
+    # a cursor is an offset into the same search; one hit more tells whether there is a next part
     hits = _shown_hits(brain, gate, query, start + limit + 1)
     matches = [_match(brain, hit, caller) for hit in hits[: start + limit]]
     end = _end_within([match.title + match.text for match in matches], start, _token_limit(max_tokens, caller))
@@ -238,7 +243,7 @@ def _shown_hits(brain: Brain, gate: Gate, query: str, n_hits: int) -> list[Hit]:
 def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
     """Return a hit as the caller gets it."""
     name = hit.path
-    if hit.anchor:
+    if hit.anchor:  # of an exchange it is its id, which is a name by itself
         name = f"{hit.path}#^{hit.anchor}" if hit.kind == "statement" else hit.anchor
     text, title = hit.said, hit.title
     if not caller.is_person:
@@ -287,15 +292,22 @@ def fetch(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str
     """
     _refresh(brain)
     gate = caller.gate(brain)
-    path, block = _path_and_block(unquote(name.removeprefix(SCHEME)) if name.startswith(SCHEME) else name)
+    if name.startswith(SCHEME):
+        name = unquote(name.removeprefix(SCHEME))
+    path, block = _path_and_block(name)
     page = named_page(brain, gate, path, caller)
     text, start = page.text, _offset(cursor, page.text)
-    if block and not cursor and (place := text.find(block)) > 0:
-        paragraph = text.rfind("\n\n", 0, place)
-        start = paragraph + 2 if paragraph >= 0 else 0
+    if block and not cursor:
+        start = _start_of_paragraph(text, block)
     end = _end_of_part(text, start, _token_limit(max_tokens, caller))
     title = page.title if caller.is_person else safe_line(page.title)
     return Page(page.id, title, caller.fenced(text[start:end]), cursor=_cursor_after(end, len(text), text))
+
+
+def _start_of_paragraph(text: str, block: str) -> int:
+    """Return the offset of the paragraph that has a block id; 0 where none has it, as it may be hidden."""
+    gap = text.rfind("\n\n", 0, max(0, text.find(block)))
+    return gap + 2 if gap >= 0 else 0
 
 
 def _path_and_block(name: str) -> tuple[str, str]:
@@ -325,18 +337,20 @@ def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
     pages = ShownPages(brain, gate).find(name)
     if len(pages) > 1:
         raise UserError(f"{name!r} may mean {', '.join(page.path for page in pages[:5])}; name one by its path")
+    # where it is no page of memory, it may be the path of another note
     for path in [page.path for page in pages] or (name, f"{name}.md"):
         if (text := gate.read_note(path)) is not None:
             title = pages[0].title if pages else posixpath.basename(path)
             return Page(path, title, text)
     exchanges = Exchanges(brain)
-    exchange = exchanges.find(name)
-    said = exchanges.shown(exchange, None if caller.is_person else gate) if exchange else None
-    if said is None or not said.user:
+    exchange_id = exchanges.find(name)
+    # no gate: the person sees secrets and forgotten words too, which any gate takes out
+    exchange = exchanges.shown(exchange_id, None if caller.is_person else gate) if exchange_id else None
+    if exchange is None or not exchange.user:
         raise UserError(f"{name!r} is no page and no exchange here; `search` gives ids that are")
-    answer = f"\n\n**AI:** {said.ai}" if said.ai else ""
-    title = f"Exchange of {brain.day_of(said.at)}"
-    return Page(said.exchange, title, f"{said.at}\n\n**User:** {said.user}{answer}")
+    answer = f"\n\n**AI:** {exchange.ai}" if exchange.ai else ""
+    title = f"Exchange of {brain.day_of(exchange.at)}"
+    return Page(exchange.exchange, title, f"{exchange.at}\n\n**User:** {exchange.user}{answer}")
 
 
 # --- briefing ------------------------------------------------------------------------------------------------------
@@ -399,6 +413,7 @@ def briefing(
     _refresh(brain)
     now, inbox = brain.now(), brain.tree.layout.inbox
     head = f"{render_meta(caller.head())}\n" if caller.head() else ""
+    # read as if it were a file of the inbox
     parsed = parse_prompt(f"{inbox}/context.md", (head + prompt).encode("utf-8", "replace"), at=iso(now), inbox=inbox)
     request = AnswerRequest(
         now=now,
@@ -414,7 +429,7 @@ def briefing(
         gate = Gate(brain, is_remote=True) if is_copied else None
         return Briefing(brain.models.working_memory(request, gate=gate, budget_tokens=budget_tokens), is_fresh)
     token_limit = _token_limit(budget_tokens, caller)
-    left_out = {Stability.ROLE}
+    left_out = {Stability.ROLE}  # the instructions to a model of ours
     memory = brain.models.working_memory(request, gate=caller.gate(brain), budget_tokens=token_limit, left_out=left_out)
     return Briefing(memory, is_fresh)
 
@@ -477,10 +492,10 @@ def list_folder(
     try:
         folder = tree.confine(path.strip().rstrip("/") or tree.long_term, inside=tree.memory)
     except ConfinementError:
-        folder = tree.root / "…"  # no such folder either, with the same message
-    relative = tree.relative(folder)
-    if not folder.is_dir() or not gate.knows(relative):
+        folder = None
+    if folder is None or not folder.is_dir() or not gate.knows(tree.relative(folder)):
         raise UserError(f"{path!r} is no folder of {tree.relative(tree.memory)}/ here")
+    relative = tree.relative(folder)
     names = [name for name in names_in(brain, gate, folder) if name.endswith(("/", ".md")) and name != "_index.md"]
     start = _offset(cursor, relative)
     entries = [Entry(f"{relative}/{name}", _about(gate, f"{relative}/{name}", caller)) for name in names]
@@ -490,7 +505,13 @@ def list_folder(
 
 
 def _about(gate: Gate, path: str, caller: Caller) -> str:
-    """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown."""
+    """Return one line on a page or folder: its title, or its index page's summary; "" where that may not be shown.
+
+    Args:
+        gate: What decides what may be shown.
+        path: Its path; a folder's ends with `/`.
+        caller: Who asks.
+    """
     file = f"{path}_index.md" if path.endswith("/") else path
     text = gate.read_note(file, tops=("memory",))
     if text is None:
@@ -543,16 +564,17 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
     if caller.is_person:
         return Reason(explain(brain, name))
     try:
-        reason = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
+        explanation = explain(brain, name.removeprefix(SCHEME), caller.gate(brain))
     except (FormatError, UserError):
         # the message for a person quotes similar statements: at a door that would be text of memory outside of quotes
         raise UserError(f"{name!r} is no memory and no statement here; `search` gives ids that are") from None
-    parts: list[Chain | Said] = [*map(_fenced_chain, reason.chains), *map(_fenced_said, reason.said)]
+    # one list, so that a cursor goes through statements and then exchanges
+    parts: list[Chain | Said] = [*map(_fenced_chain, explanation.chains), *map(_fenced_said, explanation.said)]
     start, token_limit = _offset(cursor, name), _token_limit(max_tokens, caller)
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
     said = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    part_shown = replace(reason, title=safe_line(reason.title), chains=chains, said=said)
+    part_shown = replace(explanation, title=safe_line(explanation.title), chains=chains, said=said)
     return Reason(part_shown, cursor=_cursor_after(end, len(parts), name))
 
 

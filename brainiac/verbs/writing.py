@@ -106,13 +106,16 @@ def remember(
         meta["focus"] = [f"[[{page.id.removesuffix('.md')}]]"]
     if is_private:
         meta["private"] = True
-    folder, stem = brain.tree.inbox / "notes", ""
+    folder = brain.tree.inbox / "notes"
     if key:
         stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
         path = f"{brain.tree.relative(folder)}/{stem}.md"
+        # brought in before, though it may have been moved since
         if brain.read(path) is not None or brain.answered.of(path):
             return _remembered(brain, path, is_new=False)
-    file = _write_new(folder, stem or _stem(brain, text, is_named=not is_private), meta, text, is_unique=bool(key))
+    else:
+        stem = _stem(brain, text, is_named=not is_private)
+    file = _write_new(folder, stem, meta, text, is_unique=bool(key))
     return _remembered(brain, brain.tree.relative(file), is_new=True)
 
 
@@ -129,16 +132,20 @@ def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
 
 
 def _is_taken_in(brain: Brain, path: str) -> bool:
-    """Return whether a note is in short-term memory."""
+    """Return whether a note is in short-term memory: it is an exchange, and a process recorded what became of it."""
     brain.answered.refresh()
-    note = brain.answered.of(path)
-    return note is not None and brain.answered.has_outcome(note.exchange)
+    record = brain.answered.of(path)
+    return record is not None and brain.answered.has_outcome(record.exchange)
 
 
 def _stem(brain: Brain, text: str, *, is_named: bool) -> str:
     """Return the name of a new file without its suffix: the moment, then the first words or, without them, an id.
 
-    A name is read where the text is not: in the journal, by `status`, by whoever syncs the folder.
+    Args:
+        brain: The brain.
+        text: The file's text.
+        is_named: Whether the first words may be in the name. Not those of a private text: the name alone is seen in the
+            journal, by `status`, and by whoever syncs the folder.
     """
     name = slugify(" ".join(redact(brain, text).split()[:_NAME_WORDS])) if is_named else new_id()[-12:]
     return f"{brain.now():%Y-%m-%d-%H%M%S}-{name}"[:80].rstrip("-")
@@ -152,7 +159,7 @@ def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *
         stem: Its name without suffix; a number is added where that is taken.
         meta: Its front matter.
         text: Its text.
-        is_unique: The name stands for this text: where the file exists, write nothing and return it.
+        is_unique: Whether the name is this text's own: then a file that has it already is returned as it is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     head = f"{render_meta(meta)}\n" if meta else ""
@@ -257,24 +264,25 @@ def ask(
     folder = _conversation_folder(brain, conversation)
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
     if caller.is_person and not key:
-        path, is_there = brain.tree.relative(_write_new(folder, stem, meta, text)), True
+        # written now: its path is known only when it is, as a number is added to a name that is taken
+        path, is_written = brain.tree.relative(_write_new(folder, stem, meta, text)), True
     else:
         stem = _turn_name(caller, conversation, key) if key else f"{stem}-{new_id()[-8:]}"
         path = f"{brain.tree.relative(folder)}/{stem}.md"
         before = brain.read(path)
-        is_there = before is not None
+        is_written = before is not None  # by an earlier call with the same key
         if before is not None and _is_reworded(path, before, text):
             if not can_revise:
                 raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
-            path, is_there = _revise(brain, path, before, meta, text, caller)
-            is_again = is_there and _is_answered(brain, path)
+            path, is_written = _revise(brain, path, before, meta, text, caller)
+            is_again = is_written and _is_answered(brain, path)
     # a daemon in this process may take a file at once, so that its turn is made known before the file is there
     with brain.turn(path, Turn(stream, tuple(earlier))):
-        if not is_there:
+        if not is_written:
             _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
         if brain.git_operation:
             return Asked(path, waits=waiting_message(brain))
-        return _answer(brain, path, is_again=is_again and is_there, caller=caller, on_wait=on_wait)
+        return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
 
 
 def _conversation_folder(brain: Brain, conversation: str) -> Path:
@@ -305,9 +313,20 @@ def _is_answered(brain: Brain, path: str) -> bool:
 def _revise(
     brain: Brain, path: str, before: bytes, meta: Mapping[str, object], text: str, caller: Caller
 ) -> tuple[str, bool]:
-    """Put a client's new wording into the file of its prompt; return the prompt's path and whether it is there.
+    """Put a client's new wording into the file of its prompt.
 
     Where somebody changed the file since it was answered, the new wording belongs into a file of its own.
+
+    Args:
+        brain: The brain.
+        path: The prompt.
+        before: The file's present content.
+        meta: The new front matter.
+        text: The new wording.
+        caller: The client.
+
+    Returns:
+        The path for the new wording, and whether it is written there: by this call, or by an earlier one.
     """
     brain.answered.refresh()
     answer = brain.answered.of(path)
@@ -365,9 +384,9 @@ def _answer(
 ) -> Asked:
     """Have a prompt answered and return the answer; see `answer`."""
     try:
-        if is_again and brain.is_watched:
+        if is_again and brain.is_watched:  # the daemon is this process
             target = answer_again(brain, path)
-        elif is_running(brain) and not is_again:
+        elif is_running(brain) and not is_again:  # a daemon, here or elsewhere, sees the file by itself
             target = _await_answer(brain, path, on_wait)
         else:
             target = answer_one(brain, path, is_again=is_again)
@@ -376,8 +395,8 @@ def _answer(
     file = brain.tree.relative(target)
     response = parse_response(file, target.read_bytes())
     prompt = brain.read(path)
-    is_own = prompt is not None and parse_prompt(path, prompt, at="").private
-    if response.private and not (caller.is_person or is_own):
+    is_private_prompt = prompt is not None and parse_prompt(path, prompt, at="").private
+    if response.private and not (caller.is_person or is_private_prompt):
         # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
         raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
     return Asked(path, response)
@@ -395,13 +414,15 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
     Raises:
         UserError: The daemon wrote an error file, or nothing within ten minutes.
     """
-    target, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
+    response, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
     deadline = time.monotonic() + WAIT_SECONDS
     reason = ""
     while time.monotonic() < deadline:
-        if target.is_file() and _is_answered(brain, path):  # of a revision there stands the former answer
+        # of a revised prompt the file may still hold the answer to its former wording
+        if response.is_file() and _is_answered(brain, path):
             answer = brain.answered.of(path)
-            return brain.tree.absolute(answer.response) if answer and answer.response else target
+            # the path may have a number, where a person edited that answer
+            return brain.tree.absolute(answer.response) if answer and answer.response else response
         if error.is_file():
             raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
         if (new_reason := _reason_for_waiting(brain, path)) != reason:
@@ -413,13 +434,17 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
 
 
 def _reason_for_waiting(brain: Brain, path: str) -> str:
-    """Return the daemon's reason for not having answered a prompt yet; "" where it gave none."""
-    for pending in read_run_state(brain.places.state).pending:
-        if pending.get("prompt") == path:
-            retry_at = pending.get("retry_at")
-            moment = f"{parse_iso(str(retry_at)).astimezone(brain.zone):%Y-%m-%d %H:%M:%S}" if retry_at else ""
-            return f"{pending.get('reason')} It is tried again at {moment}." if moment else ""
-    return ""  # a prompt that is not tried again has an error file
+    """Return why the daemon tries a prompt again later, and when.
+
+    "" where it does not: it is at work on the prompt, or gave up and wrote an error file.
+    """
+    rows = read_run_state(brain.places.state).pending
+    pending = next((row for row in rows if row.get("prompt") == path), {})
+    retry_at = pending.get("retry_at")
+    if not retry_at:
+        return ""
+    moment = parse_iso(str(retry_at)).astimezone(brain.zone)
+    return f"{pending.get('reason')} It is tried again at {moment:%Y-%m-%d %H:%M:%S}."
 
 
 # --- suggest -------------------------------------------------------------------------------------------------------
@@ -473,7 +498,7 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
     if target is not None and target.is_exact:
         record, is_private = _about_statement(brain, target, change, text, caller), _is_private(target)
     elif change == "forget":
-        record, is_private = _about_page(brain, name, caller), False
+        record, is_private = _about_page(brain, name, caller), False  # a client is shown no private page
     else:
         raise UserError(f"{name!r} is no statement here; `search` gives ids that are")
     return brain.retry(lambda: _propose(brain, record, is_private, caller))
@@ -493,10 +518,10 @@ def _about_statement(brain: Brain, target: StatementMatch, change: Change, text:
     memory, statement = target.memory, target.statement
     if statement.is_history:
         raise UserError(f"“{statement.text}” no longer holds: it stands in the history of {memory.path}")
-    words, ending = _sentence(statement.text), f"({memory.path}), as {_sentence(caller.by)} suggests"
+    words, ending = _on_one_line(statement.text), f"({memory.path}), as {_on_one_line(caller.by)} suggests"
     if change == "forget":
-        whole = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
-        blocks = ((memory.uuid or memory.path, whole),)
+        whole_hash = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
+        blocks = ((memory.uuid or memory.path, whole_hash),)
         what = f"Forget “{words}” {ending}"
         return ForgetProposal(id=new_id(), what=what, operation="forget", exchanges=(), blocks=blocks)
     if not statement.block_id or not memory.uuid:
@@ -510,10 +535,11 @@ def _about_statement(brain: Brain, target: StatementMatch, change: Change, text:
         "on": brain.day_of(iso(brain.now())),
     }
     if change == "replace":
-        new_words = _sentence(text)
+        new_words = _on_one_line(text)
         what = f"Replace “{words}” by “{new_words}” {ending}"
         return ReplaceProposal(what=what, operation="replace", text=new_words, **common)
-    return RetireProposal(what=f"Retire “{words}” {ending}", operation="retire", replaced_by="", sources=(), **common)
+    what = f"Retire “{words}” {ending}"
+    return RetireProposal(what=what, operation="retire", replaced_by="", sources=(), **common)
 
 
 def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
@@ -523,14 +549,14 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
         UserError: There is none.
     """
     page = named_page(brain, caller.gate(brain), name, caller)
-    what = f"Forget {_sentence(page.title)} ({page.id}), as {_sentence(caller.by)} suggests"
+    what = f"Forget {_on_one_line(page.title)} ({page.id}), as {_on_one_line(caller.by)} suggests"
     from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
 
     return find_target(brain, page.id).proposal(what)
 
 
-def _sentence(text: str) -> str:
-    """Return words for a line of `review.md`: one line in which no comment can pose as a proposal's id."""
+def _on_one_line(text: str) -> str:
+    """Return words for a line of `review.md`, without line breaks and without a comment that looks like an id."""
     return " ".join(text.replace("<!--", "<! --").split())
 
 
@@ -540,10 +566,10 @@ def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Cal
     rows = brain.projection.query(
         "SELECT id, data FROM proposals WHERE id NOT IN (SELECT proposal FROM decisions) ORDER BY event"
     )
-    same = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
-    for name, data in rows:
-        if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == same:
-            return Suggested(name, record.what, is_new=False)
+    without_id = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
+    for proposal_id, data in rows:
+        if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:
+            return Suggested(proposal_id, record.what, is_new=False)
     changes = review_change(brain, [Proposal(record, is_private)])
     brain.commit(ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
     return Suggested(record.id, record.what, is_new=True)

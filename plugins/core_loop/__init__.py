@@ -198,12 +198,12 @@ def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
     """Return the prompt's own words, then the queries that the model writes; only the words where it fails."""
     try:
-        written = brain.models.run(request)
+        result = brain.models.run(request)
     except ModelError as error:  # a step that only helps must not cost the answer
         brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
         return searches(request.prompt.said, [])
-    assert isinstance(written, Queries)
-    return searches(request.prompt.said, written.queries)
+    assert isinstance(result, Queries)
+    return searches(request.prompt.said, result.queries)
 
 
 def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
@@ -237,9 +237,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
         _discard(brain, prompt)
         return
-    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
-    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
-        raise ConflictError([prompt.path])
+    _require_same_discretion(brain, prompt, raw)
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
     response = _response_at(target.path, prompt, outcome, at)
     text = render_response(response)
@@ -260,6 +258,13 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
+
+
+def _require_same_discretion(brain: Brain, prompt: Prompt, raw: bytes) -> None:
+    """Raise `ConflictError` where the prompt's file says by now that it is private or off the record."""
+    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
+    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
+        raise ConflictError([prompt.path])
 
 
 def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Response:
@@ -309,14 +314,14 @@ def _page_source(brain: Brain, path: str, text: str) -> _Source:
 def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     """Return the addition to the access log: READ for each memory shown, CITE for each that the answer rests on."""
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
-    read = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
-    entries = [AccessEntry(at, "READ", str(root / path)) for path in read if path.startswith(long_term)]
+    shown_paths = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
+    entries = [AccessEntry(at, "READ", str(root / path)) for path in shown_paths if path.startswith(long_term)]
     # an engine that quotes many passages says which of them led to the answer: only those count as cited
     if outcome.answer.led is not None:
-        cited = [outcome.hits[number].path for number in outcome.answer.led]
+        cited_paths = [outcome.hits[number].path for number in outcome.answer.led]
     else:
-        cited = [source.path for source in outcome.sources]
-    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited if path.startswith(long_term)]
+        cited_paths = [source.path for source in outcome.sources]
+    entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited_paths if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 

@@ -514,7 +514,7 @@ def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
     for event in events:
         yield f"{day_of(event.at)}: " + (f"“{_cut(event.user)}”" if event.user.strip() else _cut(event.ai))
     if not events:
-        statements = [statement.text for statement in page.statements if not statement.is_history]
+        statements = [statement.text for statement in page.current_statements]
         yield f"{day_of(page.created_at)}: {_cut(' '.join(statements) or page.title)}"
 
 

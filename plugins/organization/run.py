@@ -223,7 +223,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
         actions: The actions that need the person's consent.
     """
     # an expired proposal was never answered, so that it may be made again
-    asked = {
+    earlier = {
         (proposal.action, uuid, digest)
         for name, (proposal, _) in history.proposals.items()
         if isinstance(proposal, events.OrganizeProposal) and history.decided.get(name) != events.ProposalExpired.kind
@@ -232,7 +232,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
     for action in actions:
         memories = [pages.memories[path] for path in action.paths]
         rows = [(page.uuid, page.path, text_digest(page.text)) for page in memories]
-        rows = [(uuid, path, digest) for uuid, path, digest in rows if (action.kind, uuid, digest) not in asked]
+        rows = [(uuid, path, digest) for uuid, path, digest in rows if (action.kind, uuid, digest) not in earlier]
         if not rows:
             continue
         identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))

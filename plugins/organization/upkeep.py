@@ -127,18 +127,19 @@ class Upkeep:
         # replaced first: what other threads add from here on is for the next call
         pending, self._pending = self._pending, _Pending()
         pages, history, now = brain.pages(), read_history(brain), brain.clock.now()
-        new_paths = set(pages.memories) if pending.is_all else pending.new_paths & pages.memories.keys()
+        if pending.is_all:
+            pending.new_paths, pending.folders, pending.are_links_due = set(pages.memories), set(pages.children), True
+        new_paths = pending.new_paths & pages.memories.keys()
         if complete(brain, pages, history, new_paths):
             pages = brain.pages()  # a copied page has a uuid of its own now, which links have to be resolved by
-        if pending.is_all or pending.are_links_due:
+        if pending.are_links_due:
             with suppress(ConflictError):
                 repair_all_links(brain, pages, history)
         # at a start every page is in `new_paths`, though few of them are new
         targets = pending.mention_targets if pending.is_all else pending.mention_targets | new_paths
         if targets and not derive_mentions(brain, pages, history, targets):
             self._pending.mention_targets |= targets  # a page is being edited: the next call tries again
-        folders = pages.children if pending.is_all else pending.folders | set(map(posixpath.dirname, new_paths))
-        derive_manifests(brain, folders)
+        derive_manifests(brain, pending.folders | set(map(posixpath.dirname, new_paths)))
         being_edited = {path for path in new_paths if not history.is_resting(path, now)}
         self._pending.new_paths |= being_edited
         self._pending.are_links_due |= bool(being_edited)
@@ -341,24 +342,24 @@ def settle_reviews(brain: Brain) -> list[Event]:
     """
     text = brain.read_text(brain.tree.review)
     # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
-    marked = decisions_in(text) if text else {}
-    if not marked:
+    decisions = decisions_in(text) if text else {}
+    if not decisions:
         return []
-    history, settled = read_history(brain), []
-    for name, is_accepted in marked.items():
+    history, recorded = read_history(brain), []
+    for name, is_accepted in decisions.items():
         # once: the line may stand there ticked for weeks, or come back by a sync
         if name not in history.proposals or name in history.decided:
             continue
         proposal, by = history.proposals[name]
         if not is_accepted:
-            settled.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
+            recorded.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
         elif isinstance(proposal, events.ForgetProposal):
             cause = forget.carry_out_proposal(brain, proposal)
             applied = events.ProposalApplied(proposal=name)
-            settled.append(brain.record(applied, by="person", cause=cause.id if cause else None))
+            recorded.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
-            settled.append(_apply(brain, proposal, by, history))
-    return settled
+            recorded.append(_apply(brain, proposal, by, history))
+    return recorded
 
 
 def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:

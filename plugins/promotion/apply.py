@@ -362,11 +362,13 @@ def _merge(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRec
                 continue
             # first as new on this page, with its own sources and date: this step only moves it
             sources = tuple(sorted(sources_of(draft.log.provenance_of(current.page, current.statement))))
-            moved = replace(record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None)
+            record_here = replace(
+                record, operation="NEW", sources=sources, since=current.since, evidence=(), replaced=None
+            )
             text = with_links_from(draft.brain, current.text, step.path)
             block = page_draft.document.block_id_for(text)
             page_draft.document = page_draft.document.add_statement(text, block)
-            yield _with_statement(draft, moved, block, one_line(text))
+            yield _with_statement(draft, record_here, block, one_line(text))
             # then as ended on the other page
             replaced = _retire(draft, other, current.statement, step, page=current.page, replaced_by="")
             yield replace(_record(draft, step, other), operation="DELETE", replaced=replaced, evidence=())
@@ -436,7 +438,7 @@ def renew_summary(draft: Draft, path: str) -> None:
         return  # an operation or synthesis gave it one
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
-    former = [statement.text for statement in before.statements if not statement.is_history]
+    former = [statement.text for statement in before.current_statements]
     first = next((text for text in current if not PRIVATE.search(text)), "")
     summary = str(memory.meta.get("summary") or "")
     retired = [text for text in former if text not in current]

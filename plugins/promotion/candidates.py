@@ -7,7 +7,6 @@ day in nearly the same words. What the words mean decides nothing.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,10 +15,10 @@ from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured, PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
-from brainiac.formats.prompt import arguments, parse_commands
+from brainiac.formats.prompt import Command, arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
-from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, PageName
+from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, Operation, PageName
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
 from brainiac.storage.links import LinkOrigins
@@ -28,6 +27,7 @@ from brainiac.text.tokens import ends_as_question, likeness, words
 
 from .apply import Candidate
 from .draft import Draft
+from .filing import conversation_of
 
 REPEATED = 0.8  # two texts that share so many of their character trigrams say the same
 MIN_WORDS = 4  # of a repeated block: shorter ones ("good morning to you") repeat by chance
@@ -76,7 +76,11 @@ def find_marked(
 
 def candidate_id(marked: Marked) -> str:
     """Return the id of a decision in the journal: the same words of the same exchange are decided once."""
-    return f"{marked.exchange}:{text_hash(marked.text)}"
+    return _decision_id(marked.exchange, text_hash(marked.text))
+
+
+def _decision_id(exchange: str, text_hash: str) -> str:
+    return f"{exchange}:{text_hash}"
 
 
 def keyless_candidates(
@@ -91,27 +95,41 @@ def keyless_candidates(
         origins: Resolves the links in an event's text.
     """
     candidates = []
+    # private words are compared with private statements alone, others with others
     for is_private in (False, True):
         group = [text for text in texts if text.event.is_private == is_private]
-        if not group:
-            continue
-        pages = [
-            PageName(page.path, (page.title, *page.aliases))
-            for page in draft.memories(is_private=is_private)
-            if draft.pages.kind_of(page.path) in ("concrete", "skills")
-        ]
-        marked = [_with_same_statement(draft, text.marked, is_private=is_private) for text in group]
-        request = ConsolidateRequest(
-            now=brain.now(), is_private=is_private, said=(), short_term=ShortTermMemory(), pages=pages, marked=marked
-        )
-        result = brain.models.run(request)
-        assert isinstance(result, Consolidation)
-        for text, operation in zip(group, result.operations, strict=True):
-            event = text.event
-            linked = origins.with_rooted_links(replace(event, user=operation.text, ai="")).user
-            operation = operation.model_copy(update={"text": linked})
-            candidates.append(Candidate(candidate_id(text.marked), operation, (event,), OFFLINE))
+        operations = _keyless_operations(brain, draft, [text.marked for text in group], is_private=is_private)
+        for text, operation in zip(group, operations, strict=True):
+            # the links in an operation's text are relative to the file of its event
+            event_of_operation = replace(text.event, user=operation.text, ai="")
+            rooted = origins.with_rooted_links(event_of_operation).user
+            operation = operation.model_copy(update={"text": rooted})
+            candidates.append(Candidate(candidate_id(text.marked), operation, (text.event,), OFFLINE))
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
+
+
+def _keyless_operations(
+    brain: Brain, draft: Draft, marked: Sequence[Marked], *, is_private: bool
+) -> Sequence[Operation]:
+    """Return an operation of the keyless engine for each of the marked words."""
+    if not marked:
+        return []
+    pages = [
+        PageName(page.path, (page.title, *page.aliases))
+        for page in draft.memories(is_private=is_private)
+        if draft.pages.kind_of(page.path) in ("concrete", "skills")
+    ]
+    request = ConsolidateRequest(
+        now=brain.now(),
+        is_private=is_private,
+        said=(),
+        short_term=ShortTermMemory(),
+        pages=pages,
+        marked=[_with_same_statement(draft, row, is_private=is_private) for row in marked],
+    )
+    result = brain.models.run(request)
+    assert isinstance(result, Consolidation)
+    return result.operations
 
 
 def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
@@ -129,7 +147,7 @@ def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> M
 def _marked_in_events(
     brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], exchanges: Exchanges
 ) -> Iterator[MarkedText]:
-    """Yield the marked words of events; a person's own line is marked as a whole."""
+    """Yield the marked words of events; a person's own line under Key Facts (`lines`, by event id) is marked whole."""
     for event in events:
         if event.id in lines:
             yield MarkedText(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
@@ -140,40 +158,51 @@ def _marked_in_events(
 
 
 def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
-    """Yield the marked words of one exchange; of several marks on a text the first counts."""
-    base = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
-    texts = exchange_of(brain, recorded) if recorded else None
-    commands, said = parse_commands(event.user)
-    if texts is not None and not texts.prompt.commands:
-        commands, said = (), event.user  # from another program, whose text holds no commands
+    """Yield the marked words of one exchange: by `/remember`, as a note, or a block by a tag, a link or repetition.
+
+    Of several marks on a text the first of these counts.
+    """
+    unmarked = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
+    commands, body = _commands_and_body(brain, event, recorded)
     for text in arguments(commands, "remember"):
-        yield _with_tags(replace(base, text=text, by="command"))
+        yield _with_tags(replace(unmarked, text=text, by="command"))
     if recorded is not None and recorded.kind == NoteCaptured.kind:
-        yield _with_tags(replace(base, text=_as_saved(brain, recorded, said), by="note", is_note=True))
+        yield _with_tags(replace(unmarked, text=_as_saved(brain, recorded, body), by="note", is_note=True))
         return
-    for block in blocks_of(said):
+    for block in blocks_of(body):
         # a mark is about its block: a tag in one paragraph does not keep the whole message
         if tags_in(block) or wiki_links_in(block):
-            yield _with_tags(replace(base, text=block, by="tag" if tags_in(block) else "link"))
+            yield _with_tags(replace(unmarked, text=block, by="tag" if tags_in(block) else "link"))
         elif _can_be_repeated(block):
-            yield from _marked_by_repetition(brain, replace(base, text=block, by="repetition"), event)
+            yield from _marked_by_repetition(brain, replace(unmarked, text=block, by="repetition"), event)
 
 
-def _with_tags(base: Marked) -> Marked:
+def _commands_and_body(brain: Brain, event: StmEvent, recorded: Event | None) -> tuple[Sequence[Command], str]:
+    """Return the commands of an exchange's prompt, and the text below them."""
+    exchange = exchange_of(brain, recorded) if recorded else None
+    if exchange is not None and not exchange.prompt.commands:
+        return (), event.user  # what looks like commands in a text from another program is none
+    return parse_commands(event.user)
+
+
+def _with_tags(marked: Marked) -> Marked:
     """Return marked words with the tags and wiki links that they hold."""
-    return replace(base, tags=tuple(tags_in(base.text)), links=tuple(wiki_links_in(base.text)))
+    return replace(marked, tags=tuple(tags_in(marked.text)), links=tuple(wiki_links_in(marked.text)))
 
 
 def _conversation(brain: Brain, recorded: Event | None) -> str:
-    """Return the subfolder of the inbox that an exchange belongs to; "" for its top level and for notes."""
-    inbox = brain.tree.relative(brain.tree.inbox)
-    folder = posixpath.dirname(str(recorded.data.get("prompt") or "")) if recorded else ""
-    name = folder.removeprefix(inbox).strip("/")
-    return "" if recorded is None or recorded.kind == NoteCaptured.kind else name
+    """Return the subfolder of the inbox that an exchange belongs to; "" for the top level and for notes."""
+    if recorded is None or recorded.kind == NoteCaptured.kind:
+        return ""
+    return conversation_of(brain, str(recorded.data.get("prompt") or ""))
 
 
-def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
-    """Return a note's body byte for byte as it was saved, or `said` where that was redacted or is not kept."""
+def _as_saved(brain: Brain, recorded: Event, noted: str) -> str:
+    """Return a note's body byte for byte as it was saved.
+
+    Return `noted`, the body in short-term memory, where the file's text is not kept, or has secrets that are masked
+    there.
+    """
     for change in recorded.changes:
         if change.path != recorded.data.get("prompt") or not change.after:
             continue
@@ -182,9 +211,9 @@ def _as_saved(brain: Brain, recorded: Event, said: str) -> str:
             body = text[split(text)[1] :].removeprefix("\ufeff")
         except (BlobError, FormatError):
             break
-        if body.replace("\r\n", "\n").strip() == said.strip():
+        if body.replace("\r\n", "\n").strip() == noted.strip():
             return body
-    return said
+    return noted
 
 
 def _can_be_repeated(block: str) -> bool:
@@ -193,20 +222,20 @@ def _can_be_repeated(block: str) -> bool:
 
 
 def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iterator[Marked]:
-    """Yield a block if nearly the same words were said or stated on another day."""
-    query = searches(marked.text, ())[0]
-    hits = brain.recall.search(  # `is_private`: no remote embedder is called for a search that nobody asked for
-        query,
+    """Yield marked words, with the statement that has nearly the same, if they were said or stated on another day."""
+    own_words = searches(marked.text, ())[0]
+    hits = brain.recall.search(
+        own_words,
         limit=_MAX_HITS,
         kinds={"exchange", "statement"},
         now=brain.now(),
-        is_private=True,
+        is_private=True,  # no remote embedder is called for a search that nobody asked for
         include_repeats=True,
     )
     repetitions = []
     for hit in hits:
         is_by_person = hit.kind == "statement" or hit.speaker == "user"
-        is_source = brain.tree.kind_of(hit.path) is PathKind.SOURCE  # what a note of theirs says was not said here
+        is_source = brain.tree.kind_of(hit.path) is PathKind.SOURCE  # a note outside of this brain
         is_other_day = hit.anchor != event.id and brain.day_of(hit.at) != brain.day_of(event.at)
         if is_by_person and not is_source and is_other_day and likeness(hit.text, marked.text) >= REPEATED:
             repetitions.append(hit)
@@ -220,11 +249,10 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
 def _marked_by_answers(brain: Brain, log: StatementLog, exchanges: Exchanges) -> Iterator[MarkedText]:
     """Yield the words that answers of at least `ANSWER_DAYS` different days mainly rested on."""
     for (exchange, digest), days in log.answer_days().items():
-        recorded = exchanges.event(exchange) if len(days) >= ANSWER_DAYS else None
-        if recorded is None or log.is_decided(f"{exchange}:{digest}"):
+        if len(days) < ANSWER_DAYS or log.is_decided(_decision_id(exchange, digest)):
             continue
-        event = exchanges.in_memory(exchange)
-        if event is None:
+        recorded, event = exchanges.event(exchange), exchanges.in_memory(exchange)
+        if recorded is None or event is None:
             continue
         texts = (event.user, *blocks_of(event.user))
         text = next((text for text in texts if text_hash(text) == digest), "")

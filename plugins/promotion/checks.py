@@ -70,8 +70,8 @@ class Sources:
 
     def texts(self) -> list[str]:
         """Return all texts that the model was shown: exchanges, statements and names of pages."""
-        said = [text for event in self.events.values() for text in (event.user, event.ai)]
-        return [*said, *(statement.content for statement in self.known), *self.names]
+        exchanges = [text for event in self.events.values() for text in (event.user, event.ai)]
+        return [*exchanges, *(statement.content for statement in self.known), *self.names]
 
     def on_page(self, path: str) -> list[str]:
         """Return the statements of a page that the model was shown."""
@@ -193,10 +193,10 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         if numbers([stated]) - known_numbers:
             text = text.replace(stated, " ")
     if unsaid := sorted(numbers([text]) - known_numbers):
-        named = ", ".join(map(str, unsaid[:8]))
-        said = "stands in no quote, in no day and not in the former statement"
+        subject = f"the number {', '.join(map(str, unsaid[:8]))}"
+        objection = "stands in no quote, in no day and not in the former statement"
         remedy = "quote where it was said, and leave in words what was said in words"
-        yield Problem(f"the number {named} {said}; {remedy}", is_about_numbers=True)
+        yield Problem(f"{subject} {objection}; {remedy}", is_about_numbers=True)
 
 
 def _known_numbers(operation: Operation, targets: Sequence[Existing], sources: Sources) -> set[int]:
@@ -293,8 +293,8 @@ def _dropped_words(former: str, text: str) -> list[str]:
 
 def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:
     """Return whether what was said in an operation's exchanges shares a word with a statement."""
-    said = words(" ".join(sources.events[evidence.exchange].user for evidence in operation.evidence))
-    return any(len(word) >= MIN_LETTERS and _has_word(said, word) for word in words(statement))
+    prompt_words = words(" ".join(sources.events[evidence.exchange].user for evidence in operation.evidence))
+    return any(len(word) >= MIN_LETTERS and _has_word(prompt_words, word) for word in words(statement))
 
 
 def _has_word(others: Collection[str], word: str) -> bool:

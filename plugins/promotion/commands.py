@@ -17,7 +17,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, agree, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
+from brainiac.history.rebuild import Raw, is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 
 from .past import Past, catch_up, plan_past
@@ -182,21 +182,27 @@ def rebuild(
 ) -> None:
     """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
     with opened_brain(is_reading=True) as brain:
+        # a rebuild that was interrupted goes on with the brain that it made
         raw = None if is_rebuilt_from(into, brain) else make_raw(brain, into)
     with closing(Brain(into)) as new:
         settle(new)
-        if raw and not as_json:
-            left = f"; {_pages(raw.left)} of what models had made {_were(raw.left)} left out" if raw.left else ""
-            say(f"Took over {_pages(raw.pages)}, with what was said and what you wrote yourself{left}.")
-            for path in raw.unreadable:
-                say(f"{path} cannot be read and is there as it was")
-        plan, _, outcome = _read_past(new, "", model, is_agreed=yes, as_json=as_json)
+        for line in _raw_lines(raw) if raw and not as_json else ():
+            say(line)
+        plan, _, outcome = _read_past(new, since="", model=model, is_agreed=yes, as_json=as_json)
     if as_json:
         print_json({"raw": asdict(raw) if raw else None, "plan": asdict(plan)} | _as_json(outcome))
     elif not outcome.problem:
         say(f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two.")
     if outcome.problem:
         raise typer.Exit(1)
+
+
+def _raw_lines(raw: Raw) -> Iterator[str]:
+    """Yield what the new brain took over before a model reads."""
+    left = f"; {_pages(raw.left)} of what models had made {_were(raw.left)} left out" if raw.left else ""
+    yield f"Took over {_pages(raw.pages)}, with what was said and what you wrote yourself{left}."
+    for path in raw.unreadable:
+        yield f"{path} cannot be read and is there as it was"
 
 
 def _pages(number: int) -> str:
@@ -213,6 +219,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
         yield "candidates: " + ", ".join(f"{count} {end}" for end, count in ends.most_common())
     for event, reason in outcome.left.items():
         yield f"left    {event}: {reason}"
+    # a call that failed leaves exchanges and their candidates for one reason, which is shown above
     shown_reasons = set(outcome.left.values())
     rows = [
         (ending.end, outcome.words[name], ending.reason)
@@ -220,8 +227,9 @@ def _details(outcome: Outcome) -> Iterator[str]:
         if ending.reason not in shown_reasons
     ]
     rows += [("refused", refusal.statement, refusal.reason) for refusal in outcome.refused]
-    for end, statement, reason in dict.fromkeys(row for row in rows if row[2]):
-        yield f"{end:7} {statement[:80]!r}: {reason}"
+    for end, statement, reason in dict.fromkeys(rows):
+        if reason:
+            yield f"{end:7} {statement[:80]!r}: {reason}"
     for text in outcome.kept:
         yield f"kept    {text[:80]!r}: it is yours and stays in short-term memory"
     for text in outcome.filed:

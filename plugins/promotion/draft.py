@@ -27,7 +27,7 @@ from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.dates import format_date
 from brainiac.text.tokens import likeness
 
-USER = "User"
+USER = "User"  # what models call the person: the subject of most pages
 SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
 MAX_TAGS, MAX_ALIASES = 12, 12
 
@@ -111,7 +111,7 @@ class PageDraft:
     @property
     def current(self) -> list[Statement]:
         """Its statements that hold now."""
-        return [statement for statement in self.document.memory.statements if not statement.is_history]
+        return self.document.memory.current_statements
 
     def copied(self) -> PageDraft:
         """Return a copy that further work does not change."""
@@ -273,8 +273,7 @@ class Draft:
                 text=with_rooted_links(self.brain, statement.text, [folder], self.pages.path_by_uuid),
                 since=self.log.since_of(page, statement),
             )
-            for statement in memory.statements
-            if not statement.is_history
+            for statement in memory.current_statements
         ]
 
     def statement(self, statement_id: str) -> CurrentStatement | None:
@@ -289,8 +288,8 @@ class Draft:
 
     def _path_of_added(self, uuid: str) -> str:
         """Return the path of the page that this run added with a uuid; "" where there is none."""
-        added = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
-        return next((memory.path for memory in added if memory.uuid == uuid), "")
+        new = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
+        return next((memory.path for memory in new if memory.uuid == uuid), "")
 
     def id_of_words(self, text: str, *, is_private: bool) -> str:
         """Return the id of a current statement in the same words, on any page; "" where there is none."""
@@ -302,16 +301,14 @@ class Draft:
         ids: dict[tuple[str, bool], str] = {}
         for is_private in (False, True):
             for memory in self.memories(is_private=is_private):
-                for statement in memory.statements:
-                    if not statement.is_history:
-                        statement_id = _statement_id(memory.uuid or memory.path, statement)
-                        ids.setdefault((folded(statement.text), is_private), statement_id)
+                for statement in memory.current_statements:
+                    statement_id = _statement_id(memory.uuid or memory.path, statement)
+                    ids.setdefault((folded(statement.text), is_private), statement_id)
         return ids
 
     def n_statements(self) -> int:
         """Return the number of current statements when the pages were read."""
-        statements = (statement for memory in self.pages.memories.values() for statement in memory.statements)
-        return sum(not statement.is_history for statement in statements)
+        return sum(len(memory.current_statements) for memory in self.pages.memories.values())
 
     # --- places -----------------------------------------------------------------------------------------
 
@@ -389,8 +386,9 @@ def free_day_page(draft: Draft, at: str, *, is_private: bool) -> tuple[str, NewP
         path, new_page = day_page(draft.brain, at, is_private=is_private, number=number)
         check_folder(draft.brain, posixpath.dirname(path))
         page = draft.pages.memories.get(path)
-        is_usable = page.is_private or not is_private if page else is_free(draft.brain, path)
-        if is_usable:
+        if page is None and is_free(draft.brain, path):
+            return path, new_page
+        if page is not None and (page.is_private or not is_private):
             return path, new_page
         number += 1
 

@@ -160,22 +160,22 @@ class _DayPages:
 
 def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
     """Return a page with the exchanges that it lacks, each after those said before it; `events` are oldest first."""
-    placed = list(find_events(text))
-    ids = {exchange.event.id for exchange in placed}
+    on_page = list(find_events(text))
+    ids = {exchange.event.id for exchange in on_page}
     new = list({event.id: event for event in events if event.id not in ids}.values())
 
     def last_before(event: StmEvent) -> int:
         """Return the index of the last exchange on the page that was said before an event; -1 for none."""
-        return max((number for number, exchange in enumerate(placed) if exchange.event.at <= event.at), default=-1)
+        return max((number for number, exchange in enumerate(on_page) if exchange.event.at <= event.at), default=-1)
 
     # exchanges that go to the same place are inserted together
     groups = [(number, list(group)) for number, group in groupby(new, last_before)]
     for number, group in reversed(groups):  # from the end, so that the offsets above stay valid
         rendered = "".join(render_exchange(event) + "\n" for event in group)
         if number >= 0:
-            text = splice(text, placed[number].end, _line_ends_for_gap(text, placed[number].end) + rendered)
-        elif placed:
-            text = splice(text, placed[0].start, rendered)
+            text = splice(text, on_page[number].end, _line_ends_for_gap(text, on_page[number].end) + rendered)
+        elif on_page:
+            text = splice(text, on_page[0].start, rendered)
         else:
             text = _with_first_exchanges(text, rendered)
     return text
@@ -292,6 +292,11 @@ def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
+def conversation_of(brain: Brain, prompt: str) -> str:
+    """Return the subfolder of the inbox that a prompt belongs to; "" at the top level."""
+    return posixpath.dirname(prompt).removeprefix(brain.tree.relative(brain.tree.inbox)).strip("/")
+
+
 def n_tokens(text: str) -> int:
     """Return how many tokens a text has."""
     # the tokenizer takes no surrogates, as which bytes that are no UTF-8 are read
@@ -361,8 +366,8 @@ def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_fi
         return False
     if prompt.private or response.private or not prompt.remember:
         return False
-    placed = find_events(brain.read_text(page) or "")
-    on_page = next((each.event for each in placed if each.event.id == answer.exchange), None)
+    events = (placed.event for placed in find_events(brain.read_text(page) or ""))
+    on_page = next((event for event in events if event.id == answer.exchange), None)
     if on_page is None or on_page.user != prompt.text:
         return False  # the page has no secret of a prompt, so that the texts differ
     # what the keyless engine answered only quotes memory: of it the page has the links

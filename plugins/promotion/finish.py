@@ -175,8 +175,8 @@ def _commit(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     Raises:
         ConflictError: Somebody saved a file of the commit meanwhile.
     """
-    unfiled = [event for event in work.archived if event.id not in work.filed_ids]
-    pages = add_exchanges(brain, draft, unfiled, work.origins, work.left)
+    exchanges = [event for event in work.archived if event.id not in work.filed_ids]
+    pages = add_exchanges(brain, draft, exchanges, work.origins, work.left)
     if not work.steps and not work.archived and not work.removed_ids:
         return None
     work.filed = _leaving_events(brain, work, draft.log)
@@ -221,7 +221,13 @@ def _proposals(brain: Brain, work: Work) -> list[Proposal]:
 
 
 def _event(work: Work, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> MemoryPromoted:
-    """Return the event of the commit; `pages` are the ids of the exchanges that each page got, by path."""
+    """Return the event of the commit.
+
+    Args:
+        work: The results of the run; the exchanges that a person deleted from their pages end with it, too.
+        pages: The ids of the exchanges that each page got, by path.
+        proposals: The lines for `review.md`.
+    """
     return MemoryPromoted(
         exchanges=(*(event.id for event in work.archived), *work.removed_ids),
         left=work.left,

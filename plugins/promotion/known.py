@@ -34,6 +34,7 @@ MAX_BRIEF = 60  # characters of the line about a page that is not near
 CARRIED = 0.7  # the share of a statement's character trigrams that a model's words and quotes must have
 AI_SHARE = 0.7  # what a word of the AI's counts beside one of the person's
 WEAK = 0.3  # a share of the best score: what has no more comes after everything else
+ALL_STEPS = -1  # in place of an offset: all steps of a how-to
 _MAX_HITS = 10  # statements searched for each block of what was said, and blocks of it
 
 
@@ -56,7 +57,7 @@ class _Entry:
 
     Attributes:
         path: Its page.
-        start: The offset of the statement on the page; -1 for a how-to.
+        start: The offset of the statement on the page, or `ALL_STEPS`.
         pieces: The character trigrams of its words.
     """
 
@@ -75,25 +76,26 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
         said: The exchanges.
     """
     named_paths = _named_in(memories, [text for event in said for text in (event.user, event.ai)])
-    entries = _ranked(_candidates(brain, draft, memories, said, named_paths), said)[:MAX_SHOWN]
+    entries = _ranked(_pages_to_rank(brain, draft, memories, said, named_paths), said)[:MAX_SHOWN]
     by_path = {memory.path: memory for memory in memories}
     near_paths = list(dict.fromkeys(entry.path for entry in entries))
-    places = {(entry.path, entry.start) for entry in entries}
+    near = {(entry.path, entry.start) for entry in entries}
     statements = [
         current
         for path in near_paths
         for current in draft.statements_of(by_path[path])
-        if (path, current.statement.start) in places and current.statement.section != STEPS
+        if (path, current.statement.start) in near and current.statement.section != STEPS
     ]
-    pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]  # no operation names a day
+    # an operation never names the page of a day
+    pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]
     return Known(statements, _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))]))
 
 
-def _candidates(
+def _pages_to_rank(
     brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: set[str]
 ) -> list[Memory]:
     """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
-    if sum(len(_current(memory)) for memory in memories) <= MAX_RANKED:
+    if sum(len(memory.current_statements) for memory in memories) <= MAX_RANKED:
         return list(memories)
     paths = named_paths | draft.page_drafts.keys()
     paths |= {hit.path for event in said for text in (event.user, event.ai) for hit in _hits(brain, text)}
@@ -103,64 +105,80 @@ def _candidates(
 def _hits(brain: Brain, text: str) -> Iterator[Hit]:
     """Yield the statements that a search finds for the first blocks of a text."""
     for block in blocks_of(text)[:_MAX_HITS]:
-        yield from brain.recall.search(  # `is_private`: no remote embedder is called for a search that nobody asked for
-            searches(block, ())[0],
-            limit=_MAX_HITS,
-            kinds={"statement"},
-            now=brain.now(),
-            is_private=True,
+        own_words = searches(block, ())[0]
+        # as private: no remote embedder is called for a search that nobody asked for
+        yield from brain.recall.search(
+            own_words, limit=_MAX_HITS, kinds={"statement"}, now=brain.now(), is_private=True
         )
 
 
 def _ranked(memories: Iterable[Memory], said: Sequence[StmEvent]) -> list[_Entry]:
     """Return the statements and how-tos of pages, the nearest to what was said first.
 
-    Each exchange puts them in an order, by the trigrams that they share with it; a rare trigram counts more. The result
-    begins with the first of every exchange, then come the second ones, so that a short message has as many near
-    statements as a long one. A page's best statement and its names lift all of its statements, since news about one of
-    them often makes another untrue.
+    Each exchange puts them in an order (`_Nearness`). The result begins with the first of every exchange, then come the
+    second ones, so that a short message has as many near statements as a long one.
     """
-    entries = {memory.path: list(_entries(memory)) for memory in memories}
-    names = {memory.path: [trigrams(name) for name in (memory.title, *memory.aliases)] for memory in memories}
-    counts = Counter(piece for rows in entries.values() for entry in rows for piece in entry.pieces)
-    n_entries = sum(map(len, entries.values()))
-    weights = {piece: math.log(1 + n_entries / (1 + count)) for piece, count in counts.items()}
-
-    def weight(pieces: Iterable[str]) -> float:
-        return sum(weights.get(piece, 0.0) for piece in pieces)
-
-    def nearness(pieces: frozenset[str], by_person: frozenset[str], by_ai: frozenset[str]) -> float:
-        common = weight(pieces & by_person) + AI_SHARE * weight((pieces & by_ai) - by_person)
-        return common / math.sqrt(weight(pieces) or 1.0)  # a long statement has more in common with anything
-
-    places: dict[_Entry, tuple[int, float]] = {}
+    nearness = _Nearness(memories)
+    ranks: dict[_Entry, tuple[int, float]] = {}
     for event in said:
-        by_person, by_ai = trigrams(event.user), trigrams(event.ai)
-        scores: dict[_Entry, float] = {}
-        for path, rows in entries.items():
-            own = {entry: nearness(entry.pieces, by_person, by_ai) for entry in rows}
-            of_page = max([*own.values(), *(nearness(name, by_person, by_ai) for name in names[path])], default=0.0)
-            scores |= {entry: score + of_page for entry, score in own.items()}
+        scores = nearness.scores(event)
         enough = WEAK * max(scores.values(), default=0.0)
         for place, entry in enumerate(sorted(scores, key=lambda entry: -scores[entry])):
             # what has next to nothing in common with a message takes no place from what is near to another one
-            best = (place if scores[entry] > enough else n_entries, -scores[entry])
-            places[entry] = min(places.get(entry, best), best)
-    return sorted(places, key=lambda entry: places[entry])
+            rank = (place if scores[entry] > enough else len(scores), -scores[entry])
+            ranks[entry] = min(ranks.get(entry, rank), rank)
+    return sorted(ranks, key=lambda entry: ranks[entry])
+
+
+class _Nearness:
+    """Scores entries by the character trigrams that they share with an exchange; a rare trigram counts more.
+
+    Args:
+        memories: The pages whose entries are scored.
+    """
+
+    def __init__(self, memories: Iterable[Memory]) -> None:
+        self._entries: dict[str, list[_Entry]] = {}  # by path
+        self._names: dict[str, list[frozenset[str]]] = {}  # the trigrams of title and aliases, by path
+        for memory in memories:
+            self._entries[memory.path] = list(_entries(memory))
+            self._names[memory.path] = [trigrams(name) for name in (memory.title, *memory.aliases)]
+        counts = Counter(piece for entries in self._entries.values() for entry in entries for piece in entry.pieces)
+        n_entries = sum(map(len, self._entries.values()))
+        self._weights = {piece: math.log(1 + n_entries / (1 + count)) for piece, count in counts.items()}
+
+    def scores(self, event: StmEvent) -> dict[_Entry, float]:
+        """Return how near each entry is to an exchange.
+
+        The best entry of a page, or its names, lift all of its entries: news about one of them often makes another
+        untrue.
+        """
+        by_person, by_ai = trigrams(event.user), trigrams(event.ai)
+        scores: dict[_Entry, float] = {}
+        for path, entries in self._entries.items():
+            own = {entry: self._score(entry.pieces, by_person, by_ai) for entry in entries}
+            of_names = [self._score(name, by_person, by_ai) for name in self._names[path]]
+            of_page = max([*own.values(), *of_names], default=0.0)
+            scores |= {entry: score + of_page for entry, score in own.items()}
+        return scores
+
+    def _score(self, pieces: frozenset[str], by_person: frozenset[str], by_ai: frozenset[str]) -> float:
+        """Return how much of some trigrams is among those of the person's text and the AI's."""
+        common = self._weight(pieces & by_person) + AI_SHARE * self._weight((pieces & by_ai) - by_person)
+        # a long statement has more in common with anything
+        return common / math.sqrt(self._weight(pieces) or 1.0)
+
+    def _weight(self, pieces: Iterable[str]) -> float:
+        return sum(self._weights.get(piece, 0.0) for piece in pieces)
 
 
 def _entries(memory: Memory) -> Iterator[_Entry]:
     """Yield what a page may be shown by: each current statement, and the steps of a how-to together."""
-    current = _current(memory)
-    for statement in current:
+    for statement in memory.current_statements:
         if statement.section != STEPS:
             yield _Entry(memory.path, statement.start, trigrams(statement.text))
-    if steps := [statement.text for statement in current if statement.section == STEPS]:
-        yield _Entry(memory.path, -1, trigrams("\n".join(steps)))
-
-
-def _current(memory: Memory) -> list[Statement]:
-    return [statement for statement in memory.statements if not statement.is_history]
+    if steps := [statement.text for statement in memory.current_statements if statement.section == STEPS]:
+        yield _Entry(memory.path, ALL_STEPS, trigrams("\n".join(steps)))
 
 
 def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
@@ -178,22 +196,23 @@ def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[P
     """Return the pages to show: the near ones in their order, then the user's own, then the others, briefly."""
     places = {path: place for place, path in enumerate(near_paths)}
     pages = sorted(memories, key=lambda page: (places.get(page.path, len(places)), page.subject != USER))
-    return [
-        PageName(page.path, (page.title, *page.aliases), _about(page, page.path in places), page.path in places)
-        for page in pages[:MAX_PAGES]
-    ]
+    names = []
+    for page in pages[:MAX_PAGES]:
+        is_near = page.path in places
+        names.append(PageName(page.path, (page.title, *page.aliases), _about(page, is_near=is_near), is_near))
+    return names
 
 
-def _about(memory: Memory, is_near: bool) -> str:
-    """Return the line about a page: of a near how-to its steps, else its summary or the beginning of its first line."""
-    current = _current(memory)
+def _about(memory: Memory, *, is_near: bool) -> str:
+    """Return the line about a page: of a near one its steps or its summary, since its statements are shown anyway.
+
+    Of any other it is the beginning of its summary or of its first statement.
+    """
+    current, summary = memory.current_statements, str(memory.meta.get("summary") or "")
+    if not is_near:
+        return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
     steps = [statement.text for statement in current if statement.section == STEPS]
-    if is_near and steps:
-        return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-    summary = str(memory.meta.get("summary") or "")
-    if is_near:
-        return summary
-    return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
+    return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) or summary
 
 
 # --- statements that are not shown ---------------------------------------------------------------------------------
@@ -216,7 +235,7 @@ class StandIns:
     def are_all_of(self, memory: Memory) -> bool:
         """Return whether a page has no other statements than stand-ins, or is a note that was kept whole."""
         page = memory.uuid or memory.path
-        current = [statement for statement in memory.statements if not statement.is_history]
+        current = memory.current_statements
         return (page, "") in self.sources or (bool(current) and all(self.has(page, statement) for statement in current))
 
     def steps_to_take_out(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
@@ -227,23 +246,30 @@ class StandIns:
             exchanges: The exchanges that the model has read by now.
             steps: The steps of its operations.
         """
-        kept = {target.id for step in steps for target in step.targets}
+        target_ids = {target.id for step in steps for target in step.targets}
         for (page, block), sources in self.sources.items():
-            read = set(sources).intersection(exchanges) if block else set[str]()
-            resting = [step for step in steps if _rests_on(step, read)]
-            statement = draft.statement(f"{page}#{block}") if resting else None
-            if statement is None or not statement.is_ours or statement.id in kept:
+            if not block:
+                continue  # a note that was kept whole stays
+            read_ids = set(sources).intersection(exchanges)
+            successors = [step for step in steps if _rests_on(step, read_ids)]
+            statement = draft.statement(f"{page}#{block}") if successors else None
+            if statement is None or not statement.is_ours or statement.id in target_ids:
                 continue
             # lines that a person wrote below the statement would lose their meaning
             has_lines = draft.opened(statement.path).document.has_lines_below(block)
-            if not has_lines and _have_words(resting, read, statement.text):
-                yield _taking_out(resting[-1], statement)
+            if not has_lines and _have_words(successors, read_ids, statement.text):
+                yield _taking_out(successors[-1], statement)
 
 
 def stand_ins_of(log: StatementLog, unread: Collection[str]) -> StandIns:
-    """Return the keyless statements that rest on none but the unread exchanges."""
-    places = log.made_by(OFFLINE)
-    return StandIns({place: sources for place, sources in places.items() if set(sources) <= set(unread)})
+    """Return the statements that were kept without a model and rest on exchanges that no model has read, and no others.
+
+    Args:
+        log: Statements, from the journals.
+        unread: The ids of the exchanges that no model has read.
+    """
+    by_place = log.made_by(OFFLINE)
+    return StandIns({place: sources for place, sources in by_place.items() if set(sources) <= set(unread)})
 
 
 def _rests_on(step: Step, exchanges: Collection[str]) -> bool:
@@ -261,6 +287,7 @@ def _have_words(steps: Sequence[Step], exchanges: Collection[str], words: str) -
 
 def _taking_out(step: Step, statement: CurrentStatement) -> Step:
     """Return the step that removes a stand-in because another step has its words."""
+    # `same` without a text writes nothing
     bare = {"action": "same", "text": "", "ids": [], "page": PageRef(), "tags": [], "steps": [], "importance": None}
     candidate = replace(step.candidate, operation=step.operation.model_copy(update=bare))
     return Step(candidate, statement.path, (statement,), is_taking_out=True)

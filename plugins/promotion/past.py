@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import NamedTuple
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
@@ -69,7 +70,7 @@ class Past:
 
 
 def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
-    """Return what a catch-up would do and cost; nothing is changed, and no model is called.
+    """Return what a catch-up would do and cost; no file is changed, and no model is called.
 
     Args:
         brain: The brain.
@@ -96,9 +97,10 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
         days = [brain.day_of(event.at) for event in window]
         past.first_day = min(past.first_day or days[0], *days)
         past.last_day = max(past.last_day, *days)
-        said = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
+        said_tokens = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
+        # about one statement becomes of each exchange in the windows before
         n_known = min(n_statements + past.exchanges, MAX_SHOWN)
-        past.input_tokens += FIXED_TOKENS + said + n_known * TOKENS_OF_STATEMENT
+        past.input_tokens += FIXED_TOKENS + said_tokens + n_known * TOKENS_OF_STATEMENT
         past.output_tokens += OUTPUT_TOKENS * len(window)
         past.exchanges += len(window)
     past.cost_usd = price.worst(past.input_tokens, past.output_tokens)
@@ -113,7 +115,7 @@ def catch_up(
     abandon: Callable[[], bool] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Event, Outcome]:
-    """Hand what a plan names to its model; what was begun before and did not end is gone on with.
+    """Have the model of a plan read its exchanges; a catch-up that was interrupted is continued.
 
     Args:
         brain: The brain, as `plan_past` left it.
@@ -132,13 +134,15 @@ def catch_up(
             CatchUpStarted(exchanges=past.exchanges, since=past.since, model=past.model), by=NAME
         )
         reader = _Reader(brain, past.since)
-        outcome, n_read, left = Outcome(None), 0, dict[str, str]()
+        outcome, n_read, left = Outcome(event=None), 0, dict[str, str]()
+        # the last window has no exchanges: it ends those that are on no page any more, if no other has ended them
         for window in chain(reader.windows(), [()]):
             try:
-                next_outcome = _read(brain, reader, window, started.id, abandon)
+                next_outcome = _run(brain, reader, window, started.id, abandon)
             except ModelError as error:
-                next_outcome = Outcome(None, problem=f"{error.problem} {error.advice}".strip())
-            outcome, left = joined(outcome, next_outcome), left | next_outcome.left
+                next_outcome = Outcome(event=None, problem=f"{error.problem} {error.advice}".strip())
+            outcome = joined(outcome, next_outcome)
+            left |= next_outcome.left
             n_read += len(window)
             if outcome.problem:
                 break
@@ -151,28 +155,30 @@ def catch_up(
     return started, replace(outcome, left=left)
 
 
-def _read(
+def _run(
     brain: Brain, reader: _Reader, window: Sequence[StmEvent], cause: str, abandon: Callable[[], bool] | None
 ) -> Outcome:
-    """Do the run over one window; exchanges that the reader found on no page any more are ended by it."""
-    removed, reader.past.gone = reader.past.gone, []
-    if not window and not removed:
-        return Outcome(None)
-    snapshot = Snapshot(brain.short_term().memory, window, removed, is_partial=True)
-    outcome = Run(brain, snapshot, abandon, None, cause, reader.waiting).run()
+    """Do the run over one window, with the exchanges that are on no page any more; these end with it."""
+    removed_ids = reader.take_gone()
+    if not window and not removed_ids:
+        return Outcome(event=None)
+    snapshot = Snapshot(brain.short_term().memory, window, removed_ids, is_partial=True)
+    outcome = Run(brain, snapshot, abandon, progress=None, cause=cause, unread=reader.waiting).run()
     reader.waiting -= {event.id for event in window}
     return outcome
 
 
 def _begun(brain: Brain) -> Event | None:
-    """Return the first event of this device's last catch-up if that was interrupted; else None."""
+    """Return the first event of this device's last catch-up; None if there was none, or it ran to its end."""
     rows = brain.projection.query(
         "SELECT run FROM catch_ups WHERE device = ? ORDER BY event DESC LIMIT 1", brain.journal.device
     )
-    ended = brain.projection.query(
-        "SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", rows[0][0] if rows else ""
-    )
-    return brain.journal.find(rows[0][0]) if rows and not ended else None
+    if not rows:
+        return None
+    ((run,),) = rows
+    # only the event at the end says what was withheld
+    ends = brain.projection.query("SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", run)
+    return None if ends else brain.journal.find(run)
 
 
 def _seconds_between(earlier: str, later: str) -> float:
@@ -181,6 +187,14 @@ def _seconds_between(earlier: str, later: str) -> float:
         return (parse_iso(later) - parse_iso(earlier)).total_seconds()
     except ValueError:
         return 0.0
+
+
+class _Placed(NamedTuple):
+    """An exchange that is to be read: when it was said, whether it is private, and its id."""
+
+    at: str
+    is_private: bool
+    exchange: str
 
 
 class _Reader:
@@ -199,17 +213,23 @@ class _Reader:
         self._brain = brain
         brain.projection.follow()
         self.past = Past("", since)
-        self._may_see = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
-        placed = list(self._placed())
-        self.waiting = {exchange for _, _, exchange in placed}
+        # whether there is a model for exchanges that are private, and for others
+        self._has_model = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
+        rows = sorted(self._placed())
+        self.waiting = {row.exchange for row in rows}
         # private exchanges go to a model apart: it may be another one
-        self._private = [exchange for _, is_private, exchange in sorted(placed) if is_private]
-        self._others = [exchange for _, is_private, exchange in sorted(placed) if not is_private]
+        self._private = [row.exchange for row in rows if row.is_private]
+        self._others = [row.exchange for row in rows if not row.is_private]
+
+    def take_gone(self) -> list[str]:
+        """Return the exchanges that are on no page any more, and forget them: [] at the next call."""
+        gone, self.past.gone = self.past.gone, []
+        return gone
 
     def windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""
-        # all exchanges make one sequence, whichever run they were filed by: after an interruption the windows are the
-        # same again, so that an answer that was paid for is still the answer to its window
+        # the windows do not depend on what was read already: a run that is begun again asks the same questions, and the
+        # answers that were paid for serve it
         for ids in (self._others, self._private):
             yield from parts_of(self._read(ids), self._begins_part)
 
@@ -219,14 +239,14 @@ class _Reader:
         Then they are not read together: a statement that changed between them gets its History, as it would have had.
         """
         settings = self._brain.settings.promotion
-        idle, age = (_seconds_between(said.at, event.at) for said in (part[-1], part[0]))
+        idle, age = (_seconds_between(earlier.at, event.at) for earlier in (part[-1], part[0]))
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
-    def _placed(self) -> Iterator[tuple[str, bool, str]]:
-        """Yield time, privacy and id of each exchange that is to be read; the others are noted in the plan."""
-        filed, past = FiledExchanges(self._brain), self.past
-        ids = sorted(filed.unread, key=filed.page_of)  # so that each page is read about once
+    def _placed(self) -> Iterator[_Placed]:
+        """Yield the exchanges that are to be read; the others are noted in the plan."""
+        filings, past = FiledExchanges(self._brain), self.past
+        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):
             part = ids[start : start + AT_ONCE]
             events = exchanges_in_pages(self._brain, part)
@@ -234,10 +254,10 @@ class _Reader:
             for event in events.values():
                 if self._brain.day_of(event.at) < past.since:
                     past.earlier += 1
-                elif not self._may_see[event.is_private]:
+                elif not self._has_model[event.is_private]:
                     past.withheld.append(event.id)
                 else:
-                    yield event.at, event.is_private, event.id
+                    yield _Placed(event.at, event.is_private, event.id)
 
     def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
         """Yield exchanges as their pages have them by now."""

@@ -21,15 +21,15 @@ from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
+from .draft import USER, CurrentStatement, Draft, NewPage, PageDraft, can_hold, free_day_page
 from .paid import PaidAnswers
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
 MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
 MIN_UNNAMED = 8  # or so many on a page that has no summary yet
 SAME_WORDS = 0.8  # a text that holds so many of another's character trigrams says the same
-_KINDS = {"skill": "skills", "concrete": "concrete"}
-GENERAL = "general"
+_KINDS = {"skill": "skills", "concrete": "concrete"}  # the folder of each kind of page
+GENERAL = "general"  # the folder in place of one that cannot be used
 
 
 # --- the targets of a candidate ----------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def existing_page(draft: Draft, candidate: Candidate) -> str:
     if operation.page.is_whole:
         return ""
     page = draft.pages.memories.get(operation.page.path)
-    # private statements and others never share a page: nobody would find the latter from elsewhere
+    # on an open page a private statement would be shown, and on a private page any other one would be hidden
     if page and page.is_private == is_private:
         return page.path
     title = operation.page.title
@@ -320,16 +320,11 @@ class Synthesizer:
             return None
         texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
-        remaining = [current for current in before if current.statement.text in texts]
-        # a call costs money: only what changed much, or has grown without a summary, is asked about
-        document = page_draft.document.memory
-        summary = page_draft.summary or str(document.meta.get("summary") or "")
-        is_unnamed = not summary and len(changing) + len(remaining) >= MIN_UNNAMED
-        is_much = len(changing) >= max(MIN_CHANGED, len(remaining) // 2)
-        if not (is_much or is_unnamed):
+        standing = [current for current in before if current.statement.text in texts]
+        if not _is_worth_a_call(page_draft, len(changing), len(standing)):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, document.title, changing, standing=remaining)
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)
 
     def _ask(
         self,
@@ -400,6 +395,13 @@ class Synthesizer:
             return folder
         self._note_refusal(place.candidates[0].words, problem, model)
         return f"{root}/{GENERAL}" if can_hold(self._brain, f"{root}/{GENERAL}") else root
+
+
+def _is_worth_a_call(page_draft: PageDraft, n_changing: int, n_standing: int) -> bool:
+    """Return whether a page changed much, or has grown without a summary: a call costs money."""
+    has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
+    is_unnamed = not has_summary and n_changing + n_standing >= MIN_UNNAMED
+    return is_unnamed or n_changing >= max(MIN_CHANGED, n_standing // 2)
 
 
 def _existing_or_new(draft: Draft, root: str, parts: Sequence[str]) -> str:

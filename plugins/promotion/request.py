@@ -5,7 +5,6 @@ The journal's `events-analyzed` is the checkpoint: events in it are not sent to 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,7 @@ from brainiac.text.tokens import likeness
 from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
-from .filing import NAME
+from .filing import NAME, conversation_of
 from .known import Known, StandIns, known_for
 from .paid import PaidAnswers
 from .placing import with_fitting_steps
@@ -134,14 +133,14 @@ class Consolidator:
         return decision
 
     def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
-        """Return the events that were sent to a model in earlier runs, with a hash of what each said then."""
+        """Return the events that were sent to a model until now, with a hash of what each said then."""
         analyses = filter(_is_readable, self._log.analyses(event.id for event in events))
         return {exchange: hash_ for analysis in analyses for exchange, hash_ in _analyzed(analysis).events.items()}
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
         """Yield the events that no model has read in these words, oldest first, as many at once as one call takes."""
-        read = self.read_before(events).items()
-        return parts_of(event for event in sorted(events, key=said_at) if (event.id, event_hash(event)) not in read)
+        hashes = self.read_before(events)
+        return parts_of(event for event in sorted(events, key=said_at) if hashes.get(event.id) != event_hash(event))
 
     def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decision:
         """Have the model decide on events, record its decision in the journal, and return it.
@@ -234,8 +233,8 @@ class Consolidator:
         memories = list(draft.memories(is_private=False))
         if is_private:  # private words change private pages; of the others they may ask to forget something
             memories = [*draft.memories(is_private=True), *memories]
-        shown = [page for page in memories if not self._stand_ins.are_all_of(page)]
-        known = known_for(self._brain, draft, shown, events)
+        memories = [page for page in memories if not self._stand_ins.are_all_of(page)]
+        known = known_for(self._brain, draft, memories, events)
         statements = [row for row in known.statements if not self._stand_ins.has(row.page, row.statement)]
         return Known(statements, known.pages)
 
@@ -246,7 +245,7 @@ class Consolidator:
         """
         said: list[Said] = []
         for name, event in events.items():
-            conversation = self._conversation_of(event)
+            conversation = conversation_of(self._brain, self._log.prompt_of(event.id))
             is_first = not conversation or all(conversation != earlier.thread for earlier in said)
             before = self._exchange_before(event, events.values()) if is_first else None
             said.append(Said(name, event, conversation, before))
@@ -269,11 +268,6 @@ class Consolidator:
         """Return an exchange without the keyless engine's answer, which only quotes memory."""
         recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
-
-    def _conversation_of(self, event: StmEvent) -> str:
-        """Return the subfolder of the inbox that an exchange belongs to; "" at its top level."""
-        inbox = self._brain.tree.relative(self._brain.tree.inbox)
-        return posixpath.dirname(self._log.prompt_of(event.id)).removeprefix(inbox).strip("/")
 
     # --- what the model answers --------------------------------------------------------------------------
 
@@ -346,8 +340,8 @@ class Consolidator:
             return None
         addition = operation.model_copy(update={"action": "new", "ids": []})
         if any(problem.is_about_numbers for problem in hard):
-            said = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
-            update = {"text": said, "steps": [], "valid_from": "", "valid_until": ""}
+            quotes = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
+            update = {"text": quotes, "steps": [], "valid_from": "", "valid_until": ""}
             addition = with_fitting_steps(addition.model_copy(update=update))
         if any(problem.is_hard for problem in self._problems(addition, question)):
             return None
@@ -462,18 +456,17 @@ def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> Co
     all pages: so the model finds the right one.
     """
     operations = [row.operation for row in sent_back]
-    exchanges = {quoted.exchange for operation in operations for quoted in operation.evidence}
-    said = request.said
-    if exchanges <= {exchange.id for exchange in said} and all(operation.evidence for operation in operations):
-        said = [exchange for exchange in said if exchange.id in exchanges]
-    named = {name for operation in operations for name in operation.ids}
-    paths = {operation.page.path for operation in operations}
-    paths |= {statement.path for statement in request.existing if statement.id in named}
-    existing, pages = request.existing, request.pages
-    if named <= {statement.id for statement in existing}:
+    quoted_ids = {quoted.exchange for operation in operations for quoted in operation.evidence}
+    exchanges, existing, pages = request.said, request.existing, request.pages
+    if quoted_ids <= {exchange.id for exchange in exchanges} and all(operation.evidence for operation in operations):
+        exchanges = [exchange for exchange in exchanges if exchange.id in quoted_ids]
+    target_ids = {name for operation in operations for name in operation.ids}
+    if target_ids <= {statement.id for statement in existing}:
+        paths = {operation.page.path for operation in operations}
+        paths |= {statement.path for statement in existing if statement.id in target_ids}
         existing = [statement for statement in existing if statement.path in paths]
         pages = [page for page in pages if page.path in paths]
-    return replace(request, said=said, existing=existing, pages=pages, refused=sent_back)
+    return replace(request, said=exchanges, existing=existing, pages=pages, refused=sent_back)
 
 
 def _is_instead(operation: Operation, sent_back: Operation) -> bool:

@@ -29,7 +29,7 @@ from brainiac.events import (
 )
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
-from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.offline import summarize
@@ -183,7 +183,7 @@ def _promote_once(
 def joined(first: Outcome, second: Outcome) -> Outcome:
     """Return the outcome of two runs as one.
 
-    Counts and refusals are those of both. What is left is what the second run left, which began with the first's.
+    What is left, kept and filed is as the second run says, which began with what the first left; all else is of both.
     """
     return replace(
         second,
@@ -191,6 +191,8 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
         exchanges=first.exchanges + second.exchanges,
         statements=dict(Counter(first.statements) + Counter(second.statements)),
         refused=[*first.refused, *second.refused],
+        candidates={**first.candidates, **second.candidates},
+        words={**first.words, **second.words},
     )
 
 
@@ -254,10 +256,7 @@ class Run:
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
         self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
-        # a line that a person wrote under Key Facts is promoted like an exchange; one that Reflection noted from an
-        # exchange is not: the exchange is promoted
-        own_items = [item for item in memory.facts if not self._log.sources_of_item(item.text)]
-        lines = {line_id(item.words): item for item in own_items}
+        lines = _own_lines(memory, self._log)
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
@@ -346,8 +345,8 @@ class Run:
                 del parts[0]
                 self._carry_out_decision(decision)
             self._take_out_stand_ins()
-            read = consolidator.read_before(events)
-            unread = [event for event in events if event not in for_model and event.id not in read]
+            read_ids = consolidator.read_before(events).keys()
+            unread = [event for event in events if event not in for_model and event.id not in read_ids]
             self._keep_marked(unread, with_earlier=not for_model)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
@@ -357,7 +356,7 @@ class Run:
             work.left |= {event.id: error.problem for part in parts for event in part}
 
     def _consolidator(self) -> Consolidator:
-        """Return what asks the model."""
+        """Return what has the model decide in this run."""
         return Consolidator(
             self._brain,
             log=self._log,
@@ -372,9 +371,9 @@ class Run:
 
     def _take_out_stand_ins(self) -> None:
         """Remove the statements that were kept without a model, where a statement of this run has their words."""
-        read = self._work.events.keys() - self._work.left.keys()
+        read_ids = self._work.events.keys() - self._work.left.keys()
         # a list, since each step is added to the steps that are looked through
-        for step in list(self._stand_ins.steps_to_take_out(self._draft, read, self._work.steps)):
+        for step in list(self._stand_ins.steps_to_take_out(self._draft, read_ids, self._work.steps)):
             self._carry_out(step)
 
     def _carry_out_decision(self, decision: Decision) -> None:
@@ -587,13 +586,13 @@ class Run:
         work = self._work
         if self._problem or self._snapshot.is_partial:  # in a partial run short-term memory waits
             return
-        left = [event for event in work.memory.events if event.id in work.left]
+        remaining = [event for event in work.memory.events if event.id in work.left]
         request = SummarizeRequest(
             now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
             # the summary has no private mark, so that nothing private may get into it
-            remaining=[event for event in left if not event.is_private],
+            remaining=[event for event in remaining if not event.is_private],
             archived=[event for event in work.archived if not event.is_private],
             titles=self._titles(),
         )
@@ -613,3 +612,11 @@ class Run:
         """Return the titles of the pages that this run changed, private ones excepted."""
         memories = (self._draft.page_drafts[step.path].document.memory for step in self._work.steps)
         return [memory.title for memory in memories if not is_private(memory.meta)]
+
+
+def _own_lines(memory: ShortTermMemory, log: StatementLog) -> dict[str, Item]:
+    """Return the lines that a person wrote under Key Facts, by id: each is promoted like an exchange.
+
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    """
+    return {line_id(item.words): item for item in memory.facts if not log.sources_of_item(item.text)}

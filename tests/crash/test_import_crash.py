@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +22,7 @@ from brainiac.testing import make_brain
 from brainiac.tree import LocalPlaces
 from tests.support.exports import chatgpt, write_json
 from tests.support.kernel import CountingDisk, Crash, PowerDisk
+from tests.support.program import Program, run_program
 
 N = 5
 
@@ -103,13 +100,14 @@ def test_an_import_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
     path = write_json(tmp_path / "conversations.json", talks)
     root = tmp_path / "brain"
     make_brain(root).close()
-    command = [sys.executable, "-m", "brainiac", "--brain", str(root), "import", str(path)]
+    command = ("--brain", str(root), "import", str(path))
     for so_many in (1, 300):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and len(said(root)) < so_many:
+        with (tmp_path / "log").open("wb") as log:
+            program = Program(*command, out=log)
+        while program.poll() is None and len(said(root)) < so_many:
             time.sleep(0.1)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        program.kill()
+        program.wait()
     assert 0 < len(said(root)) < 750
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    run_program(*command).check_returncode()
     assert sorted(f"question {n}" for n in range(250) for _ in range(3)) == said(root)

@@ -104,7 +104,7 @@ def test_a_catch_up_killed_eight_times_ends_as_if_it_never_was(tmp_path: Path) -
     assert Counter(statements(first, history=True)) == Counter(statements(brain, history=True))
     said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
     assert sorted(message["text"] for message in MONTH["messages"]) == sorted(said)
-    assert [] == FiledExchanges(brain).unread
+    assert [] == FiledExchanges(brain).without_model
     calls = {name for name in paid if json.loads(name)[0] == Purpose.CONSOLIDATE}
     read = [exchange for name in calls for exchange in json.loads(name)[1] if not json.loads(name)[2]]
     assert len(read) == len(set(read)) == len(MONTH["messages"])

@@ -14,7 +14,7 @@ import pytest
 
 from brainiac import hookimpl
 from brainiac.clock import ManualClock
-from brainiac.errors import ModelError
+from brainiac.errors import ModelError, StorageError
 from brainiac.events import Event
 from brainiac.formats.prompt import Prompt
 from tests.support.pipeline import CONFIG, Running, Scripted, advance_until, eventually, make_folder, running
@@ -327,6 +327,22 @@ def test_a_response_dropped_by_hand_is_reflected_and_not_written_over(root: Path
             exchange.response.text,
         )
         assert [] == run.plugin.prompts
+
+
+def test_a_response_that_cannot_be_recorded_at_the_moment_is_recorded_later(root: Path) -> None:
+    with running(root) as run:
+        answered_one(run)
+        eventually(lambda: len(run.plugin.exchanges) == 1)
+        check = run.brain.before_commit
+
+        def refuse_once() -> None:
+            run.brain.before_commit = check
+            raise StorageError("The disk is full.")
+
+        run.brain.before_commit = refuse_once
+        run.drop("inbox/q.response.md", f"{run.text('inbox/q.response.md')}My own remark.\n")
+        eventually(lambda: len(run.plugin.exchanges) == 2)
+        assert run.brain.before_commit is not refuse_once
 
 
 @pytest.mark.parametrize("path", ["inbox/notes/thought.md", "inbox/later.md"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,20 +14,18 @@ from brainiac.health.doctor import faults
 from brainiac.history.backup import Backup, backups_in
 from brainiac.history.restore import damages
 from tests.support.living import Living, living, living_brain
+from tests.support.program import Program, run_program
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "brainiac", *map(str, arguments)]
-
-
-def killed(words: list[str], seconds: float) -> None:
+def killed(*words: str, after: float) -> None:
     """Run a command and end it as a power failure does, after so many seconds or when it is done."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(os.devnull, "wb") as nowhere:
+        program = Program(*words, out=nowhere)
     try:
-        process.wait(seconds)
+        program.wait(after)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        program.kill()
+        program.wait()
 
 
 def keep_talking(brain: Living, stop: threading.Event) -> None:
@@ -48,10 +46,9 @@ def test_backups_beside_a_busy_daemon(tmp_path: Path) -> None:
         try:
             brain.wait_for_answer("talk-3/0003.md", 60)
             for _ in range(2):
-                killed(command("--brain", brain.root, "backup", folder), random_.uniform(0.6, 2.5))
-                done = subprocess.run(
-                    command("--brain", brain.root, "backup", folder), capture_output=True, check=False
-                )
+                line = ("--brain", str(brain.root), "backup", str(folder))
+                killed(*line, after=random_.uniform(0.2, 2.1))
+                done = run_program(*line)
                 assert done.returncode == 0, done.stderr
         finally:
             stop.set()
@@ -63,8 +60,9 @@ def test_backups_beside_a_busy_daemon(tmp_path: Path) -> None:
     assert [] == [problem for backup in backups for problem in damages(backup)]
     for number, backup in enumerate(backups):
         into = tmp_path / f"restored-{number}"
-        killed(command("restore", backup.folder, "--into", into), random_.uniform(0.5, 1.5))
-        subprocess.run(command("restore", backup.folder, "--into", into), capture_output=True, check=False)
+        line = ("restore", str(backup.folder), "--into", str(into))
+        killed(*line, after=random_.uniform(0.1, 1.1))
+        run_program(*line)
         check(into, backup)
 
 

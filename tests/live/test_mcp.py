@@ -206,7 +206,7 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.slow
 def test_four_clients_lose_nothing(daemon: Living) -> None:
     """Notes by four processes at once all arrive, each told to have arrived."""
-    numbers, each = range(4), 25
+    numbers, each = range(4), 8
     processes = [subprocess.Popen(command(daemon.root), stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in numbers]
 
     async def drive() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.storage.files import read_bytes
 from brainiac.testing import make_brain
+from tests.support.program import run_program
 
 SECONDS = 120  # a command that waits for a pipe waits for ever
 
@@ -43,8 +43,7 @@ KINDS = [pipe, bound_socket, folder]
 
 def command(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command as a process of its own, which must end."""
-    line = [sys.executable, "-m", "brainiac", "--brain", str(root), *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=root.parent)
+    return run_program("--brain", str(root), *arguments, cwd=root.parent, seconds=SECONDS)
 
 
 @pytest.mark.parametrize("make", KINDS)

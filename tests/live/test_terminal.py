@@ -6,8 +6,8 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
-from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
+from tests.support.pipeline import eventually
+from tests.support.program import Program, run_program
+from tests.support.screen import BIDI, CONTROLS, Seen, on_terminal
 
 # every control character but newline, tab and NUL, with sequences that terminals obey
 EVIL = (
@@ -243,44 +245,52 @@ def test_a_pipe_gets_clean_text_and_json_that_reads_back(poisoned: tuple[Path, d
 
 
 def run_piped(root: Path, machine: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "brainiac", "--brain", str(root), *words]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **machine}, capture_output=True, text=True)
+    return run_program("--brain", str(root), *words, env={**os.environ, **machine})
 
 
 def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
     """Markdown on a terminal: entities that stand for control characters, code and links, none of which steers it."""
     root, machine = poisoned
-    command = [sys.executable, "-m", "brainiac", "--brain", str(root), "run"]
-    daemon = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **machine}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    log = root.parent / "daemon.log"
+    with log.open("wb") as out:
+        daemon = Program("--brain", str(root), "run", out=out, env={**os.environ, **machine})
     try:
-        assert daemon.stdout
-        assert any(line.startswith("Watching") for line in daemon.stdout)  # a line on each plugin comes first
+        eventually(lambda: "\nWatching" in log.read_text(), "the daemon watches", 60)
         line = ["--brain", str(root), "ask", "--model", "openai/m", "Tell me of Mira."]
         (seen,) = on_terminal([(line, 60.0)], env=machine)
     finally:
         daemon.terminate()
-        daemon.communicate()
+        daemon.wait()
     check(seen)
     assert "Mira lives in Porto. link (https://x.example/a) entity" in seen.text
     assert "entity \\u202e" in seen.text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_command_lets_a_control_character_through(
-    poisoned: tuple[Path, dict[str, str]], name: str, tmp_path: Path
-) -> None:
-    """Every command, on a real terminal, over a brain whose every text, name and message is poisoned."""
+@pytest.fixture(scope="module")
+def outputs(poisoned: tuple[Path, dict[str, str]]) -> dict[str, list[Seen]]:
+    """What each command wrote, case by case: a process for each that is endless, one for all that stand between two."""
     root, machine = poisoned
-    places = {"{new}": str(tmp_path / "new"), "{root}": str(root)}
-    cases = list(cases_of(name))
-    lines = [
-        ["--brain", str(root), *name.split(), *(re.sub(r"\{\w+\}", lambda m: places[m[0]], word) for word in words)]
-        for words, _ in cases
-    ]
-    all_seen = on_terminal([(line, ENDLESS.get(name, 60.0)) for line in lines], typed=b"y\n" * 9, env=machine)
-    for (words, is_telling), seen in zip(cases, all_seen, strict=True):
+    outputs: dict[str, list[Seen]] = {}
+    for _, group in groupby(COMMANDS, lambda name: name if name in ENDLESS else ""):
+        names = list(group)
+        lines = [(line, ENDLESS.get(name, 60.0)) for name in names for line in lines_of(name, root)]
+        seen = iter(on_terminal(lines, typed=b"y\n" * 9 * len(names), env=machine))
+        outputs |= {name: [next(seen) for _ in cases_of(name)] for name in names}
+    return outputs
+
+
+def lines_of(name: str, root: Path) -> Iterator[list[str]]:
+    """Yield the command lines of a command's cases."""
+    places = {"{new}": str(root.parent / name), "{root}": str(root)}
+    for words, _ in cases_of(name):
+        given = [re.sub(r"\{\w+\}", lambda place: places[place[0]], word) for word in words]
+        yield ["--brain", str(root), *name.split(), *given]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_lets_a_control_character_through(outputs: dict[str, list[Seen]], name: str) -> None:
+    """Every command, on a real terminal, over a brain whose every text, name and message is poisoned."""
+    for (words, is_telling), seen in zip(cases_of(name), outputs[name], strict=True):
         check(seen)
         assert not is_telling or VISIBLE.search(seen.text), f"{words}: {seen.text}"
 

@@ -29,6 +29,7 @@ from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
 from tests.support.commands import Shell
 from tests.support.models import hit_of, prompt_of, set_sections
+from tests.support.program import run_program
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, tell
 
 ZONE = "Pacific/Auckland"
@@ -65,10 +66,10 @@ def program(root: Path, *arguments: str, **environment: str) -> str:
 def test_init_takes_the_time_zone_from_the_machine(tmp_path: Path, machine: str, expected: str) -> None:
     """By its IANA name; one that there is none of is not taken. A second init elsewhere changes nothing."""
     root = tmp_path / "brain"
-    program(root, "init", str(root), TZ=machine)
+    run_program("init", str(root), env={**os.environ, "TZ": machine}).check_returncode()
     zone = load(root / "system/config.yaml", Settings).time_zone
     assert zone == expected or not expected
-    program(root, "init", str(root), TZ="Asia/Tokyo")
+    run_program("init", str(root), env={**os.environ, "TZ": "Asia/Tokyo"}).check_returncode()
     assert zone == load(root / "system/config.yaml", Settings).time_zone
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 
 from brainiac.storage.heartbeat import DEAD_SECONDS, FILE
+from tests.support.commands import Shell
 from tests.support.living import living_brain
 from tests.support.pipeline import eventually
-from tests.support.screen import ROOT
+from tests.support.program import Program, run_program
 
 
 @dataclass
@@ -31,26 +32,21 @@ class Home:
 
     folder: Path
     root: Path
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    started: list[Program] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
         own = {f"XDG_{each}_HOME": str(self.folder / each) for each in ("STATE", "CACHE", "CONFIG")}
-        return {**os.environ, **own, "HOME": str(self.folder), "PYTHONPATH": str(ROOT)}
-
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "brainiac", "--brain", str(self.root), *words]
+        return {**os.environ, **own, "HOME": str(self.folder)}
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
-            self.command(*words), env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=120
-        )
+        return run_program("--brain", str(self.root), *words, env=self.environment, cwd=self.folder)
 
-    def run(self) -> subprocess.Popen[str]:
+    def run(self) -> Program:
         """Start a daemon."""
-        log = (self.folder / "log").open("a")
-        daemon = subprocess.Popen(self.command("run"), env=self.environment, stdout=log, stderr=log, text=True)
+        with (self.folder / "log").open("a") as log:
+            daemon = Program("--brain", str(self.root), "run", out=log, env=self.environment)
         self.started.append(daemon)
         return daemon
 
@@ -183,27 +179,32 @@ def test_started_together_only_one_serves(homes: tuple[Home, Home]) -> None:
     assert 1 == sum("This one waits" in home.log for home in homes)
 
 
-def test_commands_beside_the_daemon_of_another_home(homes: tuple[Home, Home]) -> None:
+def test_commands_beside_the_daemon_of_another_home(
+    homes: tuple[Home, Home], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`ask` goes through the inbox and shows its answer; what would write memory is refused with what to do."""
     first, second = homes
     first.run()
     first.wait_until_serving()
-    answered = second("ask", "My lucky number 0 is 0.", "--json")
-    assert 0 == answered.returncode, answered.stderr
-    assert {json.loads(answered.stdout)["prompt"]: 1} == counted(first.root, "prompt-answered")
-    prompt = json.loads(answered.stdout)["prompt"]
+    for variable, value in second.environment.items():
+        monkeypatch.setenv(variable, value)
+    shell = Shell(capsys, str(first.root))
+    answered = shell("ask", "My lucky number 0 is 0.", "--json")
+    assert 0 == answered.code, answered.err
+    prompt = answered.json["prompt"]
+    assert {prompt: 1} == counted(first.root, "prompt-answered")
     eventually(lambda: bool(counted(first.root, "exchange-reflected")), "reflected")
     before = (first.root / "memory/short_term.md").read_bytes()
     for words in (
         ["run", "--once"], ["promote"], ["organize"], ["undo", "--last"], ["forget", "--yes", prompt],
         ["adopt", "--yes"], ["doctor", "--fix"], ["ask", "--again", prompt], ["doctor", "--confirm-deletions"],
     ):  # fmt: skip
-        done = second(*words)
-        assert 1 == done.returncode, words
-        assert f"the daemon of {first.device}" in " ".join(done.stderr.split()), words
+        done = shell(*words)
+        assert 1 == done.code, words
+        assert f"the daemon of {first.device}" in " ".join(done.err.split()), words
     for words in (["status"], ["costs"], ["search", "lucky"], ["log"]):
-        assert 0 == second(*words).returncode, words
-    assert f"the daemon of {first.device}" in second("status").stdout
+        assert 0 == shell(*words).code, words
+    assert f"the daemon of {first.device}" in shell("status").out
     assert before == (first.root / "memory/short_term.md").read_bytes()
     assert {prompt: 1} == counted(first.root, "prompt-answered")
 

@@ -24,11 +24,17 @@ for package in (brainiac, brainiac_plugins):
             import_module(module.name)
 assert sys.argv[1] in brainiac.__file__
 """
-# Tests of what stands below and beside the processes, none of which is about the one that is missing.
-TESTS = ("test_commit.py", "test_answered.py", "test_settings.py")
+COMMANDS = """
+import json, sys
+from brainiac.cli.app import run
+for line in json.loads(sys.argv[1]):
+    assert 0 == run(line), line
+"""
+# For each process tests of what stands below or beside it, none of which is about it.
+TESTS = {"promotion": "test_commit.py", "organization": "test_answered.py", "reflection.py": "test_settings.py"}
 
 
-@pytest.fixture(params=["promotion", "organization", "reflection.py"])
+@pytest.fixture(params=TESTS)
 def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Copy the program without one of its processes."""
     root = tmp_path / "checkout"
@@ -50,23 +56,22 @@ def run(checkout: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_everything_else_goes_on(checkout: Path, tmp_path: Path) -> None:
+def commands(checkout: Path, brain: Path, *lines: list[str]) -> str:
+    """Run command lines on a brain, one after the other in one process, and return what they print."""
+    return run(checkout, "-c", COMMANDS, json.dumps([[*words, "--brain", str(brain)] for words in lines]))
+
+
+def test_everything_else_goes_on(checkout: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """All modules import; a brain is made, asked, looked over and explained; other parts' own tests pass."""
     run(checkout, "-c", IMPORT_ALL, str(checkout))
-    brain = str(tmp_path / "brain")
-    run(checkout, "-m", "brainiac", "init", brain)
-    run(checkout, "-m", "brainiac", "ask", "/remember My locker is 118.", "--brain", brain)
-    run(checkout, "-m", "brainiac", "run", "--once", "--brain", brain)
-    names = {
-        plugin["name"]
-        for plugin in json.loads(run(checkout, "-m", "brainiac", "status", "--json", "--brain", brain))["plugins"]
-    }
+    brain = tmp_path / "brain"
+    run(checkout, "-m", "brainiac", "init", str(brain))
+    commands(checkout, brain, ["ask", "/remember My locker is 118."], ["run", "--once"])
+    names = {plugin["name"] for plugin in json.loads(commands(checkout, brain, ["status", "--json"]))["plugins"]}
     assert {"core_loop"} < names < {"core_loop", "reflection", "promotion", "organization"}
-    for command in ("promote", "organize"):
-        if command.startswith(tuple(name[:6] for name in names)):
-            run(checkout, "-m", "brainiac", command, "--brain", brain)
-    assert "Nothing is wrong." in run(checkout, "-m", "brainiac", "doctor", "--brain", brain)
-    (Path(brain) / "memory/long_term/concrete/gym.md").write_text("# Gym\n\n- My locker is 118.\n")
-    assert "locker" in run(checkout, "-m", "brainiac", "search", "locker", "--brain", brain)
-    tests = [str(checkout / "tests/unit" / name) for name in TESTS]
-    run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", *tests)
+    processes = [[word] for word in ("promote", "organize") if word.startswith(tuple(name[:6] for name in names))]
+    assert "Nothing is wrong." in commands(checkout, brain, *processes, ["doctor"])
+    (brain / "memory/long_term/concrete/gym.md").write_text("# Gym\n\n- My locker is 118.\n")
+    assert "locker" in commands(checkout, brain, ["search", "locker"])
+    tests = checkout / "tests/unit" / TESTS[request.node.callspec.params["checkout"]]
+    run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", str(tests))

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tarfile
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import pytest
 from brainiac.storage.heartbeat import FILE as HEARTBEAT
 from brainiac.tree import LocalPlaces
 from tests.support.plain_reader import decoded, is_temporary, texts
+from tests.support.program import Program, run_program
 
 DATA = Path(__file__).parent.parent / "data/first_version"
 START_SECONDS, STOP_SECONDS = 90.0, 40.0
@@ -49,15 +49,13 @@ class OldBrain:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command on it."""
-        line = [sys.executable, "-m", "brainiac", "--brain", str(self.root), *arguments]
-        return subprocess.run(line, env=self._environment, capture_output=True, text=True, timeout=300, check=False)
+        return run_program("--brain", str(self.root), *arguments, env=self._environment)
 
     def run_until(self, condition: Callable[[], bool], what: str) -> None:
         """Run the daemon until something holds and nothing is written any more, and end it as a person does."""
         log = self.home / "daemon.log"
         with log.open("ab") as out:
-            line = [sys.executable, "-m", "brainiac", "--brain", str(self.root), "run"]
-            daemon = subprocess.Popen(line, env=self._environment, stdout=out, stderr=out)
+            daemon = Program("--brain", str(self.root), "run", out=out, env=self._environment)
         try:
             end = time.monotonic() + START_SECONDS
             while not condition():

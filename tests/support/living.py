@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from brainiac.storage.journal import Journal
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
 from tests.support.pipeline import eventually, make_folder
+from tests.support.program import Program
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nwatch: {rescan_seconds: 1}\nrecall: {embedder: none}\n"
 START_SECONDS = 60.0
@@ -59,7 +59,7 @@ def unprivileged() -> tuple[str, ...]:
 class Living:
     """A brain's folder and the process that serves it."""
 
-    def __init__(self, root: Path, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, root: Path, process: subprocess.Popen[bytes] | Program, log: Path) -> None:
         self.root, self.process, self.log = root, process, log
 
     @property
@@ -122,8 +122,6 @@ class Living:
 def living(
     root: Path,
     *arguments: str,
-    limits: Mapping[int, int] = {},
-    before: Callable[[], None] | None = None,
     environment: Mapping[str, str] = {},
     is_awaited: bool = True,
     prefix: Sequence[str] = (),
@@ -133,28 +131,18 @@ def living(
     Args:
         root: A brain.
         arguments: More of the command line.
-        limits: `resource.RLIMIT_*` and their values.
-        before: Called in the child before the program begins.
-        environment: More variables.
+        environment: More variables, which its start needs.
         is_awaited: Whether to wait until it watches.
         prefix: A command that runs the program.
     """
-
-    def prepare() -> None:
-        for limit, value in limits.items():
-            resource.setrlimit(limit, (value, value))
-        if before:
-            before()
-
     log = root.parent / f"{root.name}.log"
     with log.open("ab") as out:
-        process = subprocess.Popen(
-            [*prefix, *command(root, *arguments)],
-            stdout=out,
-            stderr=out,
-            preexec_fn=prepare,
-            env={**os.environ, **environment},
-        )
+        process: subprocess.Popen[bytes] | Program
+        line = command(root, *arguments)
+        if prefix or environment:
+            process = subprocess.Popen([*prefix, *line], stdout=out, stderr=out, env={**os.environ, **environment})
+        else:
+            process = Program(*line[3:], out=out)
     one = Living(root, process, log)
     try:
         if is_awaited:

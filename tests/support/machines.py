@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any, Self
 from urllib.request import Request, urlopen
 
 from tests.support.pipeline import eventually
+from tests.support.program import Program, run_program
 
 START_SECONDS = 300.0
 _IS_LOCAL = re.compile(r"(?:^|/)\.(?:brainiac-|~|st|git/|syncthing\.)|^logs/(?:access\.log|digest)")
@@ -34,21 +34,18 @@ class Machine:
 
     home: Path
     root: Path
-    daemon: subprocess.Popen[bytes] | None = None
+    daemon: Program | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         own = {f"XDG_{each}_HOME": str(self.home / each.lower()) for each in ("STATE", "CACHE", "CONFIG")}
         base = {name: value for name, value in os.environ.items() if name != "BRAINIAC_HOME"}
-        return {**base, **own, "HOME": str(self.home), "PYTHONPATH": str(Path(__file__).parent.parent)}
+        return {**base, **own, "HOME": str(self.home)}
 
     def run(self, *words: str, is_checked: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command of Brainiac to its end."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "brainiac", "--brain", os.fspath(self.root), *words]
-        done = subprocess.run(
-            command, env=self.environment, cwd=self.home, capture_output=True, text=True, timeout=600, check=False
-        )
+        done = run_program("--brain", os.fspath(self.root), *words, env=self.environment, cwd=self.home, seconds=600)
         assert not is_checked or done.returncode == 0, (words, done.stdout, done.stderr)
         return done
 
@@ -58,8 +55,8 @@ class Machine:
         begun = time.monotonic()
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / "log").open("wb") as log:
-            command = [sys.executable, "-m", "brainiac", "--brain", os.fspath(self.root), "run"]
-            self.daemon = subprocess.Popen(command, env=self.environment, cwd=self.home, stdout=log, stderr=log)
+            line = ("--brain", os.fspath(self.root), "run")
+            self.daemon = Program(*line, out=log, env=self.environment, cwd=self.home)
         try:
             eventually(lambda: "Watching" in self.log, "the daemon watches", START_SECONDS)
             yield round(time.monotonic() - begun, 1)

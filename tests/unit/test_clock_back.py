@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from tests.support.pipeline import eventually
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
+def put_clock(shift: Path, by: str) -> None:
+    """Put the clock of the daemon, and wait until it sees that."""
+    shift.write_text(f"{by}\n")
+    time.sleep(1.5)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(LIBRARY is None, reason="needs Debian's package libfaketime, to put a process's clock back")
 def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Path) -> None:
@@ -22,25 +29,25 @@ def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Pat
     environment = {
         "LD_PRELOAD": str(LIBRARY),
         "FAKETIME_TIMESTAMP_FILE": str(shift),
-        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_CACHE_DURATION": "1",  # without it each look at the clock reads the file
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "NO_FAKE_STAT": "1",
     }
-    shift.write_text("+0\n")
+    put_clock(shift, "+0")
     with living(root, environment=environment) as one:
         one.answer("a.md", "I live in Portland.")
-        shift.write_text("-1d\n")
+        put_clock(shift, "-1d")
         one.wait_for_event("exchange-reflected", prompt="inbox/a.md")
         eventually(lambda: len(events_of(root, "memory-promoted")) == 1, "promoted although the clock was put back", 30)
         one.drop("b.md", "My sister Mara lives in Leith.")
         one.drop("a.md", "I live in Seattle now.")
         one.wait_for_event("exchange-reflected", prompt="inbox/b.md")
         eventually(lambda: len(events_of(root, "exchange-reflected")) == 3, "the revision is reflected", 30)
-        shift.write_text("+0\n")
+        put_clock(shift, "+0")
         one.answer("c.md", "I like tea.")
         one.wait_for_event("exchange-reflected", prompt="inbox/c.md")
         assert 0 == one.terminate()
-    shift.write_text("-1d\n")
+    put_clock(shift, "-1d")
     with living(root, environment=environment) as one:
         one.answer("d.md", "I have a bicycle.")
         one.wait_for_event("exchange-reflected", prompt="inbox/d.md")

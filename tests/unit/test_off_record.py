@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain
 from tests.support.pipeline import Scripted, eventually, running
+from tests.support.program import run_program
 
 LONG = "filler: " + "lorem ipsum " * 6_000
 # what a person may write who wants nothing kept; `{}` is a word that must not be found anywhere afterwards
@@ -204,8 +203,7 @@ def test_ask_names_the_file_of_what_is_discreet_by_an_id(
     words = {"said": "quillwortzanzibar", "also": "kieloffaacli"}
 
     def ask(*arguments: str) -> None:
-        command = [sys.executable, "-m", "brainiac", "--brain", str(root), "ask", *arguments]
-        subprocess.run(command, check=True, timeout=60, capture_output=True)
+        run_program("--brain", str(root), "ask", *arguments).check_returncode()
 
     if has_daemon:
         with living(root) as one:

@@ -79,7 +79,7 @@ def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -
     brain = make_brain(tmp_path / "b", keyless=True, config=NIGHTLY)
     list(live(brain, engine))
     brain = given_a_model(brain, engine)
-    assert len(MONTH["messages"]) == len(FiledExchanges(brain).unread)
+    assert len(MONTH["messages"]) == len(FiledExchanges(brain).without_model)
     before = files_of(brain)
 
     started, outcome = catch_up(brain, plan_past(brain))
@@ -89,7 +89,7 @@ def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -
     assert pages(first).keys() == pages(brain).keys()
     said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
     assert sorted(message["text"] for message in MONTH["messages"]) == sorted(said)
-    assert [] == FiledExchanges(brain).unread
+    assert [] == FiledExchanges(brain).without_model
     assert ["system/config.yaml"] == [problem.path for problem in examine(brain)]  # where the model was set
 
     assert last_caused(brain) == commits_of(brain, started)
@@ -105,7 +105,8 @@ def test_what_was_marked_is_not_said_twice(tmp_path: Path) -> None:
     assert ["My spare key is under the third flowerpot.", "The blue box is not to be opened!"] == statements(brain)
     engine = ScriptedEngine()
     brain = given_a_model(brain, engine)
-    catch_up(brain, plan_past(brain))
+    _, outcome = catch_up(brain, plan_past(brain))
+    assert {"written"} == {ending.end for ending in outcome.candidates.values()}
     asked: list[ConsolidateRequest] = engine.of(Purpose.CONSOLIDATE)
     assert [] == [known.content for request in asked[:1] for known in request.existing]
     assert sorted(["My spare key is under the third flowerpot.", "The blue box is not to be opened!"]) == sorted(
@@ -184,9 +185,9 @@ def test_it_goes_on_where_a_failing_model_left_it(tmp_path: Path) -> None:
     brain = given_a_model(brain, engine := Tired())
     before = files_of(brain)
     first, outcome = catch_up(brain, plan_past(brain))
-    assert ("out of budget", 2, 4) == (outcome.problem, outcome.exchanges, len(FiledExchanges(brain).unread))
+    assert ("out of budget", 2, 4) == (outcome.problem, outcome.exchanges, len(FiledExchanges(brain).without_model))
     second, outcome = catch_up(brain, plan_past(brain))
-    assert (first, "", 4, []) == (second, outcome.problem, outcome.exchanges, FiledExchanges(brain).unread)
+    assert (first, "", 4, []) == (second, outcome.problem, outcome.exchanges, FiledExchanges(brain).without_model)
     assert 7 == len(engine.of(Purpose.CONSOLIDATE))
     commits = commits_of(brain, first)
     assert 6 == len(commits)
@@ -214,4 +215,4 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     assert [user for user, _ in turns] == [said.event.user for said in asked.said]
     source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"
     assert sorted(f"{user} {source}" for user, _ in turns) == sorted(statements(brain))
-    assert [] == FiledExchanges(brain).unread
+    assert [] == FiledExchanges(brain).without_model

@@ -406,7 +406,7 @@ def test_what_is_written_is_readable_by_whom_it_was_before(tmp_path: Path) -> No
     try:
         root = living_brain(tmp_path / "brain")
         os.chmod(root / "memory/short_term.md", 0o640)
-        with living(root) as one:
+        with living(root, prefix=["env"]) as one:  # a child of this process, with its umask
             one.answer("a.md")
             one.wait_for_event("exchange-reflected")
             one.terminate()

@@ -471,7 +471,7 @@ def seen_through_a_door(root: Path, *, is_private: bool) -> str:
     for topic in topics:
         found = call(verbs.search, topic, limit=20, max_tokens=9_000)
         ids |= {topic, *(match.id for match in found.matches)}
-    for start in range(0, len(topics), 3):  # these cost more than a search: three shapes at a time
+    for start in range(0, len(topics) if is_private else 0, 3):  # these cost more than a search: three shapes at a time
         some = topics[start : start + 3]
         call(verbs.suggest, some[0], "forget")
         if start % 2:
@@ -481,7 +481,7 @@ def seen_through_a_door(root: Path, *, is_private: bool) -> str:
     ids |= {event.id for event in brain.journal.events(kinds={PromptAnswered, NoteCaptured})}
     for number, name in enumerate(sorted(name for name in ids if "kanarie" not in name)):
         call(verbs.fetch, name, max_tokens=9_000)
-        if number % 3 == 0:
+        if is_private and number % 3 == 0:
             call(verbs.why, name, max_tokens=9_000)
     brain.close()
     return "\n".join(seen)

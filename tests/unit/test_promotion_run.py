@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.organization.upkeep import settle_reviews
+from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.clock import ManualClock
@@ -22,6 +23,7 @@ from brainiac.llm.schemas import (
     Relevance,
     SynthesizeRequest,
 )
+from brainiac.storage.statements import StatementLog
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources")
@@ -269,6 +271,14 @@ def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
     assert ("NEW", vera.uuid, "2026-03-02") == (moved["operation"], moved["page"], moved["since"])
     assert ["My mother Mama grows roses."] == statements(brain, history=True)
     assert [] == [problem.what for problem in examine(brain)]
+
+
+def test_a_page_begun_in_a_run_is_found_beside_a_how_to_of_its_name(tmp_path: Path) -> None:
+    """A further statement about it begins no second page."""
+    brain = make_brain(tmp_path / "b")
+    bread = f"{LTM}concrete/bread.md"
+    new_pages = {f"{LTM}skills/bread.md": NewPage("Bread", {}), bread: NewPage("Bread", {})}
+    assert bread == Draft(brain, StatementLog(brain), new_pages).path_of_name("bread", is_private=False)
 
 
 def test_a_page_that_grew_is_named_and_ordered_anew(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_month_is_made_again(tmp_path: Path) -> None:
     assert [] == differences(brain, news[0])
     assert [] == differences(news[0], news[1])
     assert [] == [problem for problem in examine(news[0]) if problem.path != "system/config.yaml"]
-    assert [] == FiledExchanges(news[0]).unread
+    assert [] == FiledExchanges(news[0]).without_model
 
 
 @pytest.mark.slow
@@ -125,8 +125,8 @@ def test_it_goes_on_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     new = Brain(tmp_path / "b", clock=brain.clock)
     settle(new)
     assert statements(brain) == statements(new) == ["The blue box is not to be opened!"]
-    assert (2, []) == (len(FiledExchanges(new).unread), FiledExchanges(new).waiting)
+    assert (2, []) == (len(FiledExchanges(new).without_model), FiledExchanges(new).waiting)
     assert brain.settings.brain_id != new.settings.brain_id
     assert pages(brain).keys() == pages(new).keys()
-    said = (Exchanges(new).in_memory(exchange) for exchange in FiledExchanges(new).unread)
+    said = (Exchanges(new).in_memory(exchange) for exchange in FiledExchanges(new).without_model)
     assert "I like tea." in [event.user for event in said if event]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from brainiac.search import documents, features
 from brainiac.search.index import Asked
 from brainiac.search.pages import Unindexed
 from brainiac.search.text import Analyzer
-from brainiac.text.dates import TimeSpan, find_times
+from brainiac.text.dates import dates_in
 from brainiac.tree import Tree
 
 PAGE = "memory/long_term/concrete/garden.md"
@@ -41,14 +42,14 @@ def log_of(first: int, end: int) -> str:
 
 
 def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After one more exchange, times are looked for in that one alone, and the page is what a first reading gives."""
+    """After one more exchange, dates are looked for in that one alone, and the page is what a first reading gives."""
     asked: list[str] = []
 
-    def find_and_note(text: str, now: datetime) -> list[TimeSpan]:
+    def find_and_note(text: str) -> Iterator[tuple[date, str]]:
         asked.append(text)
-        return find_times(text, now)
+        return dates_in(text)
 
-    monkeypatch.setattr(features, "find_times", find_and_note)
+    monkeypatch.setattr(features, "dates_in", find_and_note)
     unindexed, file = unindexed_of(root), root / "memory/short_term.md"
     file.write_text(log_of(0, 50), "utf-8")
     unindexed.catch_up()

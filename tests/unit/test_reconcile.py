@@ -9,8 +9,8 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.pipeline.inbox import backlog, is_free, read_prompt
-from brainiac.pipeline.watch import differences, scan
+from brainiac.pipeline.inbox import find_backlog, is_free, read_prompt
+from brainiac.pipeline.watch import changed_paths, scan
 from brainiac.tree import Tree
 from tests.support.pipeline import CONFIG, Scripted, make_folder, opened
 
@@ -48,7 +48,7 @@ def test_differences_are_what_is_new_changed_or_gone(root: Path) -> None:
     (root / "inbox/changed.md").write_text("another text")
     (root / "inbox/gone.md").unlink()
     write(root, "inbox/new.md")
-    assert {"inbox/changed.md", "inbox/new.md", "inbox/gone.md"} == set(differences(Tree(root), known))
+    assert {"inbox/changed.md", "inbox/new.md", "inbox/gone.md"} == set(changed_paths(Tree(root), known))
 
 
 def test_a_missing_folder_deletes_nothing(root: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_missing_folder_deletes_nothing(root: Path) -> None:
     known = scan(Tree(root))
     shutil.rmtree(root / "memory")
     (root / "inbox/q.md").unlink()
-    assert ["inbox/q.md"] == differences(Tree(root), known)
+    assert ["inbox/q.md"] == changed_paths(Tree(root), known)
 
 
 def test_the_backlog_is_what_nothing_stands_beside(brain: Brain, root: Path) -> None:
@@ -66,7 +66,9 @@ def test_the_backlog_is_what_nothing_stands_beside(brain: Brain, root: Path) -> 
     (root / "inbox/empty.md").write_text("")
     (root / "inbox/draft.md").write_text("---\nstatus: draft\n---\nlater")
     (root / "inbox/broken.md").write_bytes(b"\xff")
-    assert {"inbox/open.md", "inbox/notes/n.md", "inbox/broken.md"} == set(backlog(brain, scan(brain.tree)).unanswered)
+    assert {"inbox/open.md", "inbox/notes/n.md", "inbox/broken.md"} == set(
+        find_backlog(brain, scan(brain.tree)).unanswered
+    )
 
 
 def test_a_prompt_that_is_gone_blank_or_a_draft_reads_as_none(brain: Brain, root: Path) -> None:

@@ -279,3 +279,8 @@ def test_what_was_redacted_before_is_no_secret_of_this_text(brain: Brain) -> Non
     """A quoted memory that stands masked is told of by nobody."""
     assert [] == kinds_of(brain, "My password: [redacted password] and the [redacted IBAN]")
     assert ["IBAN"] == kinds_of(brain, "[redacted IBAN] and DE89370400440532013000")
+
+
+def test_a_huge_word_is_no_obstacle() -> None:
+    """An attachment pasted as one word of more than a million letters is checked like any other text."""
+    assert "A" * 1_200_000 == redact_secrets("A" * 1_200_000)

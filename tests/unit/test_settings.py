@@ -17,9 +17,9 @@ from pydantic import ValidationError, model_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
-from brainiac.host.trust import bundled
+from brainiac.host.trust import bundled_path
 from brainiac.llm.schemas import Purpose
-from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired
+from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired_settings
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_setting_that_no_longer_exists_is_ignored(config: Path, model: type[Se
         text = f"{section}:\n" + "".join(f"  {line}\n" for line in text.splitlines())
     config.write_text(text)
     assert model() == load(config, model)
-    assert {name: model.retired[name]} == retired(config, model)
+    assert {name: model.retired[name]} == retired_settings(config, model)
     assert model.retired[name]
 
 
@@ -94,7 +94,7 @@ def test_a_setting_that_no_longer_exists_is_ignored(config: Path, model: type[Se
 def test_nothing_is_called_retired_that_is_not(config: Path, text: str) -> None:
     """An empty, broken or mistyped file names no setting of old; a typing mistake is refused as ever."""
     config.write_text(text)
-    assert {} == retired(config, Settings)
+    assert {} == retired_settings(config, Settings)
 
 
 @given(st.text(max_size=200))
@@ -238,7 +238,7 @@ def test_endpoints_and_keys_have_no_place_in_the_tree(config: Path) -> None:
 
 def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
     """The shipped config.yaml sets nothing but defaults, and what it shows commented out are settings that exist."""
-    path = bundled("system") / "config.yaml"
+    path = bundled_path("system") / "config.yaml"
     assert Settings() == load(path, Settings).model_copy(update={"brain_id": "default"})
     text = path.read_text()
     assert "brain_id: default" in text

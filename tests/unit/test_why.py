@@ -10,7 +10,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.history.why import why
+from brainiac.history.why import find_memory, find_statement, why
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
 from brainiac.pipeline.daemon import run_once
 from brainiac.testing import make_brain
@@ -162,6 +162,14 @@ def test_what_is_meant_is_found(brain: Brain, shell: Shell) -> None:
     with pytest.raises(UserError, match="no memory and no statement is called 'bananas are blue'"):
         why(brain, "bananas are blue")
     assert 1 == shell("why", "bananas are blue").code
+
+
+def test_an_empty_name_names_nothing(brain: Brain) -> None:
+    """Pages without a uuid and statements without a block id do not have it."""
+    (brain.tree.long_term / "concrete/hand.md").write_text("# By hand\n\n- A line without a block id.\n")
+    assert find_memory(brain, "hand") is not None
+    assert find_memory(brain, "") is None
+    assert [None, None] == [find_statement(brain, named) for named in ("^", "hand#^")]
 
 
 def test_two_of_a_name_are_told_apart(brain: Brain) -> None:

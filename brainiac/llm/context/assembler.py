@@ -34,6 +34,8 @@ from brainiac.llm.context.blocks import (
 )
 from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
 from brainiac.llm.context.memory import (
+    LONG_TERM_HEADING,
+    SHORT_TERM_HEADING,
     PageOrder,
     ShownLists,
     background_block,
@@ -57,11 +59,13 @@ from brainiac.llm.schemas import (
     ReflectRequest,
     Refused,
     Request,
+    Said,
     SummarizeRequest,
     SynthesizeRequest,
 )
 
-HEADINGS = ("## Core Identity", "## Short-Term Memory", "## Relevant Long-Term Memory", "## User Prompt")
+IDENTITY_HEADING, PROMPT_HEADING = "## Core Identity", "## User Prompt"
+HEADINGS = (IDENTITY_HEADING, SHORT_TERM_HEADING, LONG_TERM_HEADING, PROMPT_HEADING)
 EXISTING = "## Existing Long-Term Memory"
 REFUSED = (
     "A check stopped these operations of your former answer; the others are carried out. Answer with what is to stand "
@@ -74,6 +78,7 @@ MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
+PLUGIN_CUT_ORDER = 15  # of a plugin's block that names none
 
 Dated = TypeVar("Dated", StmEvent, Exchange)
 
@@ -135,7 +140,8 @@ class Assembler:
     def _fitted(self, common: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
         """Return all blocks of a request, cut to the budget, and the cuts.
 
-        Where a cut took a change of the lists out of the log, all is made and cut once more with the lists of now.
+        The event log says how the lists above it changed. Where cutting the log takes such a line out, the blocks are
+        made and cut once more, with the lists as they are now.
 
         Args:
             common: The blocks that every purpose has.
@@ -156,20 +162,22 @@ class Assembler:
     def _head(self, request: Request, tools: Sequence[str], gate: Gate) -> list[Block]:
         """Return the blocks that stay the same from turn to turn: identity, instructions, tools, background."""
         library = self._library
-        has_background = library.settings.context.background and request.purpose in WITH_WORKFLOWS
+        is_turn = request.purpose in WITH_WORKFLOWS
+        has_background = library.settings.context.background and is_turn
+        # variables of the templates in llm/prompts, and of a person's own
         values = {
             "tools": bool(tools),
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
-            "is_turn": request.purpose in WITH_WORKFLOWS,
+            "is_turn": is_turn,
         }
-        complaint = isinstance(request, ConsolidateRequest) and bool(request.refused)
+        has_refused = isinstance(request, ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
         base = instructions(library, gate, "base", **values)
-        role = instructions(library, gate, request.purpose.value, schema=schema, complaint=complaint, **values)
+        role = instructions(library, gate, request.purpose.value, schema=schema, complaint=has_refused, **values)
         identity = _identity(gate.system_text(library.tree.core_identity) or "")
         blocks = [
-            Block("core identity", [identity], Stability.IDENTITY, HEADINGS[0]),
+            Block("core identity", [identity], Stability.IDENTITY, IDENTITY_HEADING),
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
             Block("tools", ["\n".join(f"- {line}" for line in tools)] if tools else [], Stability.TOOLS, "## Tools"),
         ]
@@ -191,9 +199,9 @@ class Assembler:
                     heading=f"{heading} (plugin)" if heading in HEADINGS else heading,
                     stability=min(max(block.stability, Stability.ROLE), Stability.FOCUS),
                     parts=tuple(spoken(gate.cleared(part)) for part in block.parts),
-                    cut_order=15 if block.cut_order is None else block.cut_order,
+                    cut_order=PLUGIN_CUT_ORDER if block.cut_order is None else block.cut_order,
                     share=min(block.share, PLUGIN_SHARE),
-                    owner=block.owner if block.owner != "kernel" else "plugin",
+                    owner="plugin" if block.owner == "kernel" else block.owner,
                 )
             )
         return blocks
@@ -217,7 +225,7 @@ class _Sections:
     Attributes:
         library: The memory.
         gate: Filters the files that are read.
-        reader: The purpose, the model, and whether it is remote; each reader has its own prefix cache.
+        reader: A name for the purpose, the model, and whether it is remote; each has its own prefix cache.
         lists: The lists of short-term memory as each reader was shown them before.
         order: The order of pages as each conversation was shown them before.
         limit_tokens: The whole budget.
@@ -290,12 +298,7 @@ class _Sections:
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
         log = [quoted(memory.summary)] if memory.summary.strip() else []
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
-        exchanges = []
-        for exchange in request.said:
-            (event,) = self._timed([replace(exchange.event, id=exchange.id)])
-            event = replace(event, at=_with_weekday(event.at))
-            text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
-            exchanges.append(_end_of_answer(exchange.before) + text)
+        exchanges = list(map(self._exchange, request.said))
         task = ["What becomes of long-term memory?"]
         if request.refused:
             task = [REFUSED, *map(_refused, request.refused)]
@@ -307,20 +310,27 @@ class _Sections:
             _task("operations", "## Operations", task),
         ]
 
+    def _exchange(self, exchange: Said) -> str:
+        """Return an exchange to be consolidated, under its short id, with the end of the answer before it."""
+        (event,) = self._timed([replace(exchange.event, id=exchange.id)])
+        event = replace(event, at=_with_weekday(event.at))
+        text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
+        return _end_of_answer(exchange.before) + text
+
     def _memories(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
-        """Return a part for each page that is near or has a statement, and one that lists all other pages."""
-        page_of = {page.path: page for page in pages}
-        lines_of: dict[str, list[str]] = {statement.path: [] for statement in existing}
-        lines_of |= {page.path: [] for page in pages if page.is_near}
+        """Return a part for each page with statements, then for each other near page, and one that lists all others."""
+        page_at = {page.path: page for page in pages}
+        lines_at: dict[str, list[str]] = {statement.path: [] for statement in existing}
+        lines_at |= {page.path: [] for page in pages if page.is_near}
         for statement in existing:
-            lines_of[statement.path].append(_statement(statement))
+            lines_at[statement.path].append(_statement(statement))
         parts = []
-        for path, lines in lines_of.items():
-            page = page_of.get(path) or PageName(path, ())
+        for path, lines in lines_at.items():
+            page = page_at.get(path) or PageName(path, names=())  # where only its statement is known
             about = f". {safe_line(page.about, MAX_ABOUT)}" if page.about else ""
             title = f"{safe_line(self._below_top(path))}: {'; '.join(map(safe_line, page.names))}{about}"
             parts.append(quoted("\n".join([title, *lines])))
-        return [*parts, *self._other_pages([page for page in pages if page.path not in lines_of])]
+        return [*parts, *self._other_pages([page for page in pages if page.path not in lines_at])]
 
     def _other_pages(self, pages: Sequence[PageName]) -> list[str]:
         """Return a part that lists pages by folder, each with its names and what it is about; [] for no page."""
@@ -356,6 +366,7 @@ class _Sections:
         remaining = self._events("remaining events", "## Remaining Events", request.remaining)
         parts = remaining.parts or ["None."]
         return [
+            # these need a clause in the summary at most: the oldest may be cut
             replace(archived, share=0.4, cut_order=10, drops="first-quarters"),
             replace(remaining, parts=parts, stability=Stability.EVENT_LOG),
             _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
@@ -371,7 +382,7 @@ class _Sections:
         return [replace(exchange, at=moment_in(self.library.zone, exchange.at)) for exchange in exchanges]
 
     def _events(self, name: str, heading: str, events: Sequence[StmEvent]) -> Block:
-        """Return a block of the events that a decision rests on, with their ids; none is ever cut."""
+        """Return a block of the events that a decision rests on, with their ids, which is never cut."""
         texts = [event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)]
         return Block(name, texts, Stability.SHORT_TERM, heading)
 
@@ -426,7 +437,8 @@ def _refused(refused: Refused) -> str:
 def _prompt(request: Request, text: str, ending: str = "") -> Block:
     """Return the last block of a turn: the moment, the person's text, and a line of ours, `ending`."""
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
-    return Block("user prompt", [moment, spoken(text), *([ending] if ending else [])], Stability.PROMPT, HEADINGS[3])
+    parts = [moment, spoken(text), *([ending] if ending else [])]
+    return Block("user prompt", parts, Stability.PROMPT, PROMPT_HEADING)
 
 
 def _task(name: str, heading: str, parts: Iterable[str]) -> Block:

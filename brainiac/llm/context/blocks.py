@@ -24,6 +24,7 @@ from brainiac.text.tokens import pieces as pieces_of
 
 DEFAULT_BUDGET_TOKENS = 32_000
 TOOL_TOKENS = 8_000
+PREVIEW_WORDS = 25
 Count = Callable[[str], int]  # tokens of a text
 
 
@@ -136,8 +137,9 @@ def budget_tokens(settings: Settings, model: str) -> int:
     The answer gets a quarter of the window at most.
     """
     setting, model_facts = settings.context.budget_tokens, facts(model)
-    # a model without a price is in no list: its window is known only to the person who set the budget
-    if model_facts.price is None and (setting or model == "offline"):
+    # the window of a model in no list, which has no price, is a guess: what the person set counts as it is
+    is_listed = model_facts.price is not None
+    if not is_listed and (setting or model == "offline"):
         return setting or DEFAULT_BUDGET_TOKENS
     window = model_facts.window_tokens
     return min(setting or DEFAULT_BUDGET_TOKENS, window - min(settings.llm.max_output_tokens, window // 4))
@@ -171,6 +173,7 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
         if block.share < 1:
             block = _within(block, int(block.share * limit_tokens), count, "its share of the budget", cuts)
         fitted.append(block)
+    # then one block after another is cut, as far as needed, until all together fit
     for block in sorted((b for b in fitted if b.cut_order is not None), key=lambda b: b.cut_order or 0):
         excess = sum(tokens_of(b, count) for b in fitted) - limit_tokens
         if excess <= 0:
@@ -178,7 +181,13 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
         room = max(0, tokens_of(block, count) - excess)
         fitted[fitted.index(block)] = _within(block, room, count, "the budget of all blocks", cuts)
     fitted = [block for block in fitted if block.parts]
-    sizes = {block.name: tokens_of(block, count) for block in fitted}
+    _check_fit(fitted, limit_tokens, count)
+    return fitted, cuts
+
+
+def _check_fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> None:
+    """Raise `WindowError` where blocks are larger than a budget."""
+    sizes = {block.name: tokens_of(block, count) for block in blocks}
     needed = sum(sizes.values())
     if needed > limit_tokens:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -188,7 +197,6 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
             advice=f"Shorten what is in `{largest}`, choose a model with a larger window, or raise "
             "context.budget_tokens.",
         )
-    return fitted, cuts
 
 
 def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut]) -> Block:
@@ -196,10 +204,10 @@ def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut])
     before = tokens_of(block, count)
     if block.cut_order is None or before <= room:
         return block
-    sizes = [count(part) + 1 for part in block.parts]
+    sizes = [count(part) + 1 for part in block.parts]  # with a line break
     room -= before - sum(sizes)  # the tokens of the heading, which stays
-    fitting = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
-    smaller = replace(block, parts=tuple(block.parts[fitting]))
+    fitting_slice = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
+    smaller = replace(block, parts=tuple(block.parts[fitting_slice]))
     if n_dropped := len(block.parts) - len(smaller.parts):
         cuts.append(Cut(block.name, n_dropped, before - tokens_of(smaller, count), f"over {reason}"))
     return smaller
@@ -218,17 +226,19 @@ def _first(sizes: Sequence[int], room: int) -> slice:
 def _newest(sizes: Sequence[int], room: int) -> slice:
     """Return the slice of the newest parts that fit into the room, cut from the front by quarters of the room.
 
-    Quarters are counted from the oldest part, which stays the same until short-term memory is pruned. So the cut
-    moves only when the log has grown by another quarter, and the requests in between begin with the same text.
+    For a room of 100 tokens and parts of 10, the first part that is shown is number 0, 3, 5, 8, 10, …: the first one in
+    its quarter of 25 tokens, counted from the oldest part, which stays the same until short-term memory is pruned. So
+    the cut moves only when the log has grown by another quarter, and the requests in between begin with the same text.
     """
     quarter_tokens = max(1, room // 4)
-    remaining, skipped, quarter = sum(sizes), 0, -1
+    skipped, total = 0, sum(sizes)
+    quarter = -1  # that of the part before
     for index, size in enumerate(sizes):
-        if skipped // quarter_tokens != quarter:  # here a quarter begins
-            quarter = skipped // quarter_tokens
-            if remaining <= room:
-                return slice(index, None)
-        skipped, remaining = skipped + size, remaining - size
+        begins_quarter = skipped // quarter_tokens != quarter
+        if begins_quarter and total - skipped <= room:
+            return slice(index, None)
+        quarter = skipped // quarter_tokens
+        skipped += size
     return slice(len(sizes), None)
 
 
@@ -239,12 +249,13 @@ def shortened(text: str, limit_tokens: int, count: Count) -> str:
     lines: list[str] = []
     room = limit_tokens - 2  # two for the ellipsis
     for line in text.splitlines():
-        for piece in [line] if count(line) < room else pieces_of(line):
+        pieces = [line] if count(line) < room else pieces_of(line)
+        for piece in pieces:
             room -= count(piece) + 1
             if room < 0:
                 return "\n".join([*lines, "…"])
             lines.append(piece)
-    return "\n".join(lines)
+    return "\n".join(lines)  # it fits by lines, which have fewer tokens than the whole
 
 
 # --- data, quoted --------------------------------------------------------------------------------------------------
@@ -298,7 +309,7 @@ def reference(title: str, path: str, uuid: str = "") -> str:
     return f"[{safe_line(title or path)}]({target}" + (f' "uuid:{identity}")' if identity else ")")
 
 
-def preview(text: str, words: int = 25) -> str:
+def preview(text: str) -> str:
     """Return the first words of a text on one line."""
-    parts = " ".join(clean(text).split()).split(" ", words)
-    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")
+    words = clean(text).split()
+    return " ".join(words[:PREVIEW_WORDS]) + (" …" if len(words) > PREVIEW_WORDS else "")

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from brainiac.confined import rendered
+from brainiac.confined import TemplateText, render_template
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.frontmatter import split
 from brainiac.library import Library
@@ -44,15 +44,15 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         return _built_in(name, variables)
     relative = library.tree.relative(path)
     try:
-        text, problem = rendered(source[split(source, relative)[1] :], variables)
+        template = render_template(source[split(source, relative)[1] :], variables)
     except FormatError as error:
-        text, problem = "", error.problem
-    if problem:
+        template = TemplateText("", error.problem)
+    if template.problem:
         raise ModelError(
-            f"The template {relative} does not work: {problem.rstrip('.')}.",
+            f"The template {relative} does not work: {template.problem.rstrip('.')}.",
             advice="Mend it, or remove it to go back to the built-in one.",
         )
-    return text
+    return template.text
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,10 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, islice
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from brainiac.errors import FormatError
@@ -36,7 +38,7 @@ from brainiac.storage.store import Store
 LONG_TERM_HEADING = "## Relevant Long-Term Memory"
 MEMORY_HITS = 64  # of a query; 2,000 tokens hold about 50 turns of talk
 PAGE_TOKENS = 400
-_PERSON = "User:"
+_PERSON = "User"
 FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
@@ -96,14 +98,16 @@ def long_term_block(
         if hit.kind != "exchange" or hit.anchor not in logged_ids:
             distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
-    for hit in _worth_most(store, list(distinct.values()), room - count(LONG_TERM_HEADING) - 1, count):
+    room -= count(LONG_TERM_HEADING) + 1  # the heading and its line break
+    for hit in _worth_most(store, list(distinct.values()), room, count):
         pages.setdefault(hit.path, []).append(hit)
+    # pages keep the places of the last turn, so that the request begins like the one before it
     parts = [page_text(store, pages[path], count) for path in order.arranged(conversation, pages)]
     return Block("long-term memory", parts, Stability.LONG_TERM, LONG_TERM_HEADING, cut_order=10)
 
 
 def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> list[Hit]:
-    """Return the hits with the highest likelihood a token, as many as fit into `room` tokens.
+    """Return the hits with the highest likelihood per token, as many as fit into `room` tokens.
 
     A score is a log-likelihood. The tokens of a page's head count with the first hit that is chosen of it, so that a
     further hit of the same page costs less than one of another page.
@@ -111,12 +115,14 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
     # a hit that a plugin moved forward is worth as much as those behind it
     worth = list(accumulate((hit.score for hit in reversed(hits)), max))[::-1]
     first = {hit.path: hit for hit in reversed(hits)}
-    head_tokens = {path: count(_head(store, hit)) + count(_PERSON) + 2 for path, hit in first.items()}
-    hit_tokens = [_size(_lines(store, hit, first[hit.path], count), count) for hit in hits]
+    # two for the line breaks behind the head and the line `User:`
+    head_tokens = {path: count(_head(store, hit)) + count(f"{_PERSON}:") + 2 for path, hit in first.items()}
+    hit_tokens = [_tokens_of(store, hit, first[hit.path], count) for hit in hits]
     chosen: list[Hit] = []
     candidates = set(range(len(hits)))
     while candidates:
         tokens = {number: hit_tokens[number] + head_tokens.get(hits[number].path, 0) for number in candidates}
+        # the logarithm of likelihood / tokens; of equal ones the first
         best = max(candidates, key=lambda number: (worth[number] - math.log(tokens[number]), -number))
         candidates.remove(best)
         if tokens[best] <= room:
@@ -126,9 +132,10 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
     return chosen
 
 
-def _size(lines: Sequence[str], count: Count) -> int:
-    """Return the tokens of a hit's lines without the line `User:`, which is shown once for many hits."""
-    return sum(count(line) + 1 for line in lines if line and line != _PERSON)
+def _tokens_of(store: Store, hit: Hit, first: Hit, count: Count) -> int:
+    """Return the tokens of a hit's lines (see `_speaker`) without the line `User:`, which is shown for many hits."""
+    lines, speaker = _lines(hit, count), _speaker(store, hit, first)
+    return sum(count(line) + 1 for line in (lines if speaker in ("", _PERSON) else [f"{speaker}:", *lines]))
 
 
 def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool = False) -> str:
@@ -142,45 +149,51 @@ def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool 
     """
     lines, last_speaker = [_head(store, hits[0])], ""
     for hit in sorted(hits, key=lambda hit: hit.position):
-        speaker, *texts = _lines(store, hit, hits[0], count)
-        if has_ids and hit.kind == "exchange" and hit.anchor:
-            speaker = f"{speaker.rstrip(':')}, exchange {safe_line(hit.anchor)}:"
-        lines += [speaker, *texts] if speaker and speaker != last_speaker else texts
+        speaker = _speaker(store, hit, hits[0])
+        if has_ids and speaker and hit.anchor:
+            speaker += f", exchange {safe_line(hit.anchor)}"
+        if speaker and speaker != last_speaker:
+            lines.append(f"{speaker}:")
+        lines += _lines(hit, count)
         last_speaker = speaker
     return "\n".join(lines)
 
 
 def _head(store: Store, hit: Hit) -> str:
     """Return the line above the hits of a page: its link and date."""
-    day = _dated(store, hit)
+    day = _day_of(store, hit)
     # the path of a day's page says the day and never changes: neither a uuid nor the day is needed
-    if hit.kind == "exchange" and day.strip(", ") in hit.path.replace("/", "-"):
+    if hit.kind == "exchange" and day in hit.path.replace("/", "-"):
         return f"### {reference(hit.title, hit.path)}"
-    return f"### {reference(hit.title, hit.path, hit.uuid)}{day}"
+    return f"### {reference(hit.title, hit.path, hit.uuid)}" + (f", {day}" if day else "")
 
 
-def _lines(store: Store, hit: Hit, first: Hit, count: Count) -> list[str]:
-    """Return the lines of a hit: who says it ("" for what is no exchange), its words, and what of them no longer holds.
+def _speaker(store: Store, hit: Hit, first: Hit) -> str:
+    """Return who says a hit in an exchange; "" for any other hit.
 
     Args:
         store: The brain, for the person's days.
         hit: The hit.
-        first: The hit of the page whose day is in the head; the speaker's line has any other day.
-        count: Returns the tokens of a text.
+        first: The first hit of the page, whose day is in the page's head; any other day is added here.
     """
-    text, speaker = shortened(hit.said, PAGE_TOKENS, count), ""
-    if hit.kind == "exchange":
-        day = _dated(store, hit)
-        speaker = ("AI" if hit.speaker == "ai" else "User") + (day if day != _dated(store, first) else "") + ":"
-    elif hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
+    if hit.kind != "exchange":
+        return ""
+    day = _day_of(store, hit)
+    is_other_day = day not in ("", _day_of(store, first))
+    return ("AI" if hit.speaker == "ai" else _PERSON) + (f", {day}" if is_other_day else "")
+
+
+def _lines(hit: Hit, count: Count) -> list[str]:
+    """Return the words of a hit, and what of them no longer holds, quoted."""
+    text = shortened(hit.said, PAGE_TOKENS, count)
+    if hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
         text = f"- {text}" + (f" ^{safe_line(hit.anchor)}" if hit.anchor else "")
-    return [speaker, quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
+    return [quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
 
 
-def _dated(store: Store, hit: Hit) -> str:
-    """Return ", " and the person's day of a hit; "" for a hit without a date."""
-    day = safe_line(store.day_of(safe_line(hit.at)))
-    return f", {day}" if day else ""
+def _day_of(store: Store, hit: Hit) -> str:
+    """Return the person's day of a hit; "" for a hit without a date."""
+    return safe_line(store.day_of(safe_line(hit.at)))
 
 
 # --- the page of a link --------------------------------------------------------------------------------------------
@@ -207,11 +220,11 @@ class ShownPages:
         """
         target, uuid = _target_and_uuid(link)
         if uuid:
-            path = self._graph.path_of(uuid.lower())
-            is_only_uuid = not target or target == uuid
-            if path or is_only_uuid:
+            if path := self._graph.path_of(uuid.lower()):
                 return self._shown([path])
-        # without a page of its uuid a link is followed by its path
+            if target in ("", uuid):
+                return []
+        # no page has the uuid, or the link has none: its path counts
         name = target.strip().strip("/")
         for path in (name, posixpath.normpath(posixpath.join(folder, name))):
             for candidate in (path, f"{path}.md"):
@@ -254,27 +267,35 @@ class ShownPages:
 
 
 def _target_and_uuid(link: str) -> tuple[str, str]:
-    """Return the target of a link without its fragment, and its uuid; where only a uuid is given, that is both.
+    """Return the target of a link without its fragment, and its uuid, "" for none; a bare uuid is returned as both.
 
     Args:
         link: A whole link, as people copy it, or only its target.
     """
     link = link.strip()
-    if match := _LINK.fullmatch(link):
-        target = unquote(match["path"]) if match["path"] else match["wiki"].partition("|")[0]
-        identity = _UUID.search(match["title"] or "")
+    match = _LINK.fullmatch(link)
+    if match is None:
+        target = link.removeprefix("uuid:")
     else:
-        target, identity = link.removeprefix("uuid:"), None
+        target = unquote(match["path"]) if match["path"] else match["wiki"].partition("|")[0]
     target = target.partition("#")[0].strip()
-    identity = identity or _UUID.fullmatch(target)
-    return target, identity.group() if identity else ""
+    in_title = match and _UUID.search(match["title"] or "")
+    uuid = in_title or _UUID.fullmatch(target)
+    return target, uuid.group() if uuid else ""
 
 
 # --- notes in focus ------------------------------------------------------------------------------------------------
 
 
+class _FocusedNote(NamedTuple):
+    """A note in focus: a line about it with a preview, and its body; "" where there is no such note, or several."""
+
+    about: str
+    body: str
+
+
 def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Count, gate: Gate) -> list[Block]:
-    """Return the blocks of the notes in focus: a preview of each, and the first one as whole as there is room for.
+    """Return the blocks of the notes in focus: one with a preview of each, and one with as much of the first as fits.
 
     Args:
         library: The memory.
@@ -284,18 +305,19 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
         gate: Filters the notes.
     """
     matches = _LINK.finditer(prompt.text)
+    # an address of the web is no note
     linked = [match.group() for match in matches if not _ADDRESS.match(match["path"] or match["wiki"])]
     links = list(dict.fromkeys([*prompt.focus, *linked]))[:MAX_FOCUSED]
     if not links:
         return []
     pages, folder = ShownPages(library, gate), posixpath.dirname(prompt.path)
-    notes = [_note(gate, pages, link, folder) for link in links]
-    lines = [f"Primary: {notes[0][0]}", *(line for line, _ in notes[1:])]
+    primary, *others = [_note(gate, pages, link, folder) for link in links]
+    lines = [f"Primary: {primary.about}", *(note.about for note in others)]
     blocks = [
         Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35),
     ]
-    if body := notes[0][1]:
-        text = quoted(shortened(body, int(limit_tokens * FOCUS_SHARE), count))
+    if primary.body:
+        text = quoted(shortened(primary.body, int(limit_tokens * FOCUS_SHARE), count))
         blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
     return blocks
 
@@ -303,32 +325,38 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
 def missing_focus(library: Library, prompt: Prompt) -> list[str]:
     """Return the links in a prompt's `focus` that lead to no note; private notes count as existing."""
     pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
-    return [
-        link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
-    ]
+
+    def is_missing(link: str) -> bool:
+        if pages.find(link, folder):
+            return False
+        _, text = _other_note(gate, link, folder)
+        return text is None
+
+    return list(filter(is_missing, prompt.focus))
 
 
-def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, str]:
-    """Return a line about the note of a link, and the note's body; "" where the link means none, or several."""
+def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> _FocusedNote:
+    """Return the note that a link means."""
     matches = pages.find(link, folder)
     if len(matches) > 1:
         candidates = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
-        return f"`{safe_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant.", ""
+        about = f"`{safe_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant."
+        return _FocusedNote(about, body="")
     if matches:
         (page,) = matches
-        path, text, name = page.path, gate.read_note(page.path), reference(page.title, page.path, page.uuid)
+        text, name = gate.read_note(page.path), reference(page.title, page.path, page.uuid)
         links = [reference(other.title, other.path, other.uuid) for other in pages.linked_from(page)[:5]]
         status = "indexed" + (f"; links to {', '.join(links)}" if links else "")
     else:
         path, text = _other_note(gate, link, folder)
         name, status = reference(posixpath.basename(path), path), "not indexed"
     if text is None:
-        return f"`{safe_line(link)}`: no such note.", ""
+        return _FocusedNote(f"`{safe_line(link)}`: no such note.", body="")
     try:
         body = text[split(text)[1] :].strip()
     except FormatError:
         body = text
-    return f"{name} ({status})\n{quoted(preview(body))}", body
+    return _FocusedNote(f"{name} ({status})\n{quoted(preview(body))}", body)
 
 
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
@@ -359,7 +387,7 @@ LOG_SHARE = 0.6
 CONVERSATION_SHARE = 0.15
 LAST_TURNS = 4
 MAX_CHANGES = 40
-_TEXT = len("- [ ] ")  # the offset of an item's text in its line
+_TEXT_AT = len("- [ ] ")  # in the line of an item
 CHANGES = "The lists above change here:"
 # of goals, facts and tasks, in this order
 _TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
@@ -369,32 +397,33 @@ Lists = tuple[tuple[str, ...], ...]
 
 @dataclass(slots=True)
 class _Epoch:
-    """The lists of Structured Data as one reader was shown them.
+    """The requests in which one reader is shown the same lists of Structured Data, with their changes in the event log.
 
     Attributes:
-        key: The summary and the oldest event; when either changes, short-term memory was pruned.
+        beginning: The summary and the oldest event's id: when either changes, short-term memory was pruned.
         first: The lists that are shown above the log.
         now: The lists with all changes since.
-        changes: The lines about changes, by the id of the event that they follow.
+        changes: The lines about changes, by the id of the event below which they stand.
     """
 
-    key: tuple[str, str]
+    beginning: tuple[str, str]
     first: Lists
     now: Lists
     changes: dict[str, list[str]] = field(default_factory=dict)
 
-    def can_continue(self, key: tuple[str, str], event_ids: Sequence[str], now: Lists) -> bool:
-        """Return whether the lists may still be shown as they were first, with the changes after their events."""
-        has_events = bool(event_ids) and set(event_ids) >= set(self.changes)
-        return self.key == key and has_events and not _has_lost(self.now, now)
+    def can_continue(self, beginning: tuple[str, str], event_ids: Collection[str], now: Lists) -> bool:
+        """Return whether `first` may still be shown, with the changes in the log and those that lead to `now`."""
+        # of each change the event must still be in the log, and a further one needs an event to stand below
+        has_events = bool(event_ids) and self.changes.keys() <= set(event_ids)
+        return self.beginning == beginning and has_events and not _has_lost(self.now, now)
 
 
 class ShownLists:
-    """Remembers for each reader how the lists were first shown, and the changes since.
+    """Remembers for each reader the present epoch: the lists as they were first shown, and the changes since.
 
-    The lists are shown anew when short-term memory was pruned, when an event that a change follows is gone, when a
-    line is gone other than by a tick (it may be forgotten, or private by now), and after many changes. Kept in this
-    process only: a restart costs one cache miss. Thread-safe.
+    A new epoch, with the lists as they are by then, begins when short-term memory was pruned, when the event of a
+    change is gone, when a line is gone other than by a tick (it may be forgotten, or private by now), and after many
+    changes. Kept in this process only: a restart costs one cache miss. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -402,29 +431,30 @@ class ShownLists:
         self._epochs: dict[str, _Epoch] = {}
 
     def for_reader(self, reader: str, memory: ShortTermMemory) -> tuple[Lists, dict[str, list[str]]]:
-        """Return the lists to show above the log, and the lines about changes by the id of the event that they follow.
+        """Return the lists to show above the log, and by the id of an event the lines about changes to show below it.
 
         Args:
             reader: The purpose, the model, and whether it is remote.
             memory: Short-term memory as it stands.
         """
         now: Lists = tuple(tuple(map(_line, items)) for items in (memory.goals, memory.facts, memory.tasks))
-        ids = [event.id for event in memory.events]
-        # the summary and the oldest event change when short-term memory is pruned, and at no other time
-        key = (memory.summary, ids[-1] if ids else "")
+        ids = [event.id for event in memory.events]  # newest first
+        beginning = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            if epoch is None or not epoch.can_continue(key, ids, now):
-                epoch = self._epochs[reader] = _Epoch(key, now, now)
+            if epoch is None or not epoch.can_continue(beginning, ids, now):
+                epoch = _Epoch(beginning, first=now, now=now)
             elif changes := _changes(epoch.now, now):
-                epoch.changes.setdefault(ids[0], []).extend(changes)
+                newest = ids[0]
+                epoch.changes.setdefault(newest, []).extend(changes)
                 epoch.now = now
                 if sum(map(len, epoch.changes.values())) > MAX_CHANGES:
-                    epoch = self._epochs[reader] = _Epoch(key, now, now)
-            return epoch.first, {event: list(lines) for event, lines in epoch.changes.items()}
+                    epoch = _Epoch(beginning, first=now, now=now)
+            self._epochs[reader] = epoch
+            return epoch.first, {event_id: list(lines) for event_id, lines in epoch.changes.items()}
 
     def forget(self, reader: str) -> None:
-        """Have the lists shown anew next time, since an event that a change follows was cut away."""
+        """End a reader's epoch, since lines about changes were cut out of the log: the next request begins another."""
         with self._mutex:
             self._epochs.pop(reader, None)
 
@@ -436,8 +466,11 @@ def _line(item: Item) -> str:
 
 def _has_lost(before: Lists, now: Lists) -> bool:
     """Return whether the text of a line is missing from its list now; a tick is no loss."""
-    texts = ([{line[_TEXT:] for line in lines} for lines in lists] for lists in (before, now))
-    return any(old - new for old, new in zip(*texts, strict=True))
+
+    def texts(lines: Iterable[str]) -> set[str]:
+        return {line[_TEXT_AT:] for line in lines}
+
+    return any(texts(old) - texts(new) for old, new in zip(before, now, strict=True))
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
@@ -461,6 +494,7 @@ def short_term_blocks(
         limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
         count: Returns the tokens of a text.
     """
+    # the lists as this reader was first shown them, and lines about changes since, by the event they stand below
     shown_lists, changes = lists.for_reader(reader, memory)
     head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
     if any(shown_lists):
@@ -537,17 +571,12 @@ def conversation_blocks(
         for event in events[:-LAST_TURNS]
     ]
     whole = [event_text(event, longest_tokens, count) for event in events[-LAST_TURNS:]]
-    heading = "### This conversation"
-    last = Block(
-        "conversation",
-        whole,
-        Stability.CONVERSATION,
-        "" if lines else heading,  # one heading above both
-        share=CONVERSATION_SHARE,
-        cut_order=50,
-        drops="first-quarters",
-    )
-    return [replace(last, name="conversation summary", parts=lines, heading=heading, cut_order=40), last]
+    block = partial(Block, stability=Stability.CONVERSATION, share=CONVERSATION_SHARE, drops="first-quarters")
+    heading = "### This conversation"  # one above both
+    return [
+        block("conversation summary", lines, heading=heading, cut_order=40),
+        block("conversation", whole, heading="" if lines else heading, cut_order=50),
+    ]
 
 
 def event_of(exchange: Exchange) -> StmEvent:
