@@ -286,7 +286,7 @@ def _items(page: Memory) -> Iterator[_Item]:
     for statement in page.statements:
         if any(start <= statement.start < end for start, end in exchange_spans):
             continue  # a list item of an exchange
-        line_end = page.text.find("\n", statement.text_span[1])
+        line_end = page.text.find("\n", statement.own[1])
         spans.append((statement.start, line_end if line_end != -1 else len(page.text)))
         yield _Item(
             "statement",
