@@ -134,17 +134,19 @@ def import_(
 
 def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> None:
     """Print what became of the conversations and notes of a service."""
-    of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
+    by_state = {
+        state: [outcome for outcome in outcomes if outcome.state == state] for state in ("taken", "known", "skipped")
+    }
     verb = "would come in" if is_dry else "came in"
     is_talk = service not in ("notes", "mail", "documents")
-    exchanges = f" with {sum(each.taken for each in outcomes)} new exchanges" if is_talk else ""
+    exchanges = f" with {sum(outcome.taken for outcome in outcomes)} new exchanges" if is_talk else ""
     say(
         f"{SERVICES[service]}: {len(outcomes)} {'conversations' if is_talk else 'texts'} read; "
-        f"{len(of_state['taken'])} {verb}{exchanges}, {len(of_state['known'])} were known, "
-        f"{len(of_state['skipped'])} were skipped."
+        f"{len(by_state['taken'])} {verb}{exchanges}, {len(by_state['known'])} were known, "
+        f"{len(by_state['skipped'])} were skipped."
     )
     for heading, state in (("Not whole", "taken"), ("Skipped", "skipped")):
-        lines = [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state[state] if each.reason]
+        lines = [f"{one_line(item.title or item.id)}: {item.reason}" for item in by_state[state] if item.reason]
         print_list(heading, lines)
 
 

@@ -82,7 +82,7 @@ class Statement:
         since: Of a retired statement: the ISO date from which it held; "" where unknown.
         until: Of a retired statement: the ISO date until which it held.
         replaced_by: Of a retired statement: the block id of the statement that replaced it; "" for none.
-        text_span: Offsets of its own text, from after the marker to before the block id or the nested list.
+        own: Offsets of its own text, from after the marker to before the block id or the nested list.
         said_on: The ISO date at its end, on which it was said; "" for none.
         said_at: The target of that date's link, as written.
     """
@@ -96,7 +96,7 @@ class Statement:
     since: str = ""
     until: str = ""
     replaced_by: str = ""
-    text_span: tuple[int, int] = (0, 0)
+    own: tuple[int, int] = (0, 0)
     said_on: str = ""
     said_at: str = ""
 
@@ -198,7 +198,7 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
         since=(retired["since"] or "") if retired else "",
         until=retired["until"] if retired else "",
         replaced_by=(retired["successor"] or "") if retired else "",
-        text_span=(start, start + len(written)),
+        own=(start, start + len(written)),
         said_on=day_link["day"] if day_link else "",
         said_at=day_link["target"] if day_link else "",
     )
@@ -565,7 +565,7 @@ class MemoryDocument:
         line = one_line(text)
         if not line:
             raise ValueError("a statement must not be empty")
-        start, end = self.statement(block_id).text_span
+        start, end = self.statement(block_id).own
         return self._with(self._text[:start] + line + self._text[end:])
 
     def has_lines_below(self, block_id: str) -> bool:
@@ -590,7 +590,7 @@ class MemoryDocument:
         statement = self.statement(block_id)
         if statement.is_history:
             return self
-        start, end = statement.text_span
+        start, end = statement.own
         retired = retired_text(self._text[start:end], on, replaced_by, since)
         item = f"- {retired}{self._text[end : statement.end]}".replace("\r\n", "\n").rstrip("\n") + "\n"
         return self._with(self.without_statement(block_id)._in_section(HISTORY, item))

@@ -398,7 +398,7 @@ class _BadLine:
 
 def faults(brain: Brain) -> Iterator[Fault]:
     """Yield the damage in the journals of all devices, each kind once for each file."""
-    kept = set(brain.journal.blobs.digests())
+    blobs = set(brain.journal.blobs.digests())
     lines: list[_BadLine] = []
     missing: list[tuple[str, _BadLine]] = []  # when the event was recorded, and its line
     purged_at = ""
@@ -409,7 +409,7 @@ def faults(brain: Brain) -> Iterator[Fault]:
             if isinstance(event.what, TextsPurged | PurgeHonoured):
                 purged_at = max(purged_at, event.at)
             for digest in _named_hashes(event):
-                if digest not in kept:
+                if digest not in blobs:
                     what = f"the text {digest[:12]}… that it names is not kept"
                     missing.append((event.at, _BadLine(file, number, "are not", what, todo=_RESTORE_TEXTS)))
         lines += journal.lines

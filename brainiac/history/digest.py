@@ -287,9 +287,9 @@ class _Reader:
     def _open_exchanges(self) -> set[str]:
         """The ids of the exchanges on pages and in short-term memory that are not private."""
         pages = (page for page in self._pages.memories.values() if not page.is_private)
-        said = [event for page in pages for event in parse_exchanges(page.text)]
-        said += self._store.short_term().memory.events
-        return {event.id for event in said if not event.is_private}
+        exchanges = [event for page in pages for event in parse_exchanges(page.text)]
+        exchanges += self._store.short_term().memory.events
+        return {event.id for event in exchanges if not event.is_private}
 
     def _add_proposals(self, event: Event, proposals: Iterable[ProposalRecord]) -> None:
         """Add the proposals that still wait in `review.md`; one whose line has the private mark is counted."""

@@ -279,14 +279,14 @@ def _items(page: Memory) -> Iterator[_Item]:
     yield from _properties(page)
     exchanges = list(find_events(page.text, page.offset))
     for placed in exchanges:
-        heading, _, said = page.text[placed.start : placed.end].partition("\n")
-        yield _Item("exchange", _without_ids(said), id=placed.event.id or heading)
+        heading, _, words = page.text[placed.start : placed.end].partition("\n")
+        yield _Item("exchange", _without_ids(words), id=placed.event.id or heading)
     exchange_spans = [(placed.start, placed.end) for placed in exchanges]
     spans = [(0, page.offset), *exchange_spans]
     for statement in page.statements:
         if any(start <= statement.start < end for start, end in exchange_spans):
             continue  # a list item of an exchange
-        line_end = page.text.find("\n", statement.text_span[1])
+        line_end = page.text.find("\n", statement.own[1])
         spans.append((statement.start, line_end if line_end != -1 else len(page.text)))
         yield _Item(
             "statement",

@@ -89,7 +89,7 @@ def _tombstone(
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     # texts that are the present content of remaining files are not destroyed
-    kept = {digest for path, digest in fold.items() if path not in changed}
+    present = {digest for path, digest in fold.items() if path not in changed}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in changed}
     purged = TextsPurged(
@@ -98,7 +98,7 @@ def _tombstone(
         page=None if target.page is None else target.page or target.pages[0],
         statements=tuple(statements),
         items=tuple(plan.items),
-        hashes=tuple(sorted(hashes - kept)),
+        hashes=tuple(sorted(hashes - present)),
         events=tuple(_events_with_words(brain, pieces)),
     )
     return brain.record(purged, by="cli")

@@ -107,14 +107,14 @@ def undo_all(brain: Brain, events: Sequence[Event]) -> list[Undone]:
     """
     if len(events) > 1:
         _check_all(brain, events)
-    done = []
+    results = []
     for event in events:
         undone = _undo(brain, event)
         if len(events) > 1:  # the texts of an import may not fit into memory
             undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
-        done.append(undone)
+        results.append(undone)
     write_digest(brain)
-    return done
+    return results
 
 
 def _check_all(brain: Brain, events: Sequence[Event]) -> None:

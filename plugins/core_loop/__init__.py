@@ -261,7 +261,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
 
 
 def _require_same_discretion(brain: Brain, prompt: Prompt, raw: bytes) -> None:
-    """Raise `ConflictError` where the prompt's file says by now that it is private or off the record."""
+    """Raise `ConflictError` where a person marked the prompt as private or off the record meanwhile."""
     current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])
