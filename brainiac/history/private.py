@@ -240,7 +240,7 @@ class _Marking:
         return self._without_keys(after, path)
 
     def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement without a mark rests on the exchanges, and none of its words on others alone."""
+        """Return whether to mark a statement: it rests on these exchanges, and its words on no others alone."""
         changes = self._log.provenance_of(memory.uuid, statement)
         if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
             return False
@@ -363,7 +363,7 @@ def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
 def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
-        start, end = statement.text_span
+        start, end = statement.own
         # within the strokes of a retired statement: only there is the mark read as part of it
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end

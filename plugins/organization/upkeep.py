@@ -277,7 +277,7 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
     folder = posixpath.dirname(old)
     # the graph has no links of index pages: those of the old folder and the one above are added
     index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
-    for path in sorted({new, *index_pages, *graph.sources_of(uuid, new, old)}):
+    for path in sorted({new, *index_pages, *graph.pages_to_heal(uuid, new, old)}):
         before = brain.read_text(path)
         if before is None:
             continue
