@@ -321,11 +321,11 @@ def set_up(root: Path) -> None:
     for name, value in settings.items():
         command = ["git", "-C", os.fspath(root), "config", name, value]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
             raise UserError(f"git cannot be run ({error}); install it") from error
-        if done.returncode:
-            raise UserError(f"git refused: {done.stderr.strip()}")
+        if result.returncode:
+            raise UserError(f"git refused: {result.stderr.strip()}")
     _complete_attributes(root / ATTRIBUTES)
 
 

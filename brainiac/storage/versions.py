@@ -198,7 +198,7 @@ def _spans(kind: PathKind, text: str, body: int) -> Iterator[_Span]:
             spans.append(_Span(placed.start, placed.end, _Unit(("event", placed.event.id), lines, at=placed.event.at)))
     for item in find_statements(text, body):
         lines = text[item.start : item.end]
-        own_end = item.text_span[1] - item.start if item.block_id else 0
+        own_end = item.own[1] - item.start if item.block_id else 0
         spans.append(_Span(item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
     end = body
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):

@@ -18,6 +18,7 @@ from brainiac.formats.short_term import EMPTY
 from brainiac.storage.heartbeat import is_running
 from brainiac.storage.runstate import read_run_state
 from tests.support.pipeline import eventually, make_folder
+from tests.support.program import Program
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 0.5}\n"
 OVERFLOWING_EVENTS = 40_000
@@ -35,10 +36,10 @@ def command(root: Path, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def daemon(root: Path) -> Iterator[subprocess.Popen[bytes]]:
+def daemon(root: Path) -> Iterator[Program]:
     """Run the program until it watches; end it if the test did not."""
-    log = (root.parent / "daemon.log").open("ab")
-    process = subprocess.Popen(command(root), stdout=log, stderr=log)
+    with (root.parent / "daemon.log").open("ab") as log:
+        process = Program("--brain", str(root), "run", out=log)
     try:
         eventually(
             lambda: process.poll() is None and read_run_state(Brain(root).places.state).pid == process.pid, "start"

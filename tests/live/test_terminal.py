@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +20,9 @@ from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
 from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
-from tests.support.program import run_program
-from tests.support.screen import BIDI, CONTROLS, ROOT, Seen, on_terminal
+from tests.support.pipeline import eventually
+from tests.support.program import Program, run_program
+from tests.support.screen import BIDI, CONTROLS, Seen, on_terminal
 
 # every control character but newline, tab and NUL, with sequences that terminals obey
 EVIL = (
@@ -251,18 +251,16 @@ def run_piped(root: Path, machine: dict[str, str], *words: str) -> subprocess.Co
 def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
     """Markdown on a terminal: entities that stand for control characters, code and links, none of which steers it."""
     root, machine = poisoned
-    command = [sys.executable, "-m", "brainiac", "--brain", str(root), "run"]
-    daemon = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **machine}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    log = root.parent / "daemon.log"
+    with log.open("wb") as out:
+        daemon = Program("--brain", str(root), "run", out=out, env={**os.environ, **machine})
     try:
-        assert daemon.stdout
-        assert any(line.startswith("Watching") for line in daemon.stdout)  # a line on each plugin comes first
+        eventually(lambda: "\nWatching" in log.read_text(), "the daemon watches", 60)
         line = ["--brain", str(root), "ask", "--model", "openai/m", "Tell me of Mira."]
         (seen,) = on_terminal([(line, 60.0)], env=machine)
     finally:
         daemon.terminate()
-        daemon.communicate()
+        daemon.wait()
     check(seen)
     assert "Mira lives in Porto. link (https://x.example/a) entity" in seen.text
     assert "entity \\u202e" in seen.text

@@ -37,6 +37,7 @@ from tests.support.living import (
     unprivileged,
 )
 from tests.support.pipeline import eventually
+from tests.support.program import Program
 
 AWHILE_SECONDS = 0.7
 LEAKING = """
@@ -356,12 +357,16 @@ def test_ids_ascend_although_the_clock_is_put_back(tmp_path: Path) -> None:
 def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> None:
     """The others say so and end; the one that serves is not disturbed."""
     root = living_brain(tmp_path / "brain")
-    many = [subprocess.Popen(command(root), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    logs = [tmp_path / f"{number}.log" for number in range(4)]
+    many = []
+    for log in logs:
+        with log.open("wb") as out:
+            many.append(Program(*command(root)[3:], out=out))
     try:
         eventually(lambda: sum(each.poll() is None for each in many) == 1, "one is left", 60)
-        told = [each.stderr.read().decode() for each in many if each.poll() is not None and each.stderr]
-        assert ["served by another daemon" in message for message in told] == [True] * 3
-        assert not any("Traceback" in message for message in told)
+        messages = [log.read_text() for log, each in zip(logs, many, strict=True) if each.poll() is not None]
+        assert ["served by another daemon" in message for message in messages] == [True] * 3
+        assert not any("Traceback" in message for message in messages)
         one = Living(root, next(each for each in many if each.poll() is None), tmp_path / "none.log")
         one.answer("a.md")
         assert 0 == one.terminate()
@@ -369,7 +374,7 @@ def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> None:
     finally:
         for each in many:
             each.kill()
-            each.communicate()
+            each.wait()
 
 
 def test_what_a_power_failure_tears_is_mended_at_the_start(tmp_path: Path) -> None:

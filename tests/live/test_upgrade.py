@@ -76,7 +76,8 @@ def every_setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldBrain
     """The brain in which every setting of the first version is set, its model served on loopback."""
     folder = tmp_path_factory.mktemp("every_setting")
     old = unpacked("every_setting", folder, inbox="post", memory="mind", logs="records")
-    with ChatServer() as server:
+    with ChatServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "k")
         server.default = by_request(
             lambda captured: say("By the model.") if captured.body.get("tools") else say_json({})
         )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from brainiac import events
 from brainiac.records import Record
 from brainiac.storage.journal import from_line, to_line
+from tests.support.examples import examples
 
 DATA = Path(__file__).parent.parent / "data/first_version"
 
@@ -87,6 +88,7 @@ def test_what_is_not_known_of_an_event_is_kept() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("event", events.KINDS.values(), ids=lambda event: event.kind)
+@examples(10)
 @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())))
 def test_no_line_is_too_damaged_to_be_read(event: type[events.EventData], rest: dict[str, object]) -> None:
     """Journals come from other versions and by way of sync: whatever a line holds, reading it raises nothing."""
