@@ -305,18 +305,15 @@ class Daemon:
             self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = find_backlog(self._brain, stamps)
         # the first two cost no model call
-        to_process = {*waiting.moved, *waiting.withdrawn, *self._answered_at_start(waiting.unanswered)}
+        to_process = {*waiting.moved, *waiting.withdrawn, *self._hold_large_backlog(waiting.unanswered)}
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():
             if path not in to_process:
                 self.bus.settler.set_settled(path, stamp)
 
-    def _answered_at_start(self, unanswered: Sequence[str]) -> Sequence[str]:
-        """Return the unanswered prompts if they are to be answered now; else hold them all and return ().
-
-        Many are held until a person says so, unless answering is free.
-        """
+    def _hold_large_backlog(self, unanswered: Sequence[str]) -> Sequence[str]:
+        """Hold many unanswered prompts until a person says so, unless answering is free; return those to answer now."""
         is_small = len(unanswered) <= self._brain.settings.inbox.backlog_limit
         if is_small or self._is_backlog_answered or is_free(self._brain):
             return unanswered
@@ -551,7 +548,7 @@ def capture_one(brain: Brain, path: str) -> None:
     brain.committer.recover()
     events: list[Event] = []
     brain.on_event(events.append)
-    Inbox(brain, again=lambda path, seconds: None).take(path)
+    Inbox(brain, ask_later=lambda path, seconds: None).take(path)
     for event in list(events):  # reflecting records further events
         if isinstance(event.what, ExchangeEvent):
             _reflect(brain, event)
