@@ -47,7 +47,7 @@ def ask(
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
     with opened_brain(is_shared=True) as brain, _waiting(brain):
-        path = _named(brain, again) if again else ""
+        path = _prompt_path(brain, again) if again else ""
         text_asked = "" if again else _text_of(brain, text)
         stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         on_text = None if as_json else stream
@@ -133,7 +133,7 @@ def _beginning(model: str) -> list[str]:
     ]
 
 
-def _named(brain: Brain, prompt: str) -> str:
+def _prompt_path(brain: Brain, prompt: str) -> str:
     """Return the path of a prompt that a person named from the brain's folder, its inbox or the current folder.
 
     Raises:

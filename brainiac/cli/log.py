@@ -153,7 +153,7 @@ def _sentence_about_edits(event: Event) -> str:
         case events.CopyMerged(of=path):
             return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
         case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
         case events.NoteEdited(client=client):
             is_new = all(change.op == "create" for change in event.changes)
             what = "put there" if is_new or client else "edited"
@@ -244,7 +244,7 @@ def _later_events(brain: Brain, since_seq: int) -> Iterator[list[Event]]:
 
 
 def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return the newest events of an iterable that begins with them, in the order they happened."""
+    """Return the first `number` of some events, which come newest first, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
@@ -261,7 +261,7 @@ def _changes_memory(brain: Brain, event: Event) -> bool:
 
 
 def _print_each(brain: Brain, events: Iterable[Event], *, as_json: bool, in_words: bool) -> None:
-    """Print one line an event, at once, for whoever reads along; in words what a person wants to know of."""
+    """Print a line for each event at once; in words only for those that a person wants to know of."""
     for event in events:
         if as_json:
             say(json.dumps(asdict(event), ensure_ascii=False))

@@ -62,7 +62,7 @@ def allow(
 ) -> None:
     """Let a source outside of the brain be read on this machine; other machines ask for themselves."""
     with opened_brain(is_shared=True) as brain:
-        source = _named(brain, name)
+        source = _source_named(brain, name)
         if source.problem and not source.is_refused:
             raise UserError(f"{name} {source.problem}; {source.todo}")
         if not source.problem:
@@ -78,7 +78,7 @@ def allow(
 def refuse(name: NameArgument) -> None:
     """Have a source outside of the brain not be read on this machine any more."""
     with opened_brain(is_shared=True) as brain:
-        source = _named(brain, name)
+        source = _source_named(brain, name)
         if source.folder.is_relative_to(brain.root):
             raise UserError(f"{name} lies in the brain; take it out of `sources` in system/config.yaml")
         set_allowed(brain.places.state, source.folder, is_allowed=False)
@@ -89,7 +89,7 @@ def _sources(brain: Brain) -> list[Source]:
     return find_sources(brain.root, brain.settings.sources, brain.places.state)
 
 
-def _named(brain: Brain, name: str) -> Source:
+def _source_named(brain: Brain, name: str) -> Source:
     """Return the source of a name, as the settings have it or as the path that it means."""
     real = os.path.realpath(os.path.expanduser(name))
     for source in _sources(brain):
@@ -151,7 +151,7 @@ def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> No
 
 
 def _print_json(report: Report) -> None:
-    """Print what an import came to, a line a conversation: as one text it would take more memory than the import."""
+    """Print the result of an import as JSON, piece by piece: as one text it would take more memory than the import."""
     head = {"import": report.event, "not_read": report.others}
     print_text(json.dumps(head, ensure_ascii=False).removesuffix("}") + ', "items": [')
     n_rows = sum(map(len, report.outcomes.values()))

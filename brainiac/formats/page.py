@@ -624,7 +624,7 @@ class MemoryDocument:
             written: ISO 8601 UTC moment of the file's last change. It becomes `created_at` too, unless the note has a
                 date in its front matter or file name.
         """
-        defaults = _first_keys(uuid, written)
+        defaults = first_keys(uuid, written)
         defaults["created_at"] = own_date(self._meta, self._path, is_creation=True) or written
         missing = {key: value for key, value in defaults.items() if self._meta.get(key) is None}
         return self.set_meta(**missing) if missing else self
@@ -638,8 +638,8 @@ def _append(text: str, start: int, end: int, lines: str) -> str:
     return splice(text, at, before + lines + after)
 
 
-def _first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
-    """Return the front-matter keys that every memory has, for a new memory."""
+def first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
+    """Return the front-matter keys that every page of long-term memory has, for a new page."""
     return {
         "uuid": uuid,
         "created_at": now,
@@ -661,7 +661,7 @@ def whole_memory(body: str, *, uuid: str, now: str, tags: Iterable[str] = (), **
         meta: Further keys.
     """
     newline = "\r\n" if "\r\n" in body else "\n"
-    keys = _first_keys(uuid, now, tags) | meta
+    keys = first_keys(uuid, now, tags) | meta
     return f"{render_meta(keys)}\n".replace("\n", newline) + body.lstrip("\r\n")
 
 
@@ -690,7 +690,7 @@ def new_memory(
         body: Markdown right below the heading, such as the exchanges of an episodic page.
         meta: Further keys: category, subject, subject_type, importance, canonical_key, sources, focused, …
     """
-    keys = _first_keys(uuid, now, tags, emotion) | meta
+    keys = first_keys(uuid, now, tags, emotion) | meta
     body = f"\n{body.rstrip()}\n" if body.strip() else ""
     document = MemoryDocument(f"{render_meta(keys)}\n# {one_line(title)}\n{body}")
     for text in statements:

@@ -198,7 +198,7 @@ class Exchanges:
         return self._ids(same_prompt, exchange) or [exchange]
 
     def in_folder(self, folder: str) -> list[str]:
-        """Return the exchanges of a conversation."""
+        """Return the exchanges of a conversation, by its folder, oldest first."""
         top = folder.rstrip("/") + "/"
         return [exchange for exchange in self._ids() if self.path_of(exchange).startswith(top)]
 

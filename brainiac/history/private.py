@@ -240,7 +240,7 @@ class _Marking:
         return self._without_keys(after, path)
 
     def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement without a mark rests on the exchanges, and none of its words on others alone."""
+        """Return whether to mark a statement: it rests on these exchanges, and its words on no others alone."""
         changes = self._log.provenance_of(memory.uuid, statement)
         if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
             return False

@@ -64,7 +64,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     # sentences that other files have too, for reasons of their own, are not looked for in the journal's texts
     elsewhere = find_remaining(brain, pieces, after)
     # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
-    tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
+    tombstone = _record_tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
     # a file may have changed between the plan and the commit: then the tombstone lacks the text that was removed
     removed = _hashes_before(event)
@@ -74,7 +74,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     return Purged(tombstone, event, len(removed.union(_purged_by(tombstone).hashes)), lines, still)
 
 
-def _tombstone(
+def _record_tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, changed: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Record what is to be destroyed, by ids and hashes alone; return the event.

@@ -25,7 +25,7 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, text_outside_events
+from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, fence_after, find_events, text_outside_events
 from brainiac.formats.markers import has_markers
 from brainiac.formats.page import own_date, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
@@ -73,7 +73,7 @@ class Hit:
         found_by: What led to it: its words, their meaning alone, the talk around it, the day, its page's title; or no
             words were asked for.
         is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
-        is_archived: It was put to rest.
+        is_archived: It lies in `memory/archive/`.
         signals: What the score was made of, by name.
         former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
     """
@@ -157,7 +157,7 @@ class Page:
         tags: As they stand.
         uses: Times stated again or cited.
         links: Where it leads.
-        is_archived: It was put to rest: found behind all else, and marked.
+        is_archived: It lies in `memory/archive/`: found behind all else, and marked.
         aliases: Other names of it.
     """
 
@@ -293,7 +293,7 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
         bare = line.strip()
         if fence:  # inside a code block: `#` is no heading there, and `-` no item
             paragraph.append(line)
-            fence = "" if _closes(fence, bare) else fence
+            fence = fence_after(fence, _FENCE.match(line))
             continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
@@ -305,8 +305,7 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
         elif bare and not line.startswith("# "):
             paragraph.append(line.rstrip())
             has_text |= not is_heading
-            opening = _FENCE.match(line)
-            fence = opening[1] if opening else ""
+            fence = fence_after(fence, _FENCE.match(line))
     if paragraph:
         yield Unit("\n".join(paragraph))
 
@@ -317,11 +316,6 @@ def _searched_text(body: str) -> str:
     if "\n## " in body or body.startswith("## "):
         body = _RELATED_MEMORIES.sub("", _HISTORY_OR_MANIFEST.sub("", body))
     return _COMMENT.sub("", body) if "<!--" in body else body
-
-
-def _closes(fence: str, line: str) -> bool:
-    """Return whether a line closes the code block that a fence opened: only its signs, and at least as many."""
-    return line.startswith(fence) and not line.strip(fence[0])
 
 
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:

@@ -476,7 +476,7 @@ class Vectors:
         self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
         self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}  # of the page of each key
-        self._asked: dict[str, Matrix] = {}  # vectors of queries
+        self._query_vectors: dict[str, Matrix] = {}  # vectors of queries
         self._mutex = threading.Lock()
         self._problem, self._again_at = "", 0.0
 
@@ -499,7 +499,7 @@ class Vectors:
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))
         # without the lock: a model may take seconds, and queries must not wait for it
-        vectors = self._embedded([texts[key] for key in missing]) if missing else None
+        vectors = self._embed([texts[key] for key in missing]) if missing else None
         if missing and vectors is None:
             return False
         with self._mutex:
@@ -518,7 +518,7 @@ class Vectors:
             return False
         return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
 
-    def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
+    def _embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
         """Return vectors; None when the model fails, and for a minute after that.
 
         Nobody shall wait for a failing model again and again.
@@ -536,7 +536,7 @@ class Vectors:
 
     def signals(self, text: str, units: Units) -> Signals:
         """Return the signals of meaning for the candidates of a query; {} without any vector."""
-        vector = self._asked_for(text)
+        vector = self._query_vector(text)
         if vector is None:
             return {}
         with self._mutex:
@@ -555,7 +555,7 @@ class Vectors:
 
     def nearest(self, text: str) -> dict[str, list[int]]:
         """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""
-        vector = self._asked_for(text)
+        vector = self._query_vector(text)
         by_path: dict[str, list[int]] = {}
         if vector is not None:
             with self._mutex:
@@ -564,16 +564,16 @@ class Vectors:
                         by_path.setdefault(self._paths[key], []).append(key)
         return by_path
 
-    def _asked_for(self, text: str) -> Matrix | None:
+    def _query_vector(self, text: str) -> Matrix | None:
         """Return the vector of a query, remembered: candidates and signals both need it. None when the model fails."""
-        if text not in self._asked:
-            vectors = self._embedded([text], is_query=True)
+        if text not in self._query_vectors:
+            vectors = self._embed([text], is_query=True)
             if vectors is None:
                 return None
-            if len(self._asked) > 256:
-                self._asked.clear()
-            self._asked[text] = vectors[0]
-        return self._asked[text]
+            if len(self._query_vectors) > 256:
+                self._query_vectors.clear()
+            self._query_vectors[text] = vectors[0]
+        return self._query_vectors[text]
 
     def status(self) -> dict[str, Any]:
         """Return the model, how many vectors there are, and what went wrong last."""

@@ -216,7 +216,7 @@ class Unindexed:
                 if path == self._short_term:
                     self._short_term_stamp = page.stamp if page else None
 
-    def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
+    def drop(self, written: Mapping[str, EncodedPage | None]) -> None:
         """Drop pages that the index has now, except those that were read again meanwhile."""
         for path, page in written.items():
             if path in self.pages and self.pages[path] is page:
@@ -594,7 +594,7 @@ class Pages:
                     self._start_anew()
                 return
             with self._mutex:
-                self._unindexed.settle(pages)
+                self._unindexed.drop(pages)
                 if not self._has_written:
                     self._has_words = False  # until now another process may have written, with words of its own
                 self._has_written = True

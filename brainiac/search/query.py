@@ -79,7 +79,7 @@ class Narrowing:
             path: Relative.
             tags: As they stand.
             first: The earliest day of its units; `last`: the latest one.
-            is_archived: It was put to rest.
+            is_archived: Whether it lies in `memory/archive/`.
         """
         if self.paths and not any(part.casefold() in path.casefold() for part in self.paths):
             return False

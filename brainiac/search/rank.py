@@ -66,7 +66,7 @@ AROUND: dict[str, tuple[float, ...]] = {
 }
 # Set by hand. Dialogues do not show how much place, connection and use should count, so they decide between equals.
 # `imported` lets words found only there still come first: docs/import.md has what it was measured by.
-# The last four are no likelihoods: what is asked for by its name comes first, what was put to rest comes last.
+# The last four are no likelihoods: what is asked for by its name comes first, what is archived comes last.
 BY_HAND: dict[str, float] = {
     "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 1.2, "headed": 1.0,
     "imported": -3.0, "titled": 1000.0, "from_ai": -5.0, "archived": -2000.0, "only_asks": -100.0,

@@ -146,7 +146,7 @@ class Retrieval:
         """Return the pages that share words with a query or are near to it in meaning."""
         self._pages.catch_up()
         like = self._like(query)
-        asked = replace(self._asked(query, like), is_counted=options.is_counted)
+        asked = replace(self._request(query, like), is_counted=options.is_counted)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
         # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
@@ -210,7 +210,7 @@ class Retrieval:
         words = [(token.word, token.stem) for token in tokens]
         return LikeWords(self.analyzer.vocabulary, words, terms, is_cut=is_cut)
 
-    def _asked(self, query: Query, like: LikeWords) -> Asked:
+    def _request(self, query: Query, like: LikeWords) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
         varied = dict.fromkeys(token.stem for token in query.tokens[:_MOST_VARIED] if token.stem in query.terms)
         variants: dict[str, Variant] = {}

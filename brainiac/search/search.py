@@ -55,7 +55,7 @@ class Recall:
         self._may_be_embedded = may_be_embedded
         self._mutex = threading.Lock()
         self._embedder_problem = ""
-        self._parts: tuple[Pages, Retrieval] | None = None
+        self._parts: tuple[Pages, Retrieval] | None = None  # opened on first use
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +100,7 @@ class Recall:
     def absent(self, text: str) -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
 
-        Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
+        Not in another form either, nor in the archive; an earlier question does not count.
         """
         from brainiac.search.absence import absent_words  # for a search that explains itself
 

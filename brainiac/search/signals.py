@@ -296,7 +296,7 @@ def bm25(
     frequency: NDArray[Any],
     length: NDArray[Any],
     idf: Vector,
-    among: NDArray[np.bool_],
+    among: NDArray[np.bool_] | None,
     k1: float = 0.9,
     b: float = 0.4,
     *,
@@ -308,7 +308,7 @@ def bm25(
         frequency: How often each term stands in each unit.
         length: Of the units.
         idf: Of the terms.
-        among: Whose maximum it is.
+        among: Whose maximum it is; None for all.
         k1: How much repeating a term adds.
         b: How much a unit's length takes away.
         least: The least share of the weight of all terms that the maximum counts as.
@@ -347,7 +347,7 @@ class Matches:
         query: What is asked.
         frequencies: Passages that hold each term.
         n_passages: How many there are.
-        like: The words of the brain that have anything of the query's.
+        like: The words of the brain that share a stem or a trigram with the query.
         occurrences: Where they stand in the pages of the units.
 
     Attributes:
@@ -532,7 +532,6 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
     page_idf = idf_of((page.exact > 0).sum(1).astype(np.float64), len(page.length))
     # an earlier question that repeats the query must not make every answer to it look weak
     tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
-    all_sections = np.ones(len(section.length), bool)
     own = score(here.exact, here.length, idf, tells, b=0.3)
     return {
         "own": own,
@@ -542,7 +541,7 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
         "with_previous": score(two.exact, two.length, idf, tells),
         "same_speaker": score(talk.near, talk.length, near_idf, tells),
         "page": score(page.exact, page.length, page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
-        "section": score(section.exact, section.length, idf, all_sections)[units.section],
+        "section": score(section.exact, section.length, idf, among=None)[units.section],
         "page_covered": share(page.near > 0, near_idf)[units.scope],
         "window_covered": share(three.near > 0, near_idf),
         "before_previous": units.beside(own, -2),

@@ -226,12 +226,8 @@ def _joined(parts: Sequence[Words]) -> Words:
     if not parts:
         return _NO_WORDS
     stems, hashes, signs, lengths = zip(*parts, strict=True)
-    return Words(
-        stems=" ".join(filter(None, stems)),
-        hashes=b"".join(hashes),
-        signs=reduce(or_, set(signs)),
-        length=sum(lengths),
-    )
+    stem_text = " ".join(filter(None, stems))
+    return Words(stem_text, b"".join(hashes), signs=reduce(or_, set(signs)), length=sum(lengths))
 
 
 def is_question(text: str) -> bool:

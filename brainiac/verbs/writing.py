@@ -112,15 +112,15 @@ def remember(
         path = f"{brain.tree.relative(folder)}/{stem}.md"
         # brought in before, though it may have been moved since
         if brain.read(path) is not None or brain.answered.of(path):
-            return _remembered(brain, path, is_new=False)
+            return _take_in(brain, path, is_new=False)
     else:
         stem = _stem(brain, text, is_named=not is_private)
     file = _write_new(folder, stem, meta, text, is_unique=bool(key))
-    return _remembered(brain, brain.tree.relative(file), is_new=True)
+    return _take_in(brain, brain.tree.relative(file), is_new=True)
 
 
-def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
-    """Return what became of a note; without a daemon it is taken in here, else the daemon gets a few seconds."""
+def _take_in(brain: Brain, path: str, *, is_new: bool) -> Remembered:
+    """Take a note in, or wait a few seconds for the daemon that does; return what became of it."""
     if not brain.is_active:
         return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
     if not is_running(brain):
