@@ -546,10 +546,10 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
     day = brain.day_of(iso(brain.clock.now()))
     since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
     document, history = MemoryDocument(memory.text, memory.path), block
-    if present is None:
+    if present is None:  # it is under History, and nothing replaced it
         operation = "NEW"
         document = document.without_statement(block).add_statement(statement.text, block)
-    elif former is None:
+    elif former is None:  # it replaced nothing
         operation = "DELETE"
         document = document.retire(block, day, since=since)
     else:

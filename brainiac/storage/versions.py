@@ -52,6 +52,10 @@ class Difference:
     kept: str
     other: str
 
+    def stands_in(self, text: str) -> bool:
+        """Return whether a file's text has all lines of both; what counts no more may stand there as a comment."""
+        return all(line in text for line in (*self.kept.splitlines(), *self.other.splitlines()))
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -419,7 +423,7 @@ class _Merging:
         block_id = self._block_id_of(second, first.name)
         text = second.text[: second.own_end] + f" ^{block_id}"
         text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.name}")
-        self._differences.append(Difference(first.text.strip(), second.text.strip()))
+        self._differences.append(Difference(first.text.strip(), text.strip()))
         return [first, replace(second, key=("block", block_id), text=text)]
 
     def _block_id_of(self, statement: _Unit, former_id: str) -> str:
