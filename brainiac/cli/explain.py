@@ -141,7 +141,8 @@ def undo(
     last: Annotated[
         bool,
         typer.Option(
-            "--last", help="What you last caused: a forgetting, a promotion, an exchange with all that followed."
+            "--last",
+            help="What you last caused: a forgetting, a deletion, a promotion, an exchange with all that followed.",
         ),
     ] = False,
     as_json: JsonOption = False,

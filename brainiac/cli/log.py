@@ -319,7 +319,7 @@ def diff(
     ] = None,
     since: Annotated[
         str,
-        typer.Option(help="This brain at two times: from a day (2026-03-01), a moment, or so many days back; seven."),
+        typer.Option(help="This brain at two times: from a day (2026-03-01), a moment, or so many days back (seven)."),
     ] = "",
     until: Annotated[str, typer.Option(help="To the end of a day, or a moment; now without it.")] = "",
     as_json: JsonOption = False,
@@ -375,11 +375,11 @@ def _end_named(brain: Store, at: str) -> str:
 def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
-        # without --since the last days, as far as there is a journal
-        start = moment_named(brain, since) if since else max(moment_named(brain, str(DAYS)), first_moment(brain))
+        start = moment_named(brain, since or str(DAYS))
         end = _end_named(brain, until) if until else iso(brain.clock.now())
         if end < start:
             raise typer.BadParameter("--until lies before --since")
+        start = max(start, first_moment(brain))  # a brain that is younger is compared with its beginning
         second = (local_time(end), pages_at(brain, end)) if until else ("now", present_pages(brain))
         yield [(local_time(start), pages_at(brain, start)), second]
 

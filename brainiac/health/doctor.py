@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 import subprocess
+import time
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
@@ -344,11 +346,15 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
 
 
 def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
-    """Yield path and content hash of every note whose text the journal keeps."""
+    """Yield path and content hash of every note whose text the journal keeps; none that a daemon may be taking in."""
+    latest = time.time() - brain.settings.watch.rescan_seconds if is_running(brain) else inf
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
-        if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            with suppress(OSError):  # a page without read permission is reported by another check
+        if not brain.tree.is_tracked(path):
+            continue
+        with suppress(OSError):  # a page without read permission is reported by another check
+            info = entry.stat(follow_symlinks=False)
+            if info.st_size <= MAX_BYTES and info.st_ctime <= latest:
                 content = brain.read(path)
                 if content is not None and not brain.committer.is_hash_only(path, content):
                     yield path, content_hash(content)

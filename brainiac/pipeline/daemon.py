@@ -482,7 +482,10 @@ def _newly_answered(brain: Brain, prompt: Prompt) -> Path:
     """
     events: list[Event] = []
     brain.on_event(events.append)
-    brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    try:
+        brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    finally:
+        brain.observed.note_change(prompt.path)  # no answer's commit has recorded it where this failed
     for event in events:
         if isinstance(event.what, ExchangeEvent) and event.what.response:
             _reflect(brain, event)
