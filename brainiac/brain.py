@@ -55,7 +55,7 @@ class Brain(Library):
     def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
         super().__init__(root, clock=clock, is_reading=is_reading)
         self._states: dict[str, Any] = {}
-        self._making_state = threading.RLock()
+        self._states_mutex = threading.RLock()
         # set by a daemon in this process: returns the changed files that it has not handled yet, or None where it gets
         # no events from the system and polls the tree
         self.unsettled: Callable[[], list[str] | None] | None = None
@@ -106,7 +106,7 @@ class Brain(Library):
             plugin: Its name.
             make: Creates the state at the first call; threads that call at the same time get the same one.
         """
-        with self._making_state:
+        with self._states_mutex:
             if plugin not in self._states:
                 self._states[plugin] = make()
             state: T = self._states[plugin]

@@ -1416,7 +1416,7 @@ class CopyMerged(EventData):
 
 @record
 class MarkersMerged(EventData):
-    """The two versions that a file with conflict markers held were merged, and the markers are gone.
+    """Git's two versions of a file were merged: from between conflict markers, or by the merge driver before this.
 
     Attributes:
         path: The file.

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,9 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, agree, local_time, opened_brain, print_json, print_list
 from brainiac.errors import NotABrainError, SettingsError, UserError
+from brainiac.events import PathKind
 from brainiac.history.backup import Backup, Made, back_up, backups_in
+from brainiac.history.copies import note_differences
 from brainiac.history.devices import takeover as take_over
 from brainiac.history.restore import damages, find_backup
 from brainiac.history.restore import restore as restore_backup
@@ -27,7 +29,7 @@ from brainiac.storage.files import Disk
 from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
 from brainiac.terminal import say
-from brainiac.tree import Layout, Tree, default_brain, find_root, is_brain, set_default_brain
+from brainiac.tree import LocalPlaces, Tree, default_brain, find_root, is_brain, set_default_brain
 
 
 def register(app: typer.Typer) -> None:
@@ -62,14 +64,17 @@ def init(
         if not here:
             raise typer.BadParameter("name a folder, such as `brainiac init ~/brain`")
         folder = Path()
-    if here and folder.is_dir() and not is_brain(folder) and any(folder.iterdir()):
-        _agree_to_share(folder.resolve(), is_agreed=yes)
-    made = create_brain(folder, is_shared=here)
     where = folder.resolve()
-    if made:
-        brain = Brain(where)
-        brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
-        brain.close()
+    if not is_brain(where):
+        if outer := next(filter(is_brain, where.parents), None):
+            raise UserError(f"{where} lies in the brain {outer}; name a folder outside of it")
+        if here and where.is_dir() and any(where.iterdir()):
+            _agree_to_share(where, is_agreed=yes)
+    made = create_brain(folder, is_shared=here)
+    with closing(Brain(where)) as brain:
+        inbox = brain.tree.layout.inbox
+        if made:
+            brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
     if default or default_brain() is None:
         set_default_brain(where)
         say(f"Commands mean this brain from any folder that is in no other: {where}")
@@ -83,8 +88,8 @@ def init(
     say("What next:")
     command = "brainiac" if default_brain() == where else f"brainiac --brain {_quoted(where)}"
     say(f"  {command} ask 'I live in Portland.'     or `{command} chat` for a conversation")
-    say(f"  {command} run     answers what is dropped into inbox/; keep it running")
-    say("  drop a note, say inbox/hello.md with `I live in Portland.`; the answer appears beside it")
+    say(f"  {command} run     answers what is dropped into {inbox}/; keep it running")
+    say(f"  drop a note, say {inbox}/hello.md with `I live in Portland.`; the answer appears beside it")
     say(f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit")
 
 
@@ -252,38 +257,46 @@ def merge_driver(
 ) -> None:
     """Merge two versions of one of a brain's files; git calls it, `brainiac git setup` tells it to.
 
-    Nothing that one side added is lost. Where both sides changed one statement, both texts stand in the file.
+    Nothing that one side added is lost. Where both sides changed one statement, both texts stand in the file, and
+    `brainiac run` names them in memory/review.md. Notes beside the brain's folders git merges by its own rules.
     """
     try:
         texts = [file.read_bytes() for file in (base, ours, theirs)]
     except (OSError, ValueError) as error:
         raise UserError(f"a version cannot be read ({error}); git calls this command, with three files") from error
-    tree, relative = _place(Path.cwd() / path)
+    file = Path.cwd() / path
+    root = _brain_of(file)
+    settings = Settings()
+    with suppress(SettingsError):  # the settings may be what git merges just now
+        settings = load(root / "system" / "config.yaml", Settings)
+    tree = Tree(root, settings.layout(), sources=(root,))  # notes beside the brain's folders are a person's
+    relative = tree.relative(file)
+    if tree.kind_of(relative) is PathKind.SOURCE:
+        raise typer.Exit(1)  # git calls `_FALLBACK` then
     # git gives an empty file as the base where both sides made the file
     merged = merge(tree.kind_of(relative), texts[0] or None, texts[1], texts[2])
     ours.write_bytes(merged.text)
+    if merged.differences:
+        state = LocalPlaces.of(root, settings.brain_id).state
+        note_differences(state, relative, texts[1], texts[2], merged)
     for difference in merged.differences:
         say(f"{path}: both changed it, and both stand: {difference.kept!r}, {difference.other!r}", to_stderr=True)
 
 
-def _place(file: Path) -> tuple[Tree, str]:
-    """Return the brain in which a file lies, and the file's path in it."""
-    folder = next(parent for parent in file.parents if parent.is_dir())
-    root = find_root(folder)
+def _brain_of(file: Path) -> Path:
+    """Return the brain in which a file lies, which git may just be about to make."""
+    root = find_root(next(parent for parent in file.parents if parent.is_dir()))
     if not file.is_relative_to(root):
         raise NotABrainError(f"{file} is in no brain")
-    layout = Layout()
-    with suppress(SettingsError):  # the settings may be what git merges just now
-        layout = load(root / "system" / "config.yaml", Settings).layout()
-    tree = Tree(root, layout)
-    return tree, tree.relative(file)
+    return root
 
 
 def setup() -> None:
     """Have git merge this brain's files by what they hold; to be run once in each clone.
 
     It sets `merge.brainiac.driver`, `merge.renames`, `pull.twohead` and `pull.rebase` in the repository's own settings
-    (a page that was moved is followed by its uuid, not by git) and adds the lines that .gitattributes lacks.
+    (a page that was moved is followed by its uuid, not by git, which then follows no renamed note of yours either) and
+    adds the lines that .gitattributes lacks.
     """
     with opened_brain(is_reading=True) as brain:
         root, folders = brain.root, (brain.tree.notes, brain.tree.plugins)
@@ -311,11 +324,11 @@ def set_up(root: Path) -> None:
     for name, value in settings.items():
         command = ["git", "-C", os.fspath(root), "config", name, value]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
             raise UserError(f"git cannot be run ({error}); install it") from error
-        if done.returncode:
-            raise UserError(f"git refused: {done.stderr.strip()}")
+        if result.returncode:
+            raise UserError(f"git refused: {result.stderr.strip()}")
     _complete_attributes(root / ATTRIBUTES)
 
 

@@ -85,7 +85,7 @@ def _print_tree(top: _Branch) -> None:
 def _explanation_branch(explanation: Why) -> _Branch:
     """Return an explanation as a tree: a page, its statements, their changes, and what was typed for each."""
     branches = [_statement_branch(chain) for chain in explanation.chains]
-    branches += [_exchange_branch(said, said.user) for said in explanation.said]
+    branches += [_exchange_branch(exchange, exchange.user) for exchange in explanation.said]
     return _Branch(f"{explanation.title}  ({explanation.path})", branches)
 
 
@@ -106,7 +106,7 @@ def _step_branch(step: Step) -> _Branch:
     if step.reasoning:
         texts.append(f"because: {step.reasoning}")
     words = step.after or step.before
-    sources = [_exchange_branch(said, said.sentence_for(words)) for said in step.sources]
+    sources = [_exchange_branch(exchange, exchange.sentence_for(words)) for exchange in step.sources]
     return _Branch(_step_line(step), [*map(_Branch, texts), *sources])
 
 
@@ -120,15 +120,17 @@ def _step_line(step: Step) -> str:
     return f"{local_time(step.at)}  {step.operation} by {who}{f' ({details})' if details else ''}, event {step.event}"
 
 
-def _exchange_branch(said: Said, words: str) -> _Branch:
+def _exchange_branch(exchange: Said, words: str) -> _Branch:
     """Return an exchange with the typed words that a change rests on, its id, and who answered it."""
-    where = f" in {said.prompt}" if said.prompt else ""
+    where = f" in {exchange.prompt}" if exchange.prompt else ""
     quoted = f": “{words}”" if words else "; its words are not kept any more"
-    branches = [_Branch(f"exchange {said.exchange}{f', read from {said.read_from}' if said.read_from else ''}")]
-    if said.model:
-        place = f" on {said.device}" if said.device else ""
-        branches.append(_Branch(f"answered by {said.model} (${said.cost_usd:.4f}){place}"))
-    return _Branch(f"you typed{f' {local_time(said.at)}' if said.at else ''}{where}{quoted}", branches)
+    branches = [
+        _Branch(f"exchange {exchange.exchange}{f', read from {exchange.read_from}' if exchange.read_from else ''}")
+    ]
+    if exchange.model:
+        place = f" on {exchange.device}" if exchange.device else ""
+        branches.append(_Branch(f"answered by {exchange.model} (${exchange.cost_usd:.4f}){place}"))
+    return _Branch(f"you typed{f' {local_time(exchange.at)}' if exchange.at else ''}{where}{quoted}", branches)
 
 
 def undo(
@@ -139,7 +141,8 @@ def undo(
     last: Annotated[
         bool,
         typer.Option(
-            "--last", help="What you last caused: a forgetting, a promotion, an exchange with all that followed."
+            "--last",
+            help="What you last caused: a forgetting, a deletion, a promotion, an exchange with all that followed.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -155,41 +158,41 @@ def undo(
         return
     with opened_brain() as brain:
         steps = last_caused(brain) if last else commits_of(brain, find_event(brain, event))
-        done = taking_back.undo_all(brain, steps)
-        first = done[-1]  # newest first: the events before it in the list followed from this one
+        undone = taking_back.undo_all(brain, steps)
+        first = undone[-1]  # newest first: the events before it in the list followed from this one
         prompt = _prompt_without_answer(brain, first.plan.event)
     if as_json:
         consequences = [{"id": later.id, "kind": later.kind} for later in first.plan.later]
-        also = [asdict(undone.event) for undone in done[:-1]]
+        also = [asdict(later.event) for later in undone[:-1]]
         print_json({"event": asdict(first.event), "also": also, "stays": first.plan.stays, "later": consequences})
         return
     event_undone = first.plan.event
     what = sentence(event_undone) or event_undone.kind
     say(f"Took back what happened at {local_time(event_undone.at)}: {what} ({event_undone.id})")
     if isinstance(event_undone.what, ExchangesImported):
-        n_files = sum(len(undone.plan.changes) for undone in done)
+        n_files = sum(len(step.plan.changes) for step in undone)
         say(f"  {n_files} files of the import; importing it again brings it back.")
     else:
-        _list_undone(done, prompt, consequences=() if last else first.plan.later)
+        _list_undone(undone, prompt, consequences=() if last else first.plan.later)
 
 
-def _list_undone(done: Sequence[Undone], prompt: str, consequences: Iterable[Event]) -> None:
+def _list_undone(steps: Sequence[Undone], prompt: str, consequences: Iterable[Event]) -> None:
     """Print what changed and what stays, and the command that brings all of it back.
 
     Args:
-        done: What undoing each event did, newest first.
+        steps: What undoing each event did, newest first.
         prompt: The prompt whose answer was taken back; "" for none.
         consequences: Events that were not undone although they followed.
     """
-    for undone in done:
-        _list_changes(undone.plan.changes)
-        for line in undone.plan.stays:
+    for step in steps:
+        _list_changes(step.plan.changes)
+        for line in step.plan.stays:
             say(f"  = {line}")
     if prompt:
         say(f"  = {prompt} stays, it is yours: `brainiac ask --again {shlex.quote(prompt)}` asks it again")
     lines = [f"{later.id}  {later.kind}, {local_time(later.at)}" for later in consequences]
     _list_lines("It had led to these, which stand:", lines)
-    commands = ", then ".join(f"`brainiac undo {undone.event.id}`" for undone in reversed(done))
+    commands = ", then ".join(f"`brainiac undo {step.event.id}`" for step in reversed(steps))
     say(f"{commands} brings it back.")
 
 

@@ -25,7 +25,7 @@ from brainiac.cli.session import JsonOption, local_time, moment_named, opened_br
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind, StatementRecord
-from brainiac.history.digest import digest_since
+from brainiac.history.digest import digest_since, forgotten_counts
 from brainiac.history.past import (
     Comparison,
     Difference,
@@ -135,8 +135,8 @@ def _sentence_with_counts(event: Event) -> str:
             return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
-        case events.ExchangeForgotten(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'exchange')} → forgotten, with what rested on it alone"
+        case events.ExchangeForgotten() as forgotten:
+            return f"{forgotten_counts(forgotten)} → forgotten, with what rested on it alone"
         case events.StatementsAdopted(statements=statements):
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.DeletionsHeld(count=count):
@@ -153,7 +153,7 @@ def _sentence_about_edits(event: Event) -> str:
         case events.CopyMerged(of=path):
             return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
         case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had left in it were merged{_both_stand(event)}"
+            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
         case events.NoteEdited(client=client):
             is_new = all(change.op == "create" for change in event.changes)
             what = "put there" if is_new or client else "edited"
@@ -244,7 +244,7 @@ def _later_events(brain: Brain, since_seq: int) -> Iterator[list[Event]]:
 
 
 def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return the newest events of an iterable that begins with them, in the order they happened."""
+    """Return the first `number` of some events, which come newest first, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
@@ -261,7 +261,7 @@ def _changes_memory(brain: Brain, event: Event) -> bool:
 
 
 def _print_each(brain: Brain, events: Iterable[Event], *, as_json: bool, in_words: bool) -> None:
-    """Print one line an event, at once, for whoever reads along; in words what a person wants to know of."""
+    """Print a line for each event at once; in words only for those that a person wants to know of."""
     for event in events:
         if as_json:
             say(json.dumps(asdict(event), ensure_ascii=False))
@@ -319,7 +319,7 @@ def diff(
     ] = None,
     since: Annotated[
         str,
-        typer.Option(help="This brain at two times: from a day (2026-03-01), a moment, or so many days back; seven."),
+        typer.Option(help="This brain at two times: from a day (2026-03-01), a moment, or so many days back (seven)."),
     ] = "",
     until: Annotated[str, typer.Option(help="To the end of a day, or a moment; now without it.")] = "",
     as_json: JsonOption = False,
@@ -375,11 +375,11 @@ def _end_named(brain: Store, at: str) -> str:
 def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
-        # without --since the last days, as far as there is a journal
-        start = moment_named(brain, since) if since else max(moment_named(brain, str(DAYS)), first_moment(brain))
+        start = moment_named(brain, since or str(DAYS))
         end = _end_named(brain, until) if until else iso(brain.clock.now())
         if end < start:
             raise typer.BadParameter("--until lies before --since")
+        start = max(start, first_moment(brain))  # a brain that is younger is compared with its beginning
         second = (local_time(end), pages_at(brain, end)) if until else ("now", present_pages(brain))
         yield [(local_time(start), pages_at(brain, start)), second]
 
@@ -439,7 +439,7 @@ def digest(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what memory learned, changed, ended, moved, refused and asked, each with the command that takes it back."""
+    """Tell what memory learned, changed, ended, moved, refused, asked and forgot, each with how to take it back."""
     with opened_brain(is_reading=True) as brain:
         changes = digest_since(brain, moment_named(brain, since or str(DAYS)))
         if as_json:

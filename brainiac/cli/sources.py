@@ -62,7 +62,7 @@ def allow(
 ) -> None:
     """Let a source outside of the brain be read on this machine; other machines ask for themselves."""
     with opened_brain(is_shared=True) as brain:
-        source = _named(brain, name)
+        source = _source_named(brain, name)
         if source.problem and not source.is_refused:
             raise UserError(f"{name} {source.problem}; {source.todo}")
         if not source.problem:
@@ -78,7 +78,7 @@ def allow(
 def refuse(name: NameArgument) -> None:
     """Have a source outside of the brain not be read on this machine any more."""
     with opened_brain(is_shared=True) as brain:
-        source = _named(brain, name)
+        source = _source_named(brain, name)
         if source.folder.is_relative_to(brain.root):
             raise UserError(f"{name} lies in the brain; take it out of `sources` in system/config.yaml")
         set_allowed(brain.places.state, source.folder, is_allowed=False)
@@ -89,7 +89,7 @@ def _sources(brain: Brain) -> list[Source]:
     return find_sources(brain.root, brain.settings.sources, brain.places.state)
 
 
-def _named(brain: Brain, name: str) -> Source:
+def _source_named(brain: Brain, name: str) -> Source:
     """Return the source of a name, as the settings have it or as the path that it means."""
     real = os.path.realpath(os.path.expanduser(name))
     for source in _sources(brain):
@@ -134,22 +134,24 @@ def import_(
 
 def _print_service(service: str, outcomes: list[Outcome], *, is_dry: bool) -> None:
     """Print what became of the conversations and notes of a service."""
-    of_state = {state: [each for each in outcomes if each.state == state] for state in ("taken", "known", "skipped")}
+    by_state = {
+        state: [outcome for outcome in outcomes if outcome.state == state] for state in ("taken", "known", "skipped")
+    }
     verb = "would come in" if is_dry else "came in"
     is_talk = service not in ("notes", "mail", "documents")
-    exchanges = f" with {sum(each.taken for each in outcomes)} new exchanges" if is_talk else ""
+    exchanges = f" with {sum(outcome.taken for outcome in outcomes)} new exchanges" if is_talk else ""
     say(
         f"{SERVICES[service]}: {len(outcomes)} {'conversations' if is_talk else 'texts'} read; "
-        f"{len(of_state['taken'])} {verb}{exchanges}, {len(of_state['known'])} were known, "
-        f"{len(of_state['skipped'])} were skipped."
+        f"{len(by_state['taken'])} {verb}{exchanges}, {len(by_state['known'])} were known, "
+        f"{len(by_state['skipped'])} were skipped."
     )
     for heading, state in (("Not whole", "taken"), ("Skipped", "skipped")):
-        lines = [f"{one_line(each.title or each.id)}: {each.reason}" for each in of_state[state] if each.reason]
+        lines = [f"{one_line(item.title or item.id)}: {item.reason}" for item in by_state[state] if item.reason]
         print_list(heading, lines)
 
 
 def _print_json(report: Report) -> None:
-    """Print what an import came to, a line a conversation: as one text it would take more memory than the import."""
+    """Print the result of an import as JSON, piece by piece: as one text it would take more memory than the import."""
     head = {"import": report.event, "not_read": report.others}
     print_text(json.dumps(head, ensure_ascii=False).removesuffix("}") + ', "items": [')
     n_rows = sum(map(len, report.outcomes.values()))

@@ -116,7 +116,7 @@ def doctor(
             say(f"mended  {problem.path}: {problem.what}")
         for problem in problems:
             say(f"{problem.path}: {problem.what}; {problem.todo}")
-        say(f"{len(problems)} problems." if problems else "Nothing is wrong.")
+        say(f"{len(problems)} problem{'s' * (len(problems) > 1)}." if problems else "Nothing is wrong.")
         print_list("Notices", notice_lines)
         for kind in dict.fromkeys(item.kind for item in stale):
             lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]

@@ -21,7 +21,7 @@ from brainiac.formats.markdown import (
     unescape,
 )
 from brainiac.formats.markers import check_markers
-from brainiac.formats.page import title_of
+from brainiac.formats.page import first_keys, title_of
 
 MANIFEST, RELATED = "Manifest", "Related Memories"
 
@@ -175,7 +175,8 @@ class IndexDocument:
             return self._with_text(self._with_new_section(RELATED, line))
         start, end = section
         at = end_of_content(self._text, start, end)
-        return self._with_text(splice(self._text, at, line + ("\n" if at == end and end < len(self._text) else "")))
+        blank_line = "\n" if at == end and end < len(self._text) else ""
+        return self._with_text(splice(self._text, at, line + blank_line))
 
     def set_meta(self, **keys: Any) -> IndexDocument:
         """Set front-matter keys; all other entries stay byte for byte."""
@@ -205,15 +206,7 @@ def new_index(title: str, *, uuid: str, now: str, summary: str = "", tags: Itera
         summary: What the folder is about.
         tags: Keywords.
     """
-    meta = {
-        "type": "index",
-        "uuid": uuid,
-        "created_at": now,
-        "updated_at": now,
-        "tags": list(tags),
-        "emotion": "neutral",
-        "reinforcement_count": 0,
-    }
+    meta = {"type": "index"} | first_keys(uuid, now, tags)
     prose = render_prose(summary)
     paragraph = f"\n{prose}\n" if prose else ""
     return f"{render_meta(meta)}\n# {one_line(title)}\n{paragraph}\n## {MANIFEST}\n\n## {RELATED}\n"

@@ -82,7 +82,7 @@ class Statement:
         since: Of a retired statement: the ISO date from which it held; "" where unknown.
         until: Of a retired statement: the ISO date until which it held.
         replaced_by: Of a retired statement: the block id of the statement that replaced it; "" for none.
-        text_span: Offsets of its own text, from after the marker to before the block id or the nested list.
+        own: Offsets of its own text, from after the marker to before the block id or the nested list.
         said_on: The ISO date at its end, on which it was said; "" for none.
         said_at: The target of that date's link, as written.
     """
@@ -96,7 +96,7 @@ class Statement:
     since: str = ""
     until: str = ""
     replaced_by: str = ""
-    text_span: tuple[int, int] = (0, 0)
+    own: tuple[int, int] = (0, 0)
     said_on: str = ""
     said_at: str = ""
 
@@ -198,7 +198,7 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
         since=(retired["since"] or "") if retired else "",
         until=retired["until"] if retired else "",
         replaced_by=(retired["successor"] or "") if retired else "",
-        text_span=(start, start + len(written)),
+        own=(start, start + len(written)),
         said_on=day_link["day"] if day_link else "",
         said_at=day_link["target"] if day_link else "",
     )
@@ -565,7 +565,7 @@ class MemoryDocument:
         line = one_line(text)
         if not line:
             raise ValueError("a statement must not be empty")
-        start, end = self.statement(block_id).text_span
+        start, end = self.statement(block_id).own
         return self._with(self._text[:start] + line + self._text[end:])
 
     def has_lines_below(self, block_id: str) -> bool:
@@ -590,7 +590,7 @@ class MemoryDocument:
         statement = self.statement(block_id)
         if statement.is_history:
             return self
-        start, end = statement.text_span
+        start, end = statement.own
         retired = retired_text(self._text[start:end], on, replaced_by, since)
         item = f"- {retired}{self._text[end : statement.end]}".replace("\r\n", "\n").rstrip("\n") + "\n"
         return self._with(self.without_statement(block_id)._in_section(HISTORY, item))
@@ -624,7 +624,7 @@ class MemoryDocument:
             written: ISO 8601 UTC moment of the file's last change. It becomes `created_at` too, unless the note has a
                 date in its front matter or file name.
         """
-        defaults = _first_keys(uuid, written)
+        defaults = first_keys(uuid, written)
         defaults["created_at"] = own_date(self._meta, self._path, is_creation=True) or written
         missing = {key: value for key, value in defaults.items() if self._meta.get(key) is None}
         return self.set_meta(**missing) if missing else self
@@ -638,8 +638,8 @@ def _append(text: str, start: int, end: int, lines: str) -> str:
     return splice(text, at, before + lines + after)
 
 
-def _first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
-    """Return the front-matter keys that every memory has, for a new memory."""
+def first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
+    """Return the front-matter keys that every page of long-term memory has, for a new page."""
     return {
         "uuid": uuid,
         "created_at": now,
@@ -661,7 +661,7 @@ def whole_memory(body: str, *, uuid: str, now: str, tags: Iterable[str] = (), **
         meta: Further keys.
     """
     newline = "\r\n" if "\r\n" in body else "\n"
-    keys = _first_keys(uuid, now, tags) | meta
+    keys = first_keys(uuid, now, tags) | meta
     return f"{render_meta(keys)}\n".replace("\n", newline) + body.lstrip("\r\n")
 
 
@@ -690,7 +690,7 @@ def new_memory(
         body: Markdown right below the heading, such as the exchanges of an episodic page.
         meta: Further keys: category, subject, subject_type, importance, canonical_key, sources, focused, …
     """
-    keys = _first_keys(uuid, now, tags, emotion) | meta
+    keys = first_keys(uuid, now, tags, emotion) | meta
     body = f"\n{body.rstrip()}\n" if body.strip() else ""
     document = MemoryDocument(f"{render_meta(keys)}\n# {one_line(title)}\n{body}")
     for text in statements:

@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 import subprocess
+import time
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
@@ -141,10 +143,10 @@ def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
             yield Problem(path, what, "rename one of them; links are healed by their uuid")
     for top in (brain.tree.long_term, brain.tree.archive):
         for folder, folders, files in os.walk(top):
-            yield from _misnamed(brain.root, brain.tree.relative(folder), folders, files)
+            yield from _check_entry_names(brain.root, brain.tree.relative(folder), folders, files)
 
 
-def _misnamed(root: Path, folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
+def _check_entry_names(root: Path, folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
     """Yield a problem for each entry of a folder that is no page although its name ends with `.md`."""
     for name in folders:
         if name.endswith(".md") and not is_temporary(name):
@@ -344,11 +346,15 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
 
 
 def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
-    """Yield path and content hash of every note whose text the journal keeps."""
+    """Yield path and content hash of every note whose text the journal keeps; none that a daemon may be taking in."""
+    latest = time.time() - brain.settings.watch.rescan_seconds if is_running(brain) else inf
     for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         path = brain.tree.relative(entry.path)
-        if brain.tree.is_tracked(path) and entry.stat(follow_symlinks=False).st_size <= MAX_BYTES:
-            with suppress(OSError):  # a page without read permission is reported by another check
+        if not brain.tree.is_tracked(path):
+            continue
+        with suppress(OSError):  # a page without read permission is reported by another check
+            info = entry.stat(follow_symlinks=False)
+            if info.st_size <= MAX_BYTES and info.st_ctime <= latest:
                 content = brain.read(path)
                 if content is not None and not brain.committer.is_hash_only(path, content):
                     yield path, content_hash(content)
@@ -398,7 +404,7 @@ class _BadLine:
 
 def faults(brain: Brain) -> Iterator[Fault]:
     """Yield the damage in the journals of all devices, each kind once for each file."""
-    kept = set(brain.journal.blobs.digests())
+    blobs = set(brain.journal.blobs.digests())
     lines: list[_BadLine] = []
     missing: list[tuple[str, _BadLine]] = []  # when the event was recorded, and its line
     purged_at = ""
@@ -409,16 +415,16 @@ def faults(brain: Brain) -> Iterator[Fault]:
             if isinstance(event.what, TextsPurged | PurgeHonoured):
                 purged_at = max(purged_at, event.at)
             for digest in _named_hashes(event):
-                if digest not in kept:
+                if digest not in blobs:
                     what = f"the text {digest[:12]}… that it names is not kept"
                     missing.append((event.at, _BadLine(file, number, "are not", what, todo=_RESTORE_TEXTS)))
         lines += journal.lines
     # a purge destroys more texts on each device than its tombstone names: older missing texts are no damage
     lines += [line for at, line in missing if at > purged_at]
-    yield from _summed_up(lines)
+    yield from _faults_by_kind(lines)
 
 
-def _summed_up(lines: Iterable[_BadLine]) -> Iterator[Fault]:
+def _faults_by_kind(lines: Iterable[_BadLine]) -> Iterator[Fault]:
     """Yield one fault for all lines of a file that have the same damage."""
     groups: dict[tuple[Path, str], list[_BadLine]] = {}
     for line in lines:
@@ -467,7 +473,7 @@ class _Journal:
         """Return the event of a line; None for a damaged line, which is added to `lines`."""
         try:
             if raw.endswith(b"\n"):
-                return _checked_event(raw[:-1])
+                return _parse_event(raw[:-1])
             todo = "end it with a newline; if it is no whole line, remove it"
             self._add_bad_line(file, number, "its end is cut off, so it is not read", todo, of_others="are")
         except ValueError as error:
@@ -511,7 +517,7 @@ class _Journal:
                 self._add_bad_line(*self.places[seq], what, self.how_to_restore, of_others="lines miss some")
 
 
-def _checked_event(raw: bytes) -> Event:
+def _parse_event(raw: bytes) -> Event:
     """Return the event of a line.
 
     Raises:

@@ -127,7 +127,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     faults = _faults(brain)
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
-    catch_up = () if may_show else _kept_without_model(brain)  # private exchanges are among those that it counts
+    catch_up = () if may_show else _kept_for_models(brain)  # private exchanges are among those that it counts
     return Overview(
         brain=str(brain.root),
         brain_id=settings.brain_id,
@@ -139,7 +139,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
         unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),
-        notices=[*map(str, notices(brain)), *_taken_back(brain, without_response), *catch_up],
+        notices=[*map(str, notices(brain)), *_undone_answers(brain, without_response), *catch_up],
         faults=faults,
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
@@ -183,7 +183,7 @@ def _unanswered(
             yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else reason}
 
 
-def _taken_back(brain: Brain, without_response: Collection[str]) -> Iterator[str]:
+def _undone_answers(brain: Brain, without_response: Collection[str]) -> Iterator[str]:
     """Yield a sentence on each prompt whose answer was undone: by itself nothing asks it again."""
     undone = undone_events(brain) if without_response else {}
     for path in without_response:
@@ -192,7 +192,7 @@ def _taken_back(brain: Brain, without_response: Collection[str]) -> Iterator[str
             yield f"{path}: its answer was taken back; `brainiac ask --again {path}` asks it again"
 
 
-def _kept_without_model(brain: Brain) -> Iterator[str]:
+def _kept_for_models(brain: Brain) -> Iterator[str]:
     """Yield a sentence on how many exchanges were kept without a model, where a model is set by now."""
     llm = brain.settings.llm
     if llm.models.get("consolidate", llm.model) == "offline":

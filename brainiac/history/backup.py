@@ -239,7 +239,7 @@ class _Copying:
             if not self._is_purged_since(seq_at_rest):
                 break
         self._remove_others()
-        made = Made(self._described(), self._shared, beside=self._names_beside())
+        made = Made(self._write_description(), self._shared, beside=self._names_beside())
         paths_by_reason = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
         for path, reason in sorted(self._left_out.items()):
             paths_by_reason[reason].append(path)
@@ -491,7 +491,7 @@ class _Copying:
             self._disk.unlink(target)
 
     def _report(self) -> None:
-        """Tell the caller how many files are copied; of how many is a guess from the backup before."""
+        """Report how many files are copied, and the total, which is estimated by the backup before."""
         done = len(self._files) + len(self._texts)
         self._progress(done, max(done, self._former.files if self._former else 0))
 
@@ -511,7 +511,7 @@ class _Copying:
                     if path not in self._files and path not in self._texts:
                         self._disk.unlink(self._target(path))
 
-    def _described(self) -> Backup:
+    def _write_description(self) -> Backup:
         """Write `SHA256SUMS` and `backup.json`; return the backup."""
         digests = sorted((*self._files.items(), *self._texts.items()))
         sums = b"".join(_sum_line(path, digest) for path, digest in digests)

@@ -5,15 +5,17 @@ commit that takes its words over; the journal keeps its text. Where both changed
 line in `memory/review.md` says so.
 
 A page that one device moved while another edited it is merged in the same way: what stands at its former path goes to
-the new one, as the journals tell the move.
+the new one, as the journals tell the move. What git's merge driver merged is named in the review afterwards.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,6 +37,7 @@ from brainiac.events import (
     content_hash,
     create,
     move,
+    new_id,
     remove,
     update,
 )
@@ -53,7 +56,7 @@ from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.blobs import SPLICE_SUFFIX
 from brainiac.storage.copies import original_of, possible_originals, twin_of
-from brainiac.storage.files import read_bytes
+from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
@@ -76,11 +79,12 @@ _MERGED = frozenset(
     }
 )
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
+_DIFFERENCES = "differences"  # a folder in this machine's state
 _MAX_SHOWN = 300  # characters of a statement in `review.md`
 
 
 def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
-    """Merge every conflict copy, moved pages, and files with conflict markers.
+    """Merge every conflict copy, moved pages, and files with conflict markers; name what git merged in the review.
 
     Only the device that runs the processes does so: two devices that merged the same copy would make new copies. Where
     journals are not synced, that device does not learn which pages were moved here; then this device merges those.
@@ -90,8 +94,12 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
         marked: Files that may have conflict markers; None to look for them.
 
     Returns:
-        The events of what was merged, set aside or proposed.
+        The events of what was merged, set aside, proposed or named.
     """
+    return [*settle_differences(brain), *_settle_versions(brain, marked)]
+
+
+def _settle_versions(brain: Brain, marked: Iterable[str] | None) -> list[Event]:
     if brain.is_active:
         return [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
     if brain.git_operation or _has_active_journal(brain):  # git itself may be about to merge them
@@ -473,6 +481,52 @@ def _base_of(brain: Brain, path: str, sides: Sides) -> bytes | None:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+# --- git's merge driver --------------------------------------------------------------------------------------------
+
+
+def note_differences(state: Path, path: str, ours: bytes, theirs: bytes, merged: Merge) -> None:
+    """Note what both sides of git's merge had changed, for `settle_differences`: git is writing the tree just now.
+
+    Args:
+        state: The brain's state folder on this machine.
+        path: The file.
+        ours: The version that was checked out.
+        theirs: The version that was merged into it.
+        merged: The result.
+    """
+    differs = _hashes_of_differences(merged)
+    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
+    note = {"event": event.to_json(), "differences": [asdict(difference) for difference in merged.differences]}
+    draft, folder = state / new_id(), state / _DIFFERENCES
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    disk = Disk()
+    disk.write(draft, json.dumps(note).encode())
+    disk.fsync(draft)
+    disk.rename_new(draft, folder / draft.name)
+
+
+def settle_differences(brain: Brain) -> list[Event]:
+    """Name in `memory/review.md` the statements of which git's merge driver left both texts; return the events."""
+    folder = brain.places.state / _DIFFERENCES
+    if brain.git_operation or not folder.is_dir():
+        return []
+    files = [(os.fspath(file),) for file in sorted(folder.iterdir())]
+    return _settle_all(brain, _settle_differences, files, warning="differences_wait")
+
+
+def _settle_differences(brain: Brain, file: str) -> Event | None:
+    """Name the statements of one merge that still stand in both texts; None where there are none."""
+    note = json.loads(Path(file).read_bytes())
+    event = MarkersMerged.from_json(note["event"])
+    text = brain.read_text(event.path) or ""
+    differences = [Difference(**texts) for texts in note["differences"]]
+    standing = tuple(difference for difference in differences if difference.stands_in(text))
+    changes = _review_lines(brain, event.path, Merge(_encoded(text), standing))
+    recorded = brain.commit(event, by=_BY, changes=changes) if changes else None
+    brain.committer.disk.unlink(Path(file))
+    return recorded
 
 
 # --- both ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What memory learned, changed, ended, moved, refused and asked, derived from the journal and the pages.
+"""What memory learned, changed, ended, moved, refused, asked and forgot, derived from the journal and the pages.
 
 All words come from the pages, never from the journal: what was forgotten or purged is on no page, so it cannot appear
 here. Private changes are only counted. `logs/digest.md` is written anew after each run, and whenever something is
@@ -7,6 +7,7 @@ forgotten or undone.
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import shlex
@@ -22,13 +23,18 @@ from brainiac.errors import BrainiacError, storage_trouble
 from brainiac.events import (
     Event,
     EventsAnalyzed,
+    ExchangeForgotten,
+    MemoryForgotten,
     MemoryOrganized,
     MemoryPromoted,
     ProposalApplied,
     ProposalRecord,
     Refused,
+    ReplaceProposal,
+    RetireProposal,
     StatementCorrected,
     StatementRecord,
+    StatementRef,
     content_hash,
 )
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
@@ -44,7 +50,7 @@ NAME = "digest.md"
 DAYS = 30  # that the file tells of
 MAX_LINES = 400
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
-KINDS = (MemoryPromoted, MemoryOrganized, ProposalApplied, StatementCorrected)
+KINDS = (MemoryPromoted, MemoryOrganized, ProposalApplied, StatementCorrected, ExchangeForgotten, MemoryForgotten)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +59,15 @@ class DigestLine:
 
     Attributes:
         at: When, ISO 8601.
-        what: `learned`, `changed`, `ended`, `restored` (by `brainiac undo`), `moved`, `refused` or `asked`.
-        text: The statement, or what was moved, refused or asked.
+        what: `learned`, `changed`, `ended`, `restored` (by `brainiac undo`), `moved`, `refused`, `asked`, `forgotten`.
+        text: The statement, or what was moved, refused or asked; "" for what was forgotten.
         before: The former wording or path; "" where there was none.
-        path: The page that has it; "" for a refusal or a question.
+        path: The page that has it; "" for a refusal, a question, or what was forgotten.
         title: The title of that page.
-        reason: Why it was refused or moved; "".
+        reason: Why it was refused or moved, how much was forgotten, or that it was edited since; "" for none of them.
         event: Id of the event, by which `brainiac undo` takes it back; "" where there is nothing to take back.
         statement: The name of the statement, `path#^block`, by which `brainiac undo` takes back this line alone; ""
-            where the statement has changed since, and for what is no statement.
+            where another one holds instead or it ended since, and for what is no statement.
         is_part: Whether to undo the event would take back other lines too, as for the event of a run.
     """
 
@@ -85,8 +91,8 @@ class DigestLine:
 
     def sentence(self) -> str:
         """Return the change as a sentence, without its page and its undo."""
-        words = f"“{self.before}” → “{self.text}”" if self.before and self.text else f"“{self.text or self.before}”"
-        return f"{self.what}: {words}" + (f" ({self.reason})" if self.reason else "")
+        words = " → ".join(f"“{text}”" for text in (self.before, self.text) if text)
+        return self.what + (f": {words}" if words else "") + (f" ({self.reason})" if self.reason else "")
 
 
 @dataclass(slots=True)
@@ -143,6 +149,7 @@ class _Reader:
         self._store, self._pages = store, store.pages()
         self._digest = Digest()
         self._texts = _texts_of(self._pages)
+        self._hashes: set[str] = set()  # of the statements that newer events wrote
 
     def read(self, since: str) -> Digest:
         """Return the digest of the events since an ISO 8601 moment: the newest lines, about `MAX_LINES` at most."""
@@ -164,8 +171,18 @@ class _Reader:
             case MemoryOrganized(proposals=proposals):
                 self._add_moves(event)
                 self._add_proposals(event, proposals)
-            case ProposalApplied(statements=statements) | StatementCorrected(statements=statements):
+            case ProposalApplied(proposal=proposal, statements=statements):
+                self._add_statements(event, statements or list(self._proposed(proposal)))
+                self._add_moves(event)
+            case StatementCorrected(statements=statements):
                 self._add_statements(event, statements)
+            case ExchangeForgotten() | MemoryForgotten() as what:
+                blobs = self._store.journal.blobs
+                is_purged = any(change.before and change.before not in blobs for change in event.changes)
+                undoable = "" if is_purged else event.id
+                self._digest.lines.append(
+                    DigestLine(event.at, "forgotten", "", reason=forgotten_counts(what), event=undoable)
+                )
 
     def _add_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:
         """Add a line for each statement that was written, changed or ended.
@@ -183,6 +200,18 @@ class _Reader:
             if row.operation in names and former not in moved:
                 self._add_line(event, "moved" if row.hash in moved else names[row.operation], row, former)
 
+    def _proposed(self, proposal: str) -> Iterator[StatementRecord]:
+        """Yield what a proposal did to a person's own statement, of which its event has no record."""
+        for (data,) in self._store.projection.query("SELECT data FROM proposals WHERE id = ?", proposal):
+            match ProposalRecord.from_json(json.loads(data)):
+                case RetireProposal(block=block, hash=former):
+                    yield StatementRecord(
+                        operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
+                    )
+                case ReplaceProposal(block=block, hash=former, text=text):
+                    replaced = StatementRef(block=block, hash=former, history=block)
+                    yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
+
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
         """Add the line of one statement, if a page still has its new or its former words.
 
@@ -192,15 +221,28 @@ class _Reader:
             row: The operation on it.
             former: Hash of its former words; "" for none.
         """
-        new_text, former_text = self._texts.get(row.hash, _NO_TEXT), self._texts.get(former, _NO_TEXT)
+        new_text = self._texts.get(row.hash) or self._edited_text(row)
+        former_text = self._texts.get(former, _NO_TEXT)
+        self._hashes.add(row.hash)
         if new_text.is_private or former_text.is_private:
             self._digest.withheld += 1
         elif page := new_text.page or former_text.page:
             line = DigestLine(event.at, what, new_text.text, former_text.text, page.path, page.title, event=event.id)
-            # a run did more; a correction changed this statement alone, and its event is the name for undo
-            is_part = not isinstance(event.what, StatementCorrected)
+            is_edited = new_text.statement is not None and text_hash(new_text.statement.text) != row.hash
+            # a run did more; a correction or a tick changed this statement alone: its event is the name for undo
+            is_part = isinstance(event.what, MemoryPromoted)
             statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
-            self._digest.lines.append(replace(line, statement=statement, is_part=is_part))
+            reason = "edited by hand since" if is_edited else ""
+            self._digest.lines.append(replace(line, reason=reason, statement=statement, is_part=is_part))
+
+    def _edited_text(self, row: StatementRecord) -> _Text:
+        """Return the present text of a statement that a person reworded in the page; `_NO_TEXT` where there is none."""
+        statement = self._pages.statement(row.page, row.block)
+        # one in the words of a newer event is that event's line
+        if statement is None or text_hash(statement.text) in self._hashes:
+            return _NO_TEXT
+        page = self._pages.pages[self._pages.path_by_uuid[row.page]]
+        return _text_of(page, statement)
 
     def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:
         """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
@@ -245,9 +287,9 @@ class _Reader:
     def _open_exchanges(self) -> set[str]:
         """The ids of the exchanges on pages and in short-term memory that are not private."""
         pages = (page for page in self._pages.memories.values() if not page.is_private)
-        said = [event for page in pages for event in parse_exchanges(page.text)]
-        said += self._store.short_term().memory.events
-        return {event.id for event in said if not event.is_private}
+        exchanges = [event for page in pages for event in parse_exchanges(page.text)]
+        exchanges += self._store.short_term().memory.events
+        return {event.id for event in exchanges if not event.is_private}
 
     def _add_proposals(self, event: Event, proposals: Iterable[ProposalRecord]) -> None:
         """Add the proposals that still wait in `review.md`; one whose line has the private mark is counted."""
@@ -291,13 +333,26 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
     texts: dict[str, _Text] = {}
     for page in pages.pages.values():
         for statement in page.statements:
-            is_private = page.is_private or PRIVATE.search(statement.text) is not None
-            text = _Text(page, one_line(statement.text), is_private, statement)
+            text = _text_of(page, statement)
             other = texts.setdefault(text_hash(statement.text), text)
             is_other_ended = other.statement is not None and other.statement.is_history
-            if is_private or (is_other_ended and not other.is_private):
+            if text.is_private or (is_other_ended and not other.is_private):
                 texts[text_hash(statement.text)] = text
     return texts
+
+
+def _text_of(page: Memory, statement: Statement) -> _Text:
+    is_private = page.is_private or PRIVATE.search(statement.text) is not None
+    return _Text(page, one_line(statement.text), is_private, statement)
+
+
+def forgotten_counts(what: ExchangeForgotten | MemoryForgotten) -> str:
+    """Return how much was forgotten, as `1 exchange, 2 statements`."""
+    counts = {"exchange": len(what.exchanges), "page": 1}
+    if isinstance(what, ExchangeForgotten):
+        counts |= {"page": len(what.pages), "statement": len(what.blocks)}
+        counts |= {"item": len(what.items), "answer": len(what.answers)}
+    return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count)
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

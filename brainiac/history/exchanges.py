@@ -99,7 +99,7 @@ class Exchanges:
         if event is None or texts is None:
             return self._from_memory(exchange, device, event)
         prompt, response = texts.prompt, texts.response
-        said = Said(
+        without_answer = Said(
             exchange,
             event.at,
             prompt.text,
@@ -109,8 +109,9 @@ class Exchanges:
             is_private=texts.is_private or not prompt.remember,
         )
         if response is None:
-            return said
-        return replace(said, ai=response.text, model=response.model or "", cost_usd=response.cost_usd or 0.0)
+            return without_answer
+        model, cost_usd = response.model or "", response.cost_usd or 0.0
+        return replace(without_answer, ai=response.text, model=model, cost_usd=cost_usd)
 
     def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
         """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
@@ -139,19 +140,19 @@ class Exchanges:
             The exchange without secrets; None where it is private, off the record, forgotten, or where a person deleted
             the page that was made from it.
         """
-        said = self.said(exchange)
+        whole = self.said(exchange)
         if gate is None:
-            return said
+            return whole
         in_memory = self.in_memory(exchange)
         # the journal keeps the texts of a forgotten exchange too, but nobody else is to see these
-        is_forgotten = in_memory is None and (not said.prompt or self._brain.read(said.prompt) is None)
+        is_forgotten = in_memory is None and (not whole.prompt or self._brain.read(whole.prompt) is None)
         # when it was answered, by its files now, or by what is recorded since
-        is_private = said.is_private or gate.is_private_by_now(exchange) or exchange in self._withheld
+        is_private = whole.is_private or gate.is_private_by_now(exchange) or exchange in self._withheld
         is_marked = in_memory is not None and not gate.events([in_memory])
         if is_forgotten or is_private or is_marked:
             return None
-        ai = without_hidden(self._brain.tree, said.prompt or said.read_from, said.ai)
-        return replace(said, user=redact(self._brain, said.user), ai=redact(self._brain, ai))
+        ai = without_hidden(self._brain.tree, whole.prompt or whole.read_from, whole.ai)
+        return replace(whole, user=redact(self._brain, whole.user), ai=redact(self._brain, ai))
 
     @cached_property
     def _withheld(self) -> set[str]:
@@ -197,7 +198,7 @@ class Exchanges:
         return self._ids(same_prompt, exchange) or [exchange]
 
     def in_folder(self, folder: str) -> list[str]:
-        """Return the exchanges of a conversation."""
+        """Return the exchanges of a conversation, by its folder, oldest first."""
         top = folder.rstrip("/") + "/"
         return [exchange for exchange in self._ids() if self.path_of(exchange).startswith(top)]
 

@@ -155,8 +155,8 @@ class _Planner:
         """Return the plan: prompts and answers, pages that name the exchanges, short-term memory, named pages."""
         target, plan = self._target, self.plan
         for exchange in sorted(self._ids):
-            said = self._exchanges.said(exchange)
-            plan.texts += [text for text in (said.user, said.ai) if text.strip()]
+            texts = self._exchanges.said(exchange)
+            plan.texts += [text for text in (texts.user, texts.ai) if text.strip()]
             self._remove_prompt_and_answers(exchange)
         for page in pages_naming(self._brain, self._ids):
             if page.path not in target.pages:
@@ -272,8 +272,8 @@ class _Planner:
         for statement in memory.statements:
             page = self._without_source(page, statement)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
-        kept = [source for source in sources if source not in self._ids]
-        page = page.set_meta(sources=kept) if kept != sources else page
+        other_sources = [source for source in sources if source not in self._ids]
+        page = page.set_meta(sources=other_sources) if other_sources != sources else page
         page = _without_unused_mentions(page)
         is_ours = self._log.knows_page(memory.uuid) or list(find_events(memory.text))
         if is_bare(page.memory) and is_ours:
@@ -442,8 +442,8 @@ def pieces_of(texts: Iterable[str]) -> list[bytes]:
     from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
 
     sentences = sentences_of(texts) - sentences_of(FIXED)
-    kept = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
-    return sorted(kept, key=len, reverse=True)
+    long_enough = (_bytes(text) for text in sentences if len(text.split()) >= MIN_WORDS)
+    return sorted(long_enough, key=len, reverse=True)
 
 
 def sentences_of(texts: Iterable[str]) -> set[str]:

@@ -238,14 +238,14 @@ def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterato
         lambda page: page.title.casefold(),
     )
     for name in names:
-        before, after = _unambiguous(left.values(), name), _unambiguous(right.values(), name)
+        before, after = _by_unique_name(left.values(), name), _by_unique_name(right.values(), name)
         for key in before.keys() & after.keys():
             yield _Pair(left.pop(before[key].path), right.pop(after[key].path))
     yield from (_Pair(page, None) for page in left.values())
     yield from (_Pair(None, page) for page in right.values())
 
 
-def _unambiguous(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
+def _by_unique_name(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
     """Return pages by a name; a name that several pages have is left out, as it identifies none of them."""
     named: dict[str, list[Memory]] = defaultdict(list)
     for page in pages:
@@ -279,14 +279,14 @@ def _items(page: Memory) -> Iterator[_Item]:
     yield from _properties(page)
     exchanges = list(find_events(page.text, page.offset))
     for placed in exchanges:
-        heading, _, said = page.text[placed.start : placed.end].partition("\n")
-        yield _Item("exchange", _without_ids(said), id=placed.event.id or heading)
+        heading, _, words = page.text[placed.start : placed.end].partition("\n")
+        yield _Item("exchange", _without_ids(words), id=placed.event.id or heading)
     exchange_spans = [(placed.start, placed.end) for placed in exchanges]
     spans = [(0, page.offset), *exchange_spans]
     for statement in page.statements:
         if any(start <= statement.start < end for start, end in exchange_spans):
             continue  # a list item of an exchange
-        line_end = page.text.find("\n", statement.text_span[1])
+        line_end = page.text.find("\n", statement.own[1])
         spans.append((statement.start, line_end if line_end != -1 else len(page.text)))
         yield _Item(
             "statement",
@@ -349,8 +349,8 @@ class _Pair:
         self._drop_equal()
         if is_reordered and not self._before and not self._after:
             yield self._difference("reordered", "page")
-        yield from self._ended()
-        yield from self._changed()
+        yield from self._ended_statements()
+        yield from self._changed_items()
         yield from (self._of_item("removed", item) for item in self._before)
         yield from (self._of_item("added", item) for item in self._after)
 
@@ -369,7 +369,7 @@ class _Pair:
         self._before = _without(self._before, common)
         self._after = _without(self._after, common)
 
-    def _ended(self) -> Iterator[Difference]:
+    def _ended_statements(self) -> Iterator[Difference]:
         """Yield the statements that are current on one side and under History on the other.
 
         One that another statement replaced counts as changed to that.
@@ -394,7 +394,7 @@ class _Pair:
             self._after.remove(item)
         return item
 
-    def _changed(self) -> Iterator[Difference]:
+    def _changed_items(self) -> Iterator[Difference]:
         """Yield what has the same id on both sides; with the same words it was dropped before."""
         after = {(item.kind, item.is_history, item.id): item for item in self._after if item.id}
         for old in list(self._before):
@@ -437,7 +437,7 @@ def _without(items: Iterable[_Item], common: Counter[tuple[str, str, bool]]) -> 
 
 
 def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
-    """Return the differences in which a text that one page lost and another got counts as moved."""
+    """Return the differences with each text that one page lost and another got as moved, not as removed and added."""
     removed: dict[tuple[str, str, bool], list[Difference]] = defaultdict(list)
     for difference in differences:
         if difference.what == "removed" and difference.kind in ("statement", "exchange"):

@@ -240,7 +240,7 @@ class _Marking:
         return self._without_keys(after, path)
 
     def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a statement without a mark rests on the exchanges, and none of its words on others alone."""
+        """Return whether to mark a statement: it rests on these exchanges, and its words on no others alone."""
         changes = self._log.provenance_of(memory.uuid, statement)
         if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
             return False
@@ -269,8 +269,8 @@ class _Marking:
     def _without_keys(self, text: str, path: str) -> str:
         """Return a page without the tags and the canonical key that come from these exchanges alone."""
         page, words = MemoryDocument(text, path), self._keywords
-        kept = [tag for tag in page.memory.tags if tag not in words]
-        keys: dict[str, Any] = {"tags": kept} if len(kept) < len(page.memory.tags) else {}
+        tags = [tag for tag in page.memory.tags if tag not in words]
+        keys: dict[str, Any] = {"tags": tags} if len(tags) < len(page.memory.tags) else {}
         if str(page.memory.meta.get("canonical_key")) in words:
             keys["canonical_key"] = None
         return str(page.set_meta(**keys)) if keys else text
@@ -363,7 +363,7 @@ def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
 def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
     """Return a page in which statements are marked private, each before its block id."""
     for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
-        start, end = statement.text_span
+        start, end = statement.own
         # within the strokes of a retired statement: only there is the mark read as part of it
         struck = text.rfind("~~", start, end) if statement.is_history else -1
         at = struck if struck > start else end

@@ -64,7 +64,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     # sentences that other files have too, for reasons of their own, are not looked for in the journal's texts
     elsewhere = find_remaining(brain, pieces, after)
     # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
-    tombstone = _tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
+    tombstone = _record_tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
     event = forget(brain, target, cause=tombstone.id)
     # a file may have changed between the plan and the commit: then the tombstone lacks the text that was removed
     removed = _hashes_before(event)
@@ -74,7 +74,7 @@ def purge(brain: Brain, target: Target) -> Purged:
     return Purged(tombstone, event, len(removed.union(_purged_by(tombstone).hashes)), lines, still)
 
 
-def _tombstone(
+def _record_tombstone(
     brain: Brain, target: Target, plan: ForgetPlan, changed: Collection[str], pieces: Collection[bytes]
 ) -> Event:
     """Record what is to be destroyed, by ids and hashes alone; return the event.
@@ -89,7 +89,7 @@ def _tombstone(
     statements = sorted({row.hash for row in plan.statements})
     fold = brain.journal.fold()
     # texts that are the present content of remaining files are not destroyed
-    kept = {digest for path, digest in fold.items() if path not in changed}
+    present = {digest for path, digest in fold.items() if path not in changed}
     hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
     hashes |= {digest for path, digest in fold.items() if path in changed}
     purged = TextsPurged(
@@ -98,7 +98,7 @@ def _tombstone(
         page=None if target.page is None else target.page or target.pages[0],
         statements=tuple(statements),
         items=tuple(plan.items),
-        hashes=tuple(sorted(hashes - kept)),
+        hashes=tuple(sorted(hashes - present)),
         events=tuple(_events_with_words(brain, pieces)),
     )
     return brain.record(purged, by="cli")

@@ -106,8 +106,8 @@ def find_target(brain: Brain, named: str) -> Target:
 
 def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
     """Return the target that is a page; the exchanges on an episodic page are part of it."""
-    said = tuple(placed.event.id for placed in find_events(memory.text))
-    return Target(said, items=tuple(items), pages=(memory.path,), page=memory.uuid)
+    exchanges = tuple(placed.event.id for placed in find_events(memory.text))
+    return Target(exchanges, items=tuple(items), pages=(memory.path,), page=memory.uuid)
 
 
 def find_words(brain: Brain, words: str) -> Target:

@@ -107,14 +107,14 @@ def undo_all(brain: Brain, events: Sequence[Event]) -> list[Undone]:
     """
     if len(events) > 1:
         _check_all(brain, events)
-    done = []
+    results = []
     for event in events:
         undone = _undo(brain, event)
         if len(events) > 1:  # the texts of an import may not fit into memory
             undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
-        done.append(undone)
+        results.append(undone)
     write_digest(brain)
-    return done
+    return results
 
 
 def _check_all(brain: Brain, events: Sequence[Event]) -> None:
@@ -122,7 +122,7 @@ def _check_all(brain: Brain, events: Sequence[Event]) -> None:
     reversed_before: set[str] = set()  # paths
     obstacles: list[str] = []
     for event in events:
-        undoing = _reversed(brain, event)
+        undoing = _plan_reversal(brain, event)
         # a file that a later event of them changed too is no obstacle: that event is undone first
         obstacles += [str(obstacle) for obstacle in undoing.obstacles if obstacle.path not in reversed_before]
         reversed_before |= {change.path for change in event.changes}
@@ -170,14 +170,14 @@ def plan(brain: Brain, event: Event) -> Undoing:
         raise UserError(f"{event.id} ({event.kind}) is where this device's history begins; there is nothing before it")
     if by := undone_events(brain).get(event.id):
         raise UserError(f"{event.id} ({event.kind}) is taken back already; `brainiac undo {by}` brings it back")
-    undoing = _reversed(brain, event)
+    undoing = _plan_reversal(brain, event)
     undoing.later = consequences(brain, event)
     if not undoing.changes and not undoing.obstacles:
         raise UserError(f"{event.id} ({event.kind}) changed no file that could be taken back", *undoing.stays)
     return undoing
 
 
-def _reversed(brain: Brain, event: Event) -> Undoing:
+def _plan_reversal(brain: Brain, event: Event) -> Undoing:
     """Return the plan for undoing an event, without what followed from it."""
     undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None)
     for change in event.changes:
@@ -546,10 +546,10 @@ def _take_back(brain: Brain, named: str) -> TakenBack:
     day = brain.day_of(iso(brain.clock.now()))
     since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
     document, history = MemoryDocument(memory.text, memory.path), block
-    if present is None:
+    if present is None:  # it is under History, and nothing replaced it
         operation = "NEW"
         document = document.without_statement(block).add_statement(statement.text, block)
-    elif former is None:
+    elif former is None:  # it replaced nothing
         operation = "DELETE"
         document = document.retire(block, day, since=since)
     else:

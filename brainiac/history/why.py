@@ -557,7 +557,7 @@ class Why:
     is_exact: bool = True
 
 
-def _said_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
+def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
     """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
     words, exchanges = folded(named), Exchanges(brain)
     texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
@@ -586,16 +586,16 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     """
     if memory := find_memory(brain, named, gate):
         exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
-        said = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
+        on_page = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
         chains = tuple(map(provenance.chain, memory.statements))
-        return Why(memory.path, memory.title, chains, tuple(filter(None, said)))
+        return Why(memory.path, memory.title, chains, tuple(filter(None, on_page)))
     if item := origin_of_item(brain, named, gate):
         return Why(item.path, item.title, (item,))
     if match := find_statement(brain, named, gate):
         changes = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (changes,), is_exact=match.is_exact)
-    if said_with_words := _said_with(brain, named, gate):
-        return Why(said_with_words[0].read_from, "Said, and no statement yet", (), said_with_words)
+    if matches := _exchanges_with(brain, named, gate):
+        return Why(matches[0].read_from, "Said, and no statement yet", (), matches)
     hits = brain.recall.search(named, limit=3, is_private=True)  # the gate takes out what the asker may not see
     if gate:
         hits = gate.hits(hits)

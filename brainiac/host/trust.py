@@ -192,7 +192,7 @@ class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports `brainiac_plugins.*` from the bytes that were checked, never from disk or a synced `__pycache__`."""
 
     def __init__(self) -> None:
-        self.files: dict[str, tuple[Path, bytes]] = {}
+        self.files: dict[str, tuple[Path, bytes]] = {}  # path and checked bytes, by the full name of the module
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a plugin's module; None for any other module."""

@@ -32,7 +32,7 @@ from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
-from brainiac.pipeline.watch import Watcher, folders_beside, scan
+from brainiac.pipeline.watch import Stamp, Watcher, folders_beside, scan
 from brainiac.storage.files import locked
 from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
 from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
@@ -268,6 +268,8 @@ class Daemon:
         brain = self._brain
         # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
         recovery = brain.committer.recover()
+        # before the files are read: a later save changes its stamp, and the first rescan finds it
+        stamps = scan(brain.tree, folders_beside(brain))
         adopted = brain.observed.adopt()
         brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
         self.bus.conflicted.update(brain.observed.conflicted)  # to be merged in the next step
@@ -275,7 +277,7 @@ class Daemon:
         brain.plugins.call("startup", brain=brain)
         self._plugins_stamp = brain.plugins.stamp()
         self.bus.dispatcher.start()
-        self._submit_existing(adopted)
+        self._submit_existing(adopted, stamps)
         self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
         if is_watching:
             brain.unsettled = self._unsettled
@@ -289,28 +291,29 @@ class Daemon:
         """Return the files that may be in the middle of being saved; None where the watcher polls, and nobody knows."""
         return None if self.watcher.is_polling else self.bus.unsettled
 
-    def _submit_existing(self, adopted: Sequence[FileChange]) -> None:
-        """Submit everything that is to be processed in the present tree; mark all other files as finished."""
+    def _submit_existing(self, adopted: Sequence[FileChange], stamps: dict[str, Stamp]) -> None:
+        """Submit the adopted changes, and of the files with these stamps what is to be processed; the rest is finished.
+
+        Args:
+            adopted: What was changed since the last run.
+            stamps: The stamp of each file before it was adopted.
+        """
         for change in adopted:
             self.bus.pass_on(change)
-        stamps = scan(self._brain.tree, folders_beside(self._brain))
         for path in self._brain.observed.open_paths:  # perhaps still being saved
             stamps.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = find_backlog(self._brain, stamps)
         # the first two cost no model call
-        to_process = {*waiting.moved, *waiting.withdrawn, *self._answered_at_start(waiting.unanswered)}
+        to_process = {*waiting.moved, *waiting.withdrawn, *self._hold_large_backlog(waiting.unanswered)}
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():
             if path not in to_process:
                 self.bus.settler.set_settled(path, stamp)
 
-    def _answered_at_start(self, unanswered: Sequence[str]) -> Sequence[str]:
-        """Return the unanswered prompts if they are to be answered now; else hold them all and return ().
-
-        Many are held until a person says so, unless answering is free.
-        """
+    def _hold_large_backlog(self, unanswered: Sequence[str]) -> Sequence[str]:
+        """Hold many unanswered prompts until a person says so, unless answering is free; return those to answer now."""
         is_small = len(unanswered) <= self._brain.settings.inbox.backlog_limit
         if is_small or self._is_backlog_answered or is_free(self._brain):
             return unanswered
@@ -323,7 +326,7 @@ class Daemon:
 
     def _start_timers(self) -> None:
         """Start what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet."""
-        self.bus.rescan()  # for changes between the first scan and the start of watching
+        self.bus.rescan()  # for changes since the first scan
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
         self.bus.later(REPORT_SECONDS, self._keep_reporting)
@@ -479,7 +482,10 @@ def _newly_answered(brain: Brain, prompt: Prompt) -> Path:
     """
     events: list[Event] = []
     brain.on_event(events.append)
-    brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    try:
+        brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
+    finally:
+        brain.observed.note_change(prompt.path)  # no answer's commit has recorded it where this failed
     for event in events:
         if isinstance(event.what, ExchangeEvent) and event.what.response:
             _reflect(brain, event)
@@ -542,7 +548,7 @@ def capture_one(brain: Brain, path: str) -> None:
     brain.committer.recover()
     events: list[Event] = []
     brain.on_event(events.append)
-    Inbox(brain, again=lambda path, seconds: None).take(path)
+    Inbox(brain, ask_later=lambda path, seconds: None).take(path)
     for event in list(events):  # reflecting records further events
         if isinstance(event.what, ExchangeEvent):
             _reflect(brain, event)

@@ -7,6 +7,7 @@ import posixpath
 import random
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -152,11 +153,11 @@ class Inbox:
 
     Args:
         brain: The brain.
-        again: Called with (path, seconds) to process a prompt once more after that time.
+        ask_later: Called with (path, seconds) to process a prompt once more after that time.
     """
 
-    def __init__(self, brain: Brain, again: Callable[[str, float], None]) -> None:
-        self._brain, self._again = brain, again
+    def __init__(self, brain: Brain, ask_later: Callable[[str, float], None]) -> None:
+        self._brain, self._ask_later = brain, ask_later
         self._mutex = threading.Lock()
         self._pending: dict[str, Pending] = {}  # by path
         # by path, of prompts not yet answered: a retry must be the same prompt, or its cost would be booked on an id
@@ -197,7 +198,7 @@ class Inbox:
         except FormatError as error:
             self._refuse(path, "This file could not be read as a prompt.", error.problem, "Mend it and save it again.")
         except ConflictError:
-            self._again(path, CONFLICT_SECONDS)
+            self._ask_later(path, CONFLICT_SECONDS)
 
     def _process_prompt(self, prompt: Prompt) -> None:
         """Answer a prompt or capture a note if that was not done yet, and make memory private where the prompt is now.
@@ -263,7 +264,7 @@ class Inbox:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         if self._brain.is_active and not withdraw_private(self._brain, prompt):
-            self._again(prompt.path, WITHDRAW_SECONDS)
+            self._ask_later(prompt.path, WITHDRAW_SECONDS)
 
     def _move_response_along(self, prompt: Prompt) -> None:
         """If an answered prompt was moved, move its response beside it, and record where the prompt is now."""
@@ -286,8 +287,10 @@ class Inbox:
         target, raw = response_path(prompt.path), self._brain.read(former.response)
         if raw is None or self._brain.read(target) is not None:
             return []  # the person moved it too, or deleted it
-        after = edit_meta(raw.decode("utf-8", "surrogateescape"), in_reply_to=posixpath.basename(prompt.path))
-        return [move(former.response, target, raw, after)]
+        text = raw.decode("utf-8", "surrogateescape")
+        with suppress(FormatError):  # a person has broken its front matter: it moves as it is
+            text = edit_meta(text, in_reply_to=posixpath.basename(prompt.path))
+        return [move(former.response, target, raw, text)]
 
     def _capture(self, prompt: Prompt) -> None:
         """Record a note, which needs no answer; off the record not even that."""
@@ -362,7 +365,7 @@ class Inbox:
         seconds = max(seconds, min_seconds)
         retry_at = iso(self._brain.clock.now() + timedelta(seconds=seconds))
         self._record_waiting(Pending(path, reason, attempts, retry_at))
-        self._again(path, seconds)
+        self._ask_later(path, seconds)
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
         """Let a prompt wait, and write an error file beside it; the prompt stays as it is."""
@@ -378,9 +381,8 @@ class Inbox:
         if not self._brain.tree.absolute(path).is_file():
             self._clear(path)
             return
-        why = (
-            f"`{posixpath.splitext(path)[1] or posixpath.basename(path)}` is no text: .md, .markdown and .txt are read."
-        )
+        ending = posixpath.splitext(path)[1] or posixpath.basename(path)
+        why = f"`{ending}` is no text: .md, .markdown and .txt are read."
         todo = "Save its text as one of these; this file stays as it is, and may be deleted with the other."
         self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
 
@@ -423,8 +425,11 @@ class Inbox:
 
 
 def _body(text: str) -> str:
-    """Return a text without its front matter."""
-    _, offset = split(text)
+    """Return a text without its front matter; the whole text where that is broken."""
+    try:
+        _, offset = split(text)
+    except FormatError:
+        return text
     return text[offset:]
 
 

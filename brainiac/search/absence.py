@@ -21,8 +21,9 @@ from brainiac.search.vocabulary import term_hash
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming
+_LEAST_SIGNS_OF_RARE = 2
 _MOST_ASKED = 64
-_LOOKED_AT = 64  # passages: a word that stands in more of them stands somewhere
+_LOOKED_AT = 64  # passages: of a word that stands in more of them, one is surely no question
 _SAME_WORD = 0.7  # of the longer word's character trigrams: words so much alike are taken for forms of one
 _WITHIN = 0.7  # of the asked word's: a compound that holds it holds it
 _FEW, _RARE_SHARE = 3, 0.05  # passages in which a word is rare
@@ -75,10 +76,11 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
     places = _Places(candidates.pages, analyzer)
 
-    def stands(stem: str) -> bool:
-        return frequencies[stem] > _LOOKED_AT or places.tell(forms[stem])
+    def is_present(stem: str) -> bool:
+        """Return whether a stem, or a form of it, stands in memory."""
+        return frequencies[stem] > _LOOKED_AT or places.hold(forms[stem])
 
-    absent = [part for word in words for part in _absent_parts(word, stands)]
+    absent = [part for word in words for part in _absent_parts(word, is_present)]
     order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
     return list(dict.fromkeys(word.written for word in order))
 
@@ -86,36 +88,36 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
 def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     """Return the words of a text that stand in few passages of memory, stop words left out.
 
-    Words of thanks, said each day, are in many passages whatever the language, and so are not returned.
+    Words that are said each day, such as thanks, are in many passages whatever the language: they are not returned.
     """
-    tokens = [t for t in dict.fromkeys(analyzer.tokens(text)) if not t.is_stop and len(t.word) >= _LEAST_SIGNS - 1]
-    candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in tokens)), limit=1))
+    tokens = dict.fromkeys(analyzer.tokens(text))
+    telling = [token for token in tokens if not token.is_stop and len(token.word) >= _LEAST_SIGNS_OF_RARE]
+    # only the frequencies are of interest: one passage is asked for
+    candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in telling)), limit=1))
     most = max(_FEW, candidates.n_passages * _RARE_SHARE)
-    return [token.word for token in tokens if candidates.frequencies.get(token.stem, 0) <= most]
+    return [token.word for token in telling if candidates.frequencies.get(token.stem, 0) <= most]
 
 
-def _absent_parts(word: _Word, stands: Callable[[str], bool]) -> Iterator[_Word]:
+def _absent_parts(word: _Word, is_present: Callable[[str], bool]) -> Iterator[_Word]:
     """Yield a word that stands nowhere; of a stretch without spaces, the parts that no known pair of signs covers.
 
     Args:
         word: Of the prompt.
-        stands: Returns whether a stem stands in memory.
+        is_present: Returns whether a stem stands in memory.
     """
-    if not word.is_run:
-        if not stands(word.stems[0]):
+    are_present = [is_present(stem) for stem in word.stems]
+    is_katakana = "\u30a0" <= word.written[0] <= "\u30ff"  # it writes single words
+    if not word.is_run or is_katakana:
+        if not all(are_present):
             yield word
         return
-    pairs = [stands(stem) for stem in word.stems]
-    if "\u30a0" <= word.written[0] <= "\u30ff":  # katakana writes single words
-        if not all(pairs):
-            yield word
-        return
-    covered = np.zeros(len(word.written), bool)
-    for at in np.flatnonzero(pairs):
-        covered[at : at + 2] = True
-    for stretch in re.finditer("0+", "".join("01"[int(is_covered)] for is_covered in covered)):
-        if 1 < len(stretch[0]) <= _LONGEST_TERM or stretch[0] == "0" * len(word.written):
-            yield replace(word, written=word.written[stretch.start() : stretch.end()])
+    covered = bytearray(b"." * len(word.written))
+    for at in np.flatnonzero(are_present):
+        covered[at : at + 2] = b"xx"
+    for gap in re.finditer(rb"\.+", covered):
+        # one sign is mostly an ending, and a long gap is no single word, unless nothing of the stretch is known
+        if 1 < len(gap[0]) <= _LONGEST_TERM or len(gap[0]) == len(word.written):
+            yield replace(word, written=word.written[slice(*gap.span())])
 
 
 def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
@@ -134,6 +136,7 @@ def _forms(word: _Word, stem: str, analyzer: Analyzer) -> list[str]:
     """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
     vocabulary = analyzer.vocabulary
     if word.is_run:
+        # the vocabulary has pairs of signs: a single sign stands in those that hold it
         return vocabulary.holding(stem) if len(stem) == 1 else [stem]
     token = analyzer.token(word.written)
     similar = vocabulary.similar(token.word if token else stem, 8, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)
@@ -152,11 +155,12 @@ class _Places:
         pages = [page for page in pages if page.features]
         self._units = Units(PageArrays(pages)) if pages else None
         table = analyzer.vocabulary.table
+        # hashes of the stems of all words, page after page
         self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
 
-    def tell(self, forms: Sequence[str]) -> bool:
-        """Return whether a statement holds one of the stems, or two different questions do.
+    def hold(self, forms: Sequence[str]) -> bool:
+        """Return whether a heading or a statement holds one of the stems, or two different questions do.
 
         A word of several questions (`which`, in whatever language) is one that questions are made of.
         """

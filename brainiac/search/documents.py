@@ -25,7 +25,7 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, find_events, text_outside_events
+from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, fence_after, find_events, text_outside_events
 from brainiac.formats.markers import has_markers
 from brainiac.formats.page import own_date, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
@@ -73,7 +73,7 @@ class Hit:
         found_by: What led to it: its words, their meaning alone, the talk around it, the day, its page's title; or no
             words were asked for.
         is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
-        is_archived: It was put to rest.
+        is_archived: It lies in `memory/archive/`.
         signals: What the score was made of, by name.
         former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
     """
@@ -157,7 +157,7 @@ class Page:
         tags: As they stand.
         uses: Times stated again or cited.
         links: Where it leads.
-        is_archived: It was put to rest: found behind all else, and marked.
+        is_archived: It lies in `memory/archive/`: found behind all else, and marked.
         aliases: Other names of it.
     """
 
@@ -176,7 +176,7 @@ class Page:
 # --- from a file to its page ------------------------------------------------------------------------------------
 
 _LOG_HEADING = "## Conversation"  # of a day's page
-_COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the keyless engine's summary, in nobody's words
+_COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the offline engine's summary: only a count
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
 IMPORTED = "/events/imported/"  # below long-term memory: what was said elsewhere, and to somebody else
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
@@ -225,8 +225,9 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
     else:
         units = tuple(_units(body, zone))
+    is_private = shareable_text(text) is None
     # the page stays findable here; its units are kept from embedders elsewhere
-    if shareable_text(text) is None:
+    if is_private:
         units = tuple(replace(unit, is_private=True) for unit in units)
     return Page(
         path=path,
@@ -281,28 +282,32 @@ def _is_links(text: str) -> bool:
 
 
 def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
-    """Yield the paragraphs and statements of a text without exchanges, in order."""
+    """Yield the paragraphs and statements of a text without exchanges, in order.
+
+    An item without a block id is text, and begins a paragraph. The page's own title (`# …`) is left out.
+    """
     paragraph: list[str] = []
-    # `has_text` is false while the paragraph holds headings alone: they go before the text below them
+    # a paragraph of headings alone goes before the text below them
     has_text, fence = False, ""
     for line in _searched_text(body).split("\n"):
         bare = line.strip()
         if fence:  # inside a code block: `#` is no heading there, and `-` no item
             paragraph.append(line)
-            fence = "" if _closes(fence, bare) else fence
+            fence = fence_after(fence, _FENCE.match(line))
             continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
-        if has_text and (item or is_heading or not bare):
+        ends_paragraph = item or is_heading or not bare
+        if has_text and ends_paragraph:
             yield Unit("\n".join(paragraph))
             paragraph, has_text = [], False
+        is_title = line.startswith("# ")
         if item and (block_id := _block_id(line)):
             yield _statement(line[item.end() : block_id.start()], block_id[1], zone)
-        elif bare and not line.startswith("# "):
+        elif bare and not is_title:
             paragraph.append(line.rstrip())
             has_text |= not is_heading
-            opening = _FENCE.match(line)
-            fence = opening[1] if opening else ""
+            fence = fence_after(fence, _FENCE.match(line))
     if paragraph:
         yield Unit("\n".join(paragraph))
 
@@ -313,11 +318,6 @@ def _searched_text(body: str) -> str:
     if "\n## " in body or body.startswith("## "):
         body = _RELATED_MEMORIES.sub("", _HISTORY_OR_MANIFEST.sub("", body))
     return _COMMENT.sub("", body) if "<!--" in body else body
-
-
-def _closes(fence: str, line: str) -> bool:
-    """Return whether a line closes the code block that a fence opened: only its signs, and at least as many."""
-    return line.startswith(fence) and not line.strip(fence[0])
 
 
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
@@ -364,11 +364,11 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
         return
     memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
-    is_marked = PRIVATE.search(text) is not None
+    # the summary may tell of anything that has a mark
+    is_summary_private, is_all_private = PRIVATE.search(text) is not None, memory.is_private
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
-            yield Unit(paragraph.strip(), is_private=is_marked)
-    is_all_private = memory.is_private
+            yield Unit(paragraph.strip(), is_private=is_summary_private)
     yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all_private) for item in items)
     remarks = document.remarks
     are_remarks_private = is_all_private or PRIVATE.search(remarks) is not None
@@ -386,7 +386,8 @@ def _is_dialogue(events: Sequence[StmEvent]) -> bool:
     """
     messages = [event.user for event in events if event.user.strip()]
     labels = [label[1] for message in messages if (label := _SPEAKER.match(message))]
-    return 2 * len(set(labels)) <= len(labels) > len(messages) / 2
+    most_have_one, they_recur = len(labels) > len(messages) / 2, len(labels) >= 2 * len(set(labels))
+    return most_have_one and they_recur
 
 
 def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
@@ -420,7 +421,8 @@ def _by_speaker(text: str, is_dialogue: bool) -> Iterator[tuple[str, str]]:
     """
     labels = list(_SPEAKER.finditer(text)) if _SPEAKER.match(text) else []
     # one label on one message may head a note; two speakers in one message are a transcript whatever stands around it
-    if not (is_dialogue and labels) and len({label[1] for label in labels}) < 2:
+    is_transcript = (is_dialogue and bool(labels)) or len({label[1] for label in labels}) >= 2
+    if not is_transcript:
         yield "", text
         return
     for label, following in zip(labels, [*labels[1:], None], strict=True):

@@ -100,8 +100,8 @@ class E5Embedder:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return vectors of unit norm."""
-        # The engine makes room for four signs a byte, but unfolds some signs into more: they come unfolded, and cut
-        # again, since one may become eighteen. NUL would end a text, and half a surrogate pair is no UTF-8.
+        # The engine applies NFKC with room for four characters a byte, but makes more of some, up to eighteen: so it is
+        # done before, and the text cut again. NUL would end a text, and half a surrogate pair is no UTF-8.
         plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS])[:_E5_CHARACTERS] for text in texts]
         encodable = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in plain]
         return unit_norm(self._model.encode(encodable, is_query))
@@ -221,7 +221,9 @@ def local_embedder() -> E5Embedder:
 
 @cache
 def minilm_embedder() -> OnnxEmbedder:
-    """Return the English model of the extra `onnx`, likewise: three times as fast, with 400 MB of memory.
+    """Return the English model of the extra `onnx`; the same object for all brains of a process.
+
+    It is three times as fast as `local_embedder`, with 400 MB of memory.
 
     Raises:
         EmbedderError: It is not installed, or not the one that was measured.
@@ -275,7 +277,7 @@ def _takes_first_token(folder: Path) -> bool:
 
 
 class _ByteVectors:
-    """Vectors of one length with a byte a part: a quarter of the memory of floats, and compared in half the time.
+    """Vectors with one byte for each dimension: a quarter of the memory of floats, and compared in half the time.
 
     What this rounding changes in a cosine is less than .001 (docs/decisions/search-engine.md).
     """
@@ -303,7 +305,7 @@ class _ByteVectors:
         self._count = end
 
     def chunks(self, start: int = 0) -> Iterator[Matrix]:
-        """Yield the vectors from one on, some thousand at a time."""
+        """Yield the vectors from row `start` on, some thousand at a time."""
         for at in range(start, self._count, _CHUNK):
             yield self[slice(at, min(at + _CHUNK, self._count))]
 
@@ -336,8 +338,8 @@ class VectorFile:
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
         self._vectors = _ByteVectors()
-        self._centre: Matrix = np.zeros(0, np.float32)
-        self._lengths: Matrix = np.empty(0, np.float32)  # distance of each vector from the centre
+        self._mean: Matrix = np.zeros(0, np.float32)
+        self._distances: Matrix = np.empty(0, np.float32)  # of each vector from the mean
         self._read()
 
     def _read(self) -> None:
@@ -356,7 +358,7 @@ class VectorFile:
         """Load the vectors, some thousand at a time; return whether the file is damaged."""
         head = file.read(4)
         if len(head) < 4:
-            return False
+            return False  # nothing was written yet
         width = int(np.frombuffer(head, np.uint32)[0])
         if not 0 < width <= _MOST_PARTS:
             return True
@@ -365,8 +367,8 @@ class VectorFile:
         while rows := file.read(_CHUNK * row.itemsize):
             read = np.frombuffer(rows, row, len(rows) // row.itemsize)  # a torn last row is left out
             vectors = read["vector"].astype(np.float32)
-            # no vectors of length one stand where they would: the width is damaged
-            if not keys and len(read) and not 0.9 < float(np.median(np.linalg.norm(vectors[:100], axis=1))) < 1.1:
+            # vectors have length 1: where the first ones have not, the width is damaged
+            if not keys and len(vectors) and not 0.9 < float(np.median(np.linalg.norm(vectors[:100], axis=1))) < 1.1:
                 return True
             keys.append(read["key"].copy())
             self._vectors.add(vectors)
@@ -397,7 +399,10 @@ class VectorFile:
         self._rows.update((int(key), start + number) for number, key in enumerate(keys))
 
     def similar(self, keys: NDArray[np.uint64], vector: Matrix) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the centred cosine of each key's vector with this one, 0 without a vector, and which keys have one."""
+        """Return the cosine of each key's vector with this one, 0 without a vector, and which keys have one.
+
+        All cosines are of vectors from which the mean of all was subtracted.
+        """
         rows = np.array([self._rows.get(int(key), -1) for key in keys])
         cosines, has_vector = np.zeros(len(keys)), rows >= 0
         if has_vector.any():
@@ -405,11 +410,12 @@ class VectorFile:
         return cosines, has_vector
 
     def nearest(self, vector: Matrix, limit: int) -> list[int]:
-        """Return the keys of the nearest vectors, nearest first."""
+        """Return the keys of the nearest vectors, at most `limit`, nearest first."""
         if not len(self._keys):
             return []
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
         direction = self._direction_to(vector)
+        # products come in nearly the order of the cosines, and are cheap: of twice as many the cosines are compared
         products = self._vectors.products(direction)
         rows = np.argpartition(-products, min(2 * limit, len(products) - 1))[: 2 * limit]
         rows = rows[np.argsort(-products[rows], kind="stable")]
@@ -420,28 +426,31 @@ class VectorFile:
     def _direction_to(self, vector: Matrix) -> Matrix:
         """Return the unit vector that points from the mean of all vectors to this one."""
         self._update_mean()
-        difference = vector - self._centre
+        difference = vector - self._mean
         direction: Matrix = difference / max(float(np.linalg.norm(difference)), 1e-9)
         return direction
 
     def _update_mean(self) -> None:
-        """Measure the distances of vectors added since the last call; take a new mean where they are over 1 %."""
-        count, measured = len(self._vectors), len(self._lengths)
+        """Measure how far the vectors added since the last call are from the mean.
+
+        Where they are over 1 % of all, a new mean is taken, and all are measured.
+        """
+        count, measured = len(self._vectors), len(self._distances)
         # the mean of very many vectors hardly moves with one more, and a new one changes all distances
         if measured < 0.99 * count:
             sums = np.array([chunk.sum(0) for chunk in self._vectors.chunks()])
-            self._centre = sums.sum(0) / np.float32(count + _PRIOR_ROWS)
-            self._lengths, measured = np.empty(0, np.float32), 0
+            self._mean = sums.sum(0) / np.float32(count + _PRIOR_ROWS)
+            self._distances, measured = np.empty(0, np.float32), 0
         if measured < count:
-            distances = [np.linalg.norm(chunk - self._centre, axis=1) for chunk in self._vectors.chunks(measured)]
-            self._lengths = np.concatenate((self._lengths, *distances))
+            added = [np.linalg.norm(chunk - self._mean, axis=1) for chunk in self._vectors.chunks(measured)]
+            self._distances = np.concatenate((self._distances, *added))
 
     def _cosines(self, rows: NDArray[Any], direction: Matrix) -> Matrix:
-        """Return the centred cosine of some rows with a direction that `_direction_to` returned."""
-        # (v - c)·d as v·d - c·d: no copy of the rows without the centre is made
-        ahead: Matrix = self._vectors[rows] @ direction - self._centre @ direction
-        lengths: Matrix = np.maximum(self._lengths[rows], np.float32(1e-9))
-        return ahead / lengths
+        """Return the cosine of some rows with a direction that `_direction_to` returned, the mean subtracted."""
+        # (v - m)·d as v·d - m·d: no copy of the rows without the mean is made
+        products: Matrix = self._vectors[rows] @ direction - self._mean @ direction
+        distances: Matrix = np.maximum(self._distances[rows], np.float32(1e-9))
+        return products / distances
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -453,7 +462,7 @@ def _row_of(width: int) -> np.dtype[Any]:
 
 
 class Vectors:
-    """Meaning of a brain's units.
+    """The vectors of a brain's units, and what makes them.
 
     Args:
         folder: In the cache.
@@ -466,31 +475,31 @@ class Vectors:
     ) -> None:
         self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
         self._file = VectorFile(folder, embedder.name)
-        self._paths: dict[int, str] = {}
-        self._asked: dict[str, Matrix] = {}  # vectors of queries
+        self._paths: dict[int, str] = {}  # of the page of each key
+        self._query_vectors: dict[str, Matrix] = {}  # vectors of queries
         self._mutex = threading.Lock()
         self._problem, self._again_at = "", 0.0
 
-    def adopt(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
-        """Record which page each key belongs to, given the pages' content keys.
+    def assign(self, contents: Iterable[tuple[str, bytes]]) -> list[str]:
+        """Record which page each vector belongs to; return the paths of pages with a text that has no vector yet.
 
-        Returns:
-            Paths of pages with a text that has no vector yet.
+        Args:
+            contents: The path of each page with the keys of its units, as uint64 bytes.
         """
-        lacking = []
+        incomplete = []
         for path, content in contents:
             keys = np.frombuffer(content, np.uint64).tolist()
             self._paths.update(dict.fromkeys(keys, path))
             if self._file.missing(keys):
-                lacking.append(path)
-        return lacking
+                incomplete.append(path)
+        return incomplete
 
     def embed_page(self, page: Page) -> bool:
         """Make the missing vectors of a page's units; return whether all have one now."""
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
         missing = self._file.missing(list(texts))
         # without the lock: a model may take seconds, and queries must not wait for it
-        vectors = self._embedded([texts[key] for key in missing]) if missing else None
+        vectors = self._embed([texts[key] for key in missing]) if missing else None
         if missing and vectors is None:
             return False
         with self._mutex:
@@ -500,16 +509,16 @@ class Vectors:
         return True
 
     def _is_embedded(self, path: str, unit: Unit) -> bool:
-        """Return whether a unit gets a vector: none for what only asks, and elsewhere only for what may leave.
+        """Return whether a unit gets a vector: no question of the person does, and elsewhere only what may leave.
 
-        Questions of the person are ranked by themselves and by words. In the mean of all vectors they would pull what
-        was told away from the next question.
+        Questions are ranked apart, by words. With theirs in the mean, which is subtracted from all vectors, statements
+        would come less near to the next question.
         """
         if unit.speaker == "user" and is_question(unit.text):
             return False
         return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
 
-    def _embedded(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
+    def _embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
         """Return vectors; None when the model fails, and for a minute after that.
 
         Nobody shall wait for a failing model again and again.
@@ -527,7 +536,7 @@ class Vectors:
 
     def signals(self, text: str, units: Units) -> Signals:
         """Return the signals of meaning for the candidates of a query; {} without any vector."""
-        vector = self._asked_for(text)
+        vector = self._query_vector(text)
         if vector is None:
             return {}
         with self._mutex:
@@ -546,7 +555,7 @@ class Vectors:
 
     def nearest(self, text: str) -> dict[str, list[int]]:
         """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""
-        vector = self._asked_for(text)
+        vector = self._query_vector(text)
         by_path: dict[str, list[int]] = {}
         if vector is not None:
             with self._mutex:
@@ -555,16 +564,16 @@ class Vectors:
                         by_path.setdefault(self._paths[key], []).append(key)
         return by_path
 
-    def _asked_for(self, text: str) -> Matrix | None:
+    def _query_vector(self, text: str) -> Matrix | None:
         """Return the vector of a query, remembered: candidates and signals both need it. None when the model fails."""
-        if text not in self._asked:
-            vectors = self._embedded([text], is_query=True)
+        if text not in self._query_vectors:
+            vectors = self._embed([text], is_query=True)
             if vectors is None:
                 return None
-            if len(self._asked) > 256:
-                self._asked.clear()
-            self._asked[text] = vectors[0]
-        return self._asked[text]
+            if len(self._query_vectors) > 256:
+                self._query_vectors.clear()
+            self._query_vectors[text] = vectors[0]
+        return self._query_vectors[text]
 
     def status(self) -> dict[str, Any]:
         """Return the model, how many vectors there are, and what went wrong last."""

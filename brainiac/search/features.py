@@ -48,6 +48,12 @@ CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 HEADED = 1 << 15  # begins with a heading: a section of the page starts there
 LENGTH_SHIFT, MAX_LENGTH = 16, 0xFFFF  # above the flags: how many character trigrams its words have
 
+
+def kind_of(flags: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the `UnitKind` of each unit, given its flags."""
+    return flags >> KIND_SHIFT & 7
+
+
 # both begin with what they seek and look back from there: ten times as fast as a word boundary in front
 _PLACE = re.compile(r"(?:i(?<!\w.)n|a(?<!\w.)t|t(?<!\w.)o|f(?<!\w.)rom|n(?<!\w.)ear) (?:the )?[A-Z]\w+")
 _CAPITALIZED = re.compile(r"[A-Z](?<!\w.)(?<!^.)(?<![.!?:]\s.)[a-z]+", re.MULTILINE)
@@ -117,8 +123,9 @@ def encode(page: Page, analyzer: Analyzer, stamp: Stamp = NO_STAMP) -> EncodedPa
     # a query finds a page by its folders too, as `path:` does; not in `heading`, since they are no name of the page
     folders = _folder_words(page)
     units = [_encoded_or_remembered(unit, unit.at or page.at, analyzer) for unit in page.units]
+    # terms that no word has: a query for a tag or for a whole name finds these pages alone
     marks = [f"#{tag.casefold()}" for tag in page.tags] + [name_mark(name, analyzer) for name in names_of(page)]
-    head = " ".join(filter(None, (names.stems, analyzer.words(folders).stems, *marks)))
+    prefix = " ".join(filter(None, (names.stems, analyzer.words(folders).stems, *marks)))
     return EncodedPage(
         page=replace(page, units=()),
         stamp=stamp,
@@ -126,7 +133,7 @@ def encode(page: Page, analyzer: Analyzer, stamp: Stamp = NO_STAMP) -> EncodedPa
         heading=names.hashes,
         features=b"".join([unit.features for unit in units]),
         content=b"".join([unit.content for unit in units]),
-        passages=tuple(_passages(head, units)),
+        passages=tuple(_passages(prefix, units)),
     )
 
 
@@ -146,50 +153,59 @@ def mark_of(tokens: Sequence[Token]) -> str:
 
 
 class _EncodedUnit(NamedTuple):
-    """What a unit adds to its page; `stems` joined by blanks, with the marks of its days, `n_stems` with them."""
+    """What a unit adds to its `EncodedPage`.
+
+    Attributes:
+        words: See `EncodedPage`; so are `features` and `content`.
+        terms: The stems of its words, and the marks of its days, joined by blanks.
+        n_words: How many words it has.
+        n_terms: How many terms.
+    """
 
     words: bytes
     features: bytes
     content: bytes
-    stems: str
-    n_stems: int
+    terms: str
+    n_words: int
+    n_terms: int
 
 
-def _passages(head: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
-    """Yield the text of each passage: the page's heading, then the stems of as many units as make `PASSAGE_WORDS`."""
-    passage, size = [head] if head else [], 0
+def _passages(prefix: str, units: Sequence[_EncodedUnit]) -> Iterator[str]:
+    """Yield the text of each passage: that of the page, then the terms of as many units as make `PASSAGE_WORDS`."""
+    passage, size = [prefix] if prefix else [], 0
     for unit in units:
-        if size and size + len(unit.words) // 4 > PASSAGE_WORDS:
+        if size and size + unit.n_words > PASSAGE_WORDS:
             yield " ".join(passage)
-            passage, size = [head] if head else [], 0
-        if unit.stems:
-            passage.append(unit.stems)
-        size += unit.n_stems
+            passage, size = [prefix] if prefix else [], 0
+        if unit.terms:
+            passage.append(unit.terms)
+        size += unit.n_terms
     yield " ".join(passage)
 
 
 def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
-    """Return a unit as its page is stored.
+    """Return a unit as the index has it.
 
     Args:
         unit: The unit.
         at: When it was said, ISO 8601.
         analyzer: The brain's language.
     """
-    # an address holds words that nobody said
+    # an address holds words that nobody said; the bracket closes the text of a link, and parts words like a blank
     text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
-    stems, hashes, signs, length = analyzer.words(text)
-    days = day, first, _ = _days_of(unit, at, signs, analyzer.zone)
-    marks = _marks_of(day) + (_marks_of(first) if first != day else [])
+    words = analyzer.words(text)
+    day, first_day, last_day = _days_of(unit, at, words.signs, analyzer.zone)
+    marks = _marks_of(day) + (_marks_of(first_day) if first_day != day else [])
     speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
-    count = len(hashes) // 4
-    flags = signed(_flags_of(unit, signs) | min(length, MAX_LENGTH) << LENGTH_SHIFT)
+    n_words = len(words.hashes) // 4  # four bytes each
+    flags = signed(_flags_of(unit, words.signs) | min(words.length, MAX_LENGTH) << LENGTH_SHIFT)
     return _EncodedUnit(
-        hashes,
-        _ROW.pack(count, flags, speaker, *days, _minute(at)),
-        _digest(unit),
-        " ".join(filter(None, (stems, *marks))),
-        count + len(marks),
+        words=words.hashes,
+        features=_ROW.pack(n_words, flags, speaker, day, first_day, last_day, _minute(at)),
+        content=_digest(unit),
+        terms=" ".join(filter(None, (words.stems, *marks))),
+        n_words=n_words,
+        n_terms=n_words + len(marks),
     )
 
 
@@ -197,7 +213,7 @@ _known_unit = lru_cache(maxsize=4096)(_encoded_unit)
 
 
 def _encoded_or_remembered(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
-    """Return a unit as its page is stored, from the cache where it is an exchange's turn of usual length.
+    """Return a unit as the index has it, from the cache where it is an exchange's turn of usual length.
 
     A log of exchanges is encoded again after each new exchange; its earlier turns are the same as before.
     """
@@ -229,16 +245,25 @@ def _digest(unit: Unit) -> bytes:
 
 
 def _flags_of(unit: Unit, signs: int) -> int:
-    """Return the flags of a unit as one number: speaker, kind, questions, times, numbers, places, capitals."""
+    """Return the flags of a unit as one number: speaker, kind, questions, times, numbers, places, capitals.
+
+    Args:
+        unit: The unit.
+        signs: Of its words, see `Words`.
+    """
     # the name of a picture is no question and no place
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
-    flags = signs & (TIME | NUMBER | FIRST_PERSON) | FROM_AI * (unit.side == "ai") | unit.kind << KIND_SHIFT
-    flags |= HEADED * (unit.kind is UnitKind.PARAGRAPH and text.startswith("#"))
+    flags = signs & (TIME | NUMBER | FIRST_PERSON)
+    flags |= unit.kind << KIND_SHIFT
+    flags |= FROM_AI if unit.side == "ai" else 0
+    flags |= HEADED if unit.kind is UnitKind.PARAGRAPH and text.startswith("#") else 0
     if has_question(text):
-        flags |= QUESTION | ASKS * ends_as_question(text) | ONLY_ASKS * is_question(text)
+        flags |= QUESTION
+        flags |= ASKS if ends_as_question(text) else 0
+        flags |= ONLY_ASKS if is_question(text) else 0
     if signs & CAPITAL:
-        capitals = min(MAX_CAPITALS, len(_CAPITALIZED.findall(text)))
-        flags |= PLACE * bool(_PLACE.search(text)) | capitals << CAPITALS_SHIFT
+        flags |= PLACE if _PLACE.search(text) else 0
+        flags |= min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << CAPITALS_SHIFT
     return flags
 
 
@@ -252,7 +277,7 @@ def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, i
 def day_of(at: str, zone: tzinfo) -> int:
     """Return the day of a moment in a time zone as an ordinal; of a bare day itself, of anything else `NO_DAY`."""
     try:
-        # a bare day is the same day in every zone
+        # a bare day is the same day in every zone, and a moment is written in UTC
         if len(at) <= len("2026-11-22") or zone is UTC:
             return date(int(at[:4]), int(at[5:7]), int(at[8:10])).toordinal()
         return parse_iso(at).astimezone(zone).date().toordinal()

@@ -174,9 +174,11 @@ def as_index(index: Any) -> Index:
 VERSION = 9
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
-_ENOUGH_TERMS = 4
+_ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
+_ALWAYS_RARE = 1000  # passages: a term in so few chooses candidates in any case
+_NO_WEIGHT = 0.01  # next to none: of what a passage must hold without being better for it
 _EVERY = "*"  # stands in every passage, so that the engine's own count tells whether any of them is deleted
-_ELSEWHERE = "†"  # stands in every passage that was imported
+_ELSEWHERE = "†"  # stands in every passage that was imported from other programs
 _MOST_TIE = 0.09  # by this share at most a tie raises a score, see `_tie`
 
 # What the engines raise on a damaged index.
@@ -201,6 +203,20 @@ _COLUMNS = (
 )
 # any number of values in one parameter, see `_given`
 _GIVEN = "(select value from json_each(?))"
+
+
+class _State(NamedTuple):
+    """The state of the text index; it changes with each commit.
+
+    Attributes:
+        n_stored: How many passages it has, deleted ones among them.
+        n_passages: How many without those.
+        n_segments: In how many parts of the engine they lie.
+    """
+
+    n_stored: int
+    n_passages: int
+    n_segments: int
 
 
 class EmbeddedIndex:
@@ -234,16 +250,7 @@ class EmbeddedIndex:
         if is_new:
             destroy(self._folder)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
-        text_folder = self._folder / "text"
-        text_folder.mkdir(mode=0o700, exist_ok=True)
-        schema = tantivy.SchemaBuilder()
-        schema.add_text_field("text", tokenizer_name="whitespace", index_option="basic")
-        # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
-        schema.add_integer_field("page", indexed=True, fast=True)
-        schema.add_float_field("tie", fast=True)
-        built = schema.build()
-        self._text = tantivy.Index(built, path=str(text_folder), reuse=not is_new)
-        self._text.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        self._text = self._open_text(is_new=is_new)
         self._db = self._connect()
         # writing has its own connection: queries on the other see nothing of a transaction that is under way
         self._written = self._connect()
@@ -255,6 +262,19 @@ class EmbeddedIndex:
         if made_as != (self._key,):
             self._db.close()
             raise ValueError(f"made as {made_as[0] if made_as else 'unknown'}, not as {self._key}")
+
+    def _open_text(self, *, is_new: bool) -> tantivy.Index:
+        """Return the engine's index, with a document for each passage: its terms, its page's number, its `_tie`."""
+        folder = self._folder / "text"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field("text", tokenizer_name="whitespace", index_option="basic")
+        # signed: deletion by an unsigned field's term silently deletes nothing in tantivy-py 0.27
+        schema.add_integer_field("page", indexed=True, fast=True)
+        schema.add_float_field("tie", fast=True)
+        index = tantivy.Index(schema.build(), path=str(folder), reuse=not is_new)
+        index.register_tokenizer("whitespace", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+        return index
 
     def _connect(self) -> sqlite3.Connection:
         """Return a connection to the database of pages that several threads may use in turn."""
@@ -268,7 +288,7 @@ class EmbeddedIndex:
     # --- writing -------------------------------------------------------------------------------------------
 
     def replace(self, pages: Iterable[EncodedPage]) -> None:
-        """Add pages, each in place of what stood under its path."""
+        """Add pages, each in place of what stood under its path, whose number it keeps."""
         writer = self._begin()
         by_path = {encoded.page.path: encoded for encoded in pages}
         replaced = self._ids(by_path)
@@ -276,18 +296,14 @@ class EmbeddedIndex:
         self._forget(replaced.values())
         new = (path for path in by_path if path not in replaced)
         numbers = replaced | {path: number for number, path in enumerate(new, first)}
-        insert = f"insert into pages (id, {_COLUMNS}) values ({'?, ' * _COLUMNS.count(',')}?, ?)"
-        self._written.executemany(insert, ((numbers[path], *_row(encoded)) for path, encoded in by_path.items()))
+        values = ", ".join("?" * len(("id", *_COLUMNS.split(", "))))
+        rows = ((numbers[path], *_row(encoded)) for path, encoded in by_path.items())
+        self._written.executemany(f"insert into pages (id, {_COLUMNS}) values ({values})", rows)
         links = {(numbers[path], link.target) for path, encoded in by_path.items() for link in encoded.page.links}
         self._written.executemany("insert into links (page, target) values (?, ?)", links)
         for path, encoded in by_path.items():
             for passage in encoded.passages:
-                document = tantivy.Document()
-                marks = f"{_EVERY} {_ELSEWHERE}" if IMPORTED in path else _EVERY
-                document.add_text("text", f"{passage} {marks}")
-                document.add_integer("page", numbers[path])
-                document.add_float("tie", _tie(passage))
-                writer.add_document(document)
+                writer.add_document(_document(passage, numbers[path], is_imported=IMPORTED in path))
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove pages by path."""
@@ -307,9 +323,9 @@ class EmbeddedIndex:
         self._written.executemany("delete from links where page = ?", rows)
 
     def is_writable(self) -> bool:
-        """Return whether this process may write: one at a time does."""
+        """Return whether this process may write, taking the engine's lock if it is free: one process at a time does."""
         if self._writer is None:
-            # another process holds the engine's lock: a command beside the daemon reads, and leaves writing to it
+            # another process has the lock: a command beside the daemon reads, and leaves writing to it
             with contextlib.suppress(ValueError):
                 self._writer = self._text.writer(_HEAP_BYTES, 1)
         return self._writer is not None
@@ -348,24 +364,33 @@ class EmbeddedIndex:
         searcher = self._text.searcher()
         allowed = self._allowed(asked.narrowing) if asked.narrowing else None
         if not asked.terms and not asked.required:
-            # the order of the listing in `retrieval`: the newest day first
-            newest = "select id from pages order by last_day desc, at desc, path"
-            newest_ids = (row[0] for row in self._db.execute(newest) if allowed is None or row[0] in allowed)
-            return Candidates(self._load(list(islice(newest_ids, asked.limit))), {}, searcher.num_docs)
+            return Candidates(self._load(self._newest(allowed, asked.limit)), n_passages=searcher.num_docs)
         state = self._state(searcher)
         frequencies = {term: self._frequency(searcher, term, state) for term in asked.terms}
-        query = self._query(searcher, frequencies, asked, allowed)
-        addresses = self._best(searcher, query, asked.limit)
+        addresses = self._addresses(searcher, self._query(searcher, frequencies, asked, allowed), asked.limit)
+        numbers = searcher.fast_field_values("page", addresses)
+        ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
+        n_left_out = -1
+        if asked.is_counted:
+            n_looked_at = len({(address.segment_ord, address.doc) for address in addresses})
+            n_left_out = self._holding(searcher, asked, allowed) - n_looked_at
+        return Candidates(self._load(ids), frequencies, searcher.num_docs, n_left_out)
+
+    def _newest(self, allowed: set[int] | None, limit: int) -> list[int]:
+        """Return the numbers of the newest pages, newest first; only of those in `allowed`, unless that is None."""
+        # the order of the listing in `retrieval`: the newest day first
+        rows = self._db.execute("select id from pages order by last_day desc, at desc, path")
+        return list(islice((number for (number,) in rows if allowed is None or number in allowed), limit))
+
+    def _addresses(self, searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> list[tantivy.DocAddress]:
+        """Return where the passages lie that fit a query best, first of all, then of those that were not imported."""
+        addresses = self._best(searcher, query, limit)
         if searcher.doc_freq("text", _ELSEWHERE):
             # years of an import would leave no place for what was said here: that has places of its own
             elsewhere = tantivy.Query.term_query(self._text.schema, "text", _ELSEWHERE, "basic")
             clauses = [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, elsewhere)]
-            addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), asked.limit)
-        numbers = searcher.fast_field_values("page", addresses)
-        ids = [int(number) for number in dict.fromkeys(numbers) if number is not None]
-        looked_at = {(address.segment_ord, address.doc) for address in addresses}
-        left_out = self._holding(searcher, asked, allowed) - len(looked_at) if asked.is_counted else -1
-        return Candidates(self._load(ids), frequencies, searcher.num_docs, left_out)
+            addresses += self._best(searcher, tantivy.Query.boolean_query(clauses), limit)
+        return addresses
 
     def _holding(self, searcher: tantivy.Searcher, asked: Asked, allowed: set[int] | None) -> int:
         """Return how many passages hold a term that is asked for, however common, or a word like one."""
@@ -389,7 +414,7 @@ class EmbeddedIndex:
         return [address for _, address in hits]
 
     def _allowed(self, narrowing: Narrowing) -> set[int]:
-        """Return the numbers of the pages that pass a query's fields (`#tag`, `in:folder`, `before:`, …)."""
+        """Return the numbers of the pages that pass a query's fields (`tag:`, `path:`, `before:`, …)."""
         rows = self._db.execute("select id, path, tags, first_day, last_day, archived from pages")
         return {
             number
@@ -397,25 +422,25 @@ class EmbeddedIndex:
             if narrowing.allows_page(path, tags.split("\n"), first, last, is_archived=bool(is_archived))
         }
 
-    def _frequency(self, searcher: tantivy.Searcher, term: str, state: tuple[int, int, int]) -> int:
+    def _frequency(self, searcher: tantivy.Searcher, term: str, state: _State) -> int:
         """Return in how many passages of pages still in the index a term stands.
 
         Args:
             searcher: Of the text index.
             term: Stem or mark.
-            state: Of the text index, see `_state`.
+            state: Of the text index.
         """
         # the engine's own counts hold deleted passages until it merges; they are right where there are none
         frequency = int(searcher.doc_freq("text", term))
-        marked, living, _ = state
-        return frequency if frequency == 0 or marked == living else self._count(term, state)
+        has_deleted = state.n_stored != state.n_passages
+        return self._count(term, state) if frequency and has_deleted else frequency
 
     @staticmethod
-    def _state(searcher: tantivy.Searcher) -> tuple[int, int, int]:
-        """Return how many passages there are with deleted ones and without, and in how many parts they lie."""
-        return int(searcher.doc_freq("text", _EVERY)), searcher.num_docs, searcher.num_segments
+    def _state(searcher: tantivy.Searcher) -> _State:
+        """Return the state of the text index, as a searcher sees it."""
+        return _State(int(searcher.doc_freq("text", _EVERY)), searcher.num_docs, searcher.num_segments)
 
-    def _counted(self, term: str, _state: tuple[int, int, int]) -> int:
+    def _counted(self, term: str, _state: _State) -> int:
         """Return in how many passages a term stands, by searching for it.
 
         `_count` is this function with a cache; `_state` is part of the cache's key and changes with each commit.
@@ -438,15 +463,16 @@ class EmbeddedIndex:
 
         weighed = sorted(self._weighed(searcher, frequencies, asked), reverse=True)
         clauses = [(tantivy.Occur.Should, clause(term, weight)) for weight, term in weighed]
-        must = [(tantivy.Occur.Must, clause(term, 0.01)) for term in asked.required]
+        must = [(tantivy.Occur.Must, clause(term, _NO_WEIGHT)) for term in asked.required]
         if allowed is not None:
             allowed_pages = tantivy.Query.term_set_query(self._text.schema, "page", sorted(allowed))
-            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(allowed_pages, 0.01)))
+            must.append((tantivy.Occur.Must, tantivy.Query.const_score_query(allowed_pages, _NO_WEIGHT)))
         if asked.required:
             return tantivy.Query.boolean_query(must + clauses)
-        deciding = len(clauses) if allowed is not None else _deciding(weighed, frequencies, asked.limit)
-        any_of_them = tantivy.Query.boolean_query(clauses[:deciding])
-        return tantivy.Query.boolean_query([*must, (tantivy.Occur.Must, any_of_them), *clauses[deciding:]])
+        # one of the deciding terms must stand in a passage; the others only add to its score
+        n_deciding = len(clauses) if allowed is not None else _deciding(weighed, frequencies, asked.limit)
+        any_deciding = tantivy.Query.boolean_query(clauses[:n_deciding])
+        return tantivy.Query.boolean_query([*must, (tantivy.Occur.Must, any_deciding), *clauses[n_deciding:]])
 
     def _weighed(
         self, searcher: tantivy.Searcher, frequencies: Mapping[str, int], asked: Asked
@@ -456,16 +482,12 @@ class EmbeddedIndex:
         selective = _selective(frequencies, total)
         idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in selective.items()}
         yield from ((weight, term) for term, weight in idf.items())
-        counts: Counter[str] = Counter()
+        n_variants: Counter[str] = Counter()
         for variant, (term, likeness) in asked.variants.items():
-            # the vocabulary forgets nothing: words of deleted pages must not crowd out the living
-            if (
-                term in idf
-                and counts[term] < _VARIANTS
-                and variant not in idf
-                and self._frequency(searcher, variant, state)
-            ):
-                counts[term] += 1
+            is_wanted = term in idf and variant not in idf and n_variants[term] < _VARIANTS
+            # the vocabulary keeps the words of deleted pages, which must not take the places of others
+            if is_wanted and self._frequency(searcher, variant, state):
+                n_variants[term] += 1
                 yield _VARIANT_WEIGHT * likeness * idf[term], variant
 
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
@@ -481,7 +503,7 @@ class EmbeddedIndex:
         return self._load([row[0] for row in self._db.execute(by_name, names)])
 
     def stamps(self) -> Mapping[str, tuple[int, int]]:
-        """Return modification time and size of every page as it was when indexed."""
+        """Return modification time and size of every page as it was when indexed, what others committed included."""
         self._text.reload()  # another process may have committed what the table has already
         self._count.cache_clear()
         rows = self._db.execute("select path, mtime, size from pages")
@@ -533,24 +555,44 @@ class EmbeddedIndex:
 
 
 def _selective(frequencies: Mapping[str, int], total: int) -> Mapping[str, int]:
-    """Return the terms without those in a great part of all passages, where enough rarer ones choose the candidates."""
+    """Return the terms that choose candidates, with their frequencies: the rarest, and all that are not common.
+
+    Args:
+        frequencies: In how many passages each term stands.
+        total: How many passages there are.
+    """
     rarest = sorted(frequency for frequency in frequencies.values() if frequency)[:_ENOUGH_TERMS]
-    most = max([1000, total // 50, *rarest])
-    return {term: frequency for term, frequency in frequencies.items() if frequency <= most}
+    limit = max(_ALWAYS_RARE, total // 50, *rarest)
+    return {term: frequency for term, frequency in frequencies.items() if frequency <= limit}
 
 
 def _deciding(weighed: Sequence[tuple[float, str]], frequencies: Mapping[str, int], limit: int) -> int:
-    """Return how many of the heaviest terms suffice: enough passages hold one that outweighs all lighter ones at once.
+    """Return how many of the heaviest terms decide: a passage without any of these is none of the `limit` best.
 
-    The long lists of common words need not be read then (MaxScore, Turtle and Flood, 1995).
+    More passages than `limit` have one of them, which weighs more than all lighter terms together. The long lists of
+    common words need not be read then (MaxScore, Turtle and Flood, 1995).
+
+    Args:
+        weighed: Weight and term, the heaviest first.
+        frequencies: In how many passages the terms stand.
+        limit: How many passages are wanted.
     """
-    lighter, most = sum(weight for weight, _ in weighed), 0
+    lighter, n_passages = sum(weight for weight, _ in weighed), 0
     for number, (weight, term) in enumerate(weighed, 1):
         lighter -= weight
-        most = max(most, frequencies.get(term, 0))
-        if most > limit and weight > lighter * (1 + _MOST_TIE):
+        n_passages = max(n_passages, frequencies.get(term, 0))
+        if n_passages > limit and weight > lighter * (1 + _MOST_TIE):
             return number
     return len(weighed)
+
+
+def _document(passage: str, page: int, *, is_imported: bool) -> tantivy.Document:
+    """Return the engine's document for a passage of the page with a number."""
+    document = tantivy.Document()
+    document.add_text("text", f"{passage} {_EVERY} {_ELSEWHERE}" if is_imported else f"{passage} {_EVERY}")
+    document.add_integer("page", page)
+    document.add_float("tie", _tie(passage))
+    return document
 
 
 def _tie(passage: str) -> float:
@@ -584,11 +626,21 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
 
 def _encoded(row: tuple[Any, ...]) -> EncodedPage:
     """Return the page of a row of the table `pages`, its number first."""
-    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, _, _, *arrays = row
+    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, *others = row
+    _first_day, _last_day, words, heading, features, content = others
     page = Page(
-        path, title, (), uuid, at, _listed(tags), uses, _links(links), bool(is_archived), aliases=_listed(aliases)
+        path,
+        title,
+        units=(),
+        uuid=uuid,
+        at=at,
+        tags=_listed(tags),
+        uses=uses,
+        links=_links(links),
+        is_archived=bool(is_archived),
+        aliases=_listed(aliases),
     )
-    return EncodedPage(page, Stamp(mtime, size), *arrays)
+    return EncodedPage(page, Stamp(mtime, size), words, heading, features, content)
 
 
 def _listed(stored: str) -> tuple[str, ...]:

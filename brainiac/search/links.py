@@ -99,7 +99,7 @@ class LinkGraph:
         paths: dict[str, str] = {}
         titles: dict[str, str] = {}
         for page in sorted(self._pages.values(), key=lambda page: (page.path.count("/"), page.path)):
-            for name in wiki_names(page.path, ""):
+            for name in wiki_names(page.path, title=""):
                 paths.setdefault(name, page.path)
             titles.setdefault(wiki_name(page.title), page.path)
         return titles | paths  # a file's name comes before another's title
@@ -147,7 +147,7 @@ class LinkGraph:
     def _memories(self) -> Iterator[str]:
         return (path for path in self._pages if self._tree.kind_of(path) is PathKind.MEMORY)
 
-    def sources_of(self, uuid: str, path: str, old: str = "") -> list[str]:
+    def pages_to_heal(self, uuid: str, path: str, old: str = "") -> list[str]:
         """Return the pages with links to heal after a move: those that name the uuid under another path than its own.
 
         Args:
@@ -155,9 +155,10 @@ class LinkGraph:
             path: Where it is now.
             old: Where it was; links without uuid that lead there are meant too.
         """
-        return sorted(
-            page.path
-            for page in self._pages.values()
-            if self._tree.kind_of(page.path) is not PathKind.SOURCE  # never written
-            and any(link.uuid == uuid and link.path != path if link.uuid else link.path == old for link in page.links)
-        )
+
+        def leads_astray(link: Link) -> bool:
+            return link.uuid == uuid and link.path != path if link.uuid else link.path == old
+
+        # a source is never written
+        written = (page for page in self._pages.values() if self._tree.kind_of(page.path) is not PathKind.SOURCE)
+        return sorted(page.path for page in written if any(map(leads_astray, page.links)))

@@ -32,8 +32,6 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
     if not exchanges:
         return list(hits)
     rows = _rows(store, exchanges)
-    if not rows:
-        return [replace(hit, former=()) if hit.former else hit for hit in hits]
     pages = _Pages(store, hides_private=hides_private)
     current = {row.hash for _, row in rows if pages.holds(row)}
     return [replace(hit, former=tuple(_former(hit, rows, current, pages))) for hit in hits]
@@ -41,7 +39,8 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
 
 def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRecord]]:
     """Return the records of statements that rest on exchanges, each with its exchange, oldest first."""
-    undone = undone_events(store)  # this follows the journals
+    undone = undone_events(store)  # it brings the projection up to date
+    # step 0: the statement itself; `instr` is a rough filter, and the last line is exact
     rows = store.projection.query(
         "SELECT wanted.value, event, data FROM statements, json_each(?) wanted"
         " WHERE step = 0 AND instr(data, wanted.value) ORDER BY event",
@@ -62,17 +61,18 @@ def _former(
         current: Hashes of the statements that still hold.
         pages: Where statements that hold instead are looked up.
     """
-    # what the keyless engine kept is not outdated because a model has put it into other words since
-    seen = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced} | {""}
-    said = _folded(hit.text)
+    # a statement that was only put into other words still holds
+    reworded = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced}
+    done = {"", *current, *reworded}  # "": a record that states nothing
+    text = _folded(hit.text)
     for exchange, row in rows:
-        if exchange != hit.anchor or row.hash in current or row.hash in seen:
+        if exchange != hit.anchor or row.hash in done:
             continue
         quotes = [one_line(quoted.quote) for quoted in row.evidence if quoted.exchange == exchange]
-        words = next((quote for quote in quotes if _folded(quote) in said), "")
+        words = next((quote for quote in quotes if _folded(quote) in text), "")
         # without evidence the statement is the person's own words, which the hit may hold besides others
         if words or not quotes:
-            seen.add(row.hash)
+            done.add(row.hash)
             yield Former(words, pages.successor(row))
 
 
@@ -95,17 +95,17 @@ class _Pages:
         page = self._page(row)
         if page is None:
             return ""
-        past = [
-            statement for statement in page.statements if statement.is_history and text_hash(statement.text) == row.hash
-        ]
-        blocks = [row.block, *(statement.replaced_by for statement in past)]
-        now = next((new for new in page.statements if not new.is_history and new.block_id in blocks), None)
+        retired = [item for item in page.statements if item.is_history and text_hash(item.text) == row.hash]
+        # one that was changed in place has the same block id; a retired one names that of its successor
+        block_ids = {row.block, *(item.replaced_by for item in retired)}
+        now = next((new for new in page.statements if not new.is_history and new.block_id in block_ids), None)
         if now is None or (self._hides_private and (page.is_private or PRIVATE.search(now.text))):
             return ""
         return one_line(now.text)
 
     def _page(self, row: StatementRecord) -> Memory | None:
         """Return the page of a statement, found by its uuid where it was moved; None where it is gone."""
+        # `row.page` is the page's uuid, or the path of one without
         if row.page not in self._read:
             memory = self._parsed(row.path)
             if memory is None or (memory.uuid or memory.path) != row.page:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError
@@ -75,8 +75,8 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
     while folders:
         folder, relative = folders.pop()
         with contextlib.suppress(OSError):  # gone since it was listed
-            folders += _look_into(folder, relative, stamps)
-    return stamps | _source_stamps(tree) if tree.sources else stamps
+            folders += _list_folder(folder, relative, into=stamps)
+    return stamps | _source_stamps(tree)
 
 
 def _source_stamps(tree: Tree) -> dict[str, Stamp]:
@@ -89,28 +89,36 @@ def _source_stamps(tree: Tree) -> dict[str, Stamp]:
     return stamps
 
 
-def _look_into(folder: str, relative: str, stamps: dict[str, Stamp]) -> list[tuple[str, str]]:
-    """Add a folder's Markdown files to `stamps`; return its folders as absolute and relative path.
+def _list_folder(folder: str, relative: str, into: dict[str, Stamp]) -> list[tuple[str, str]]:
+    """Add the stamps of a folder's Markdown files to a dict; return its folders as absolute and relative path.
 
-    It passes over what `Tree.walk` does, but names that are plainly no temporary ones are looked at no closer.
+    It leaves out what `Tree.walk` leaves out.
     """
     folders = []
     with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
+            # the pattern first: it is fast, and most names match it
             if not _PLAIN_NAME.match(name) and is_temporary(name):
                 continue
             if entry.is_file(follow_symlinks=False):
                 if name.endswith(".md"):
                     with contextlib.suppress(OSError):  # gone since the folder was listed
                         status = entry.stat(follow_symlinks=False)
-                        stamps[f"{relative}/{name}"] = Stamp(status.st_mtime_ns, status.st_size)
+                        into[f"{relative}/{name}"] = Stamp(status.st_mtime_ns, status.st_size)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append((entry.path, f"{relative}/{name}"))
     return folders
 
 
 # --- files not in the index yet ---------------------------------------------------------------------------------
+
+
+class _Read(NamedTuple):
+    """A file as it was read: its page with units, and its stamp."""
+
+    page: Page
+    stamp: Stamp
 
 
 class Unindexed:
@@ -133,11 +141,11 @@ class Unindexed:
     def __init__(self, tree: Tree, analyzer: Analyzer, on_read: Callable[[str], None]) -> None:
         self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
         self._short_term = tree.relative(tree.short_term)
-        self._short_term_seen: tuple[int, int] | None = None
-        self._last_read: OrderedDict[str, tuple[Page, Stamp]] = OrderedDict()  # hits need their texts
-        self._noted: deque[str] = deque()
+        self._short_term_stamp: tuple[int, int] | None = None  # as it was read: it is compared before each query
+        self._last_read: OrderedDict[str, _Read] = OrderedDict()  # hits need their texts
+        self._noted: deque[str] = deque()  # paths of `note`, not yet looked at
         self.pages: dict[str, EncodedPage | None] = {}
-        self.unread: dict[str, None] = {}
+        self.unread: dict[str, None] = {}  # a set that has an order
         self.needs_rescan = False
         self.n_passed_over = 0
 
@@ -151,16 +159,16 @@ class Unindexed:
             path = self._noted.popleft()
             if self._tree.kind_of(path) in SEARCHED:
                 page = self.pages.get(path)
-                # one save brings several notices: after the first the file stands as it was read
+                # one save brings several notices: after the first one the file is as it was read
                 if page is None or page.stamp != stamp_of(self._tree, path):
                     self.unread[path] = None
-            elif not path.endswith(NOTE_ENDINGS) and self._may_hold_pages(path):
-                self.needs_rescan = True
+            elif not path.endswith(NOTE_ENDINGS) and self._is_below_pages(path):
+                self.needs_rescan = True  # it may be a folder with pages
 
-    def _may_hold_pages(self, path: str) -> bool:
-        """Return whether a path that is no page's may be that of a folder with pages."""
-        tops = (self._tree.memory, *self._tree.sources)
-        return any(map(Path(os.path.normpath(self._tree.absolute(path))).is_relative_to, tops))
+    def _is_below_pages(self, path: str) -> bool:
+        """Return whether a path lies in one of the folders in which pages are searched."""
+        absolute = Path(os.path.normpath(self._tree.absolute(path)))
+        return any(absolute.is_relative_to(top) for top in (self._tree.memory, *self._tree.sources))
 
     def compare(self, indexed: Mapping[str, tuple[int, int]]) -> None:
         """Put every file that differs from its state in the index into `unread`.
@@ -174,7 +182,7 @@ class Unindexed:
         if stamps != seen:  # as a rule they are equal, which takes a tenth of the time
             changed = [path for path, stamp in stamps.items() if seen.get(path) != stamp]
             self.unread |= dict.fromkeys([*changed, *(path for path in seen if path not in stamps)])
-        self._short_term_seen = seen.get(self._short_term)
+        self._short_term_stamp = seen.get(self._short_term)
         self.needs_rescan = False
 
     def start_anew(self, paths: Iterable[str]) -> None:
@@ -183,9 +191,13 @@ class Unindexed:
         self.unread = dict.fromkeys(paths)
 
     def catch_up(self) -> bool:
-        """Read what changed, if it is little enough to be read before answering; return whether anything was."""
+        """Read what changed, if it is little enough to be read before answering; short-term memory in any case.
+
+        Returns:
+            Whether files besides short-term memory were read.
+        """
         self.collect_noted()
-        if stamp_of(self._tree, self._short_term) != self._short_term_seen:
+        if stamp_of(self._tree, self._short_term) != self._short_term_stamp:
             self.unread[self._short_term] = None
         if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
             self.record_read({self._short_term: self.encoded(self._short_term)})
@@ -202,9 +214,9 @@ class Unindexed:
                 self.pages[path] = page
                 del self.unread[path]
                 if path == self._short_term:
-                    self._short_term_seen = page.stamp if page else None
+                    self._short_term_stamp = page.stamp if page else None
 
-    def settle(self, written: Mapping[str, EncodedPage | None]) -> None:
+    def drop(self, written: Mapping[str, EncodedPage | None]) -> None:
         """Drop pages that the index has now, except those that were read again meanwhile."""
         for path, page in written.items():
             if path in self.pages and self.pages[path] is page:
@@ -216,7 +228,7 @@ class Unindexed:
         return len(self._noted) + len(self.unread) > READ_AT_ONCE or len(self.pages) > _MOST_HELD
 
     def holding(self, asked: Asked, words: Sequence[str]) -> list[EncodedPage]:
-        """Return the pages not in the index that match a request, most promising first.
+        """Return the pages not in the index that match a request, most promising first; set `n_passed_over`.
 
         Args:
             asked: The request to the index.
@@ -231,10 +243,11 @@ class Unindexed:
         for page in pages:
             if asked.narrowing is not None and not asked.narrowing.allows(page):
                 continue
-            passages = [passage for text in page.passages if required <= (passage := set(text.split()))]
-            met = max((len(wanted & passage) for passage in passages), default=0)
-            if met or (passages and not asked.terms):
-                matching.append((-met, -page.stamp.modified_ns, page.page.path, page))
+            passages = [set(text.split()) for text in page.passages]
+            passages = [terms for terms in passages if required <= terms]
+            n_matches = max((len(wanted & terms) for terms in passages), default=0)
+            if n_matches or (passages and not asked.terms):
+                matching.append((-n_matches, -page.stamp.modified_ns, page.page.path, page))
         return [page for *_, page in sorted(matching, key=lambda entry: entry[:3])]
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
@@ -242,20 +255,11 @@ class Unindexed:
 
         Files for which there is no time, and those that hold fewer of the words, are counted in `n_passed_over`.
         """
-        # no analysis of thousands of files while somebody waits: a word without its last signs is as good as a stem
+        # no analysis of thousands of files while somebody waits: a word without its last signs is as good as a stem;
+        # `#` and `@` begin the marks of tags and days, which no file has
         stems = {word.casefold()[: max(3, len(word) - 2)] for word in words if word and word[0] not in "#@"}
         patterns = [re.compile(re.escape(stem).encode(), re.IGNORECASE) for stem in stems]
-        scored, until = [], time.monotonic() + _SCAN_SECONDS
-        paths = list(self.unread)
-        for number, path in enumerate(paths):
-            if time.monotonic() > until:
-                self.n_passed_over += len(paths) - number
-                break
-            content = self._content(path) or b""
-            met = sum(1 for pattern in patterns if pattern.search(content))
-            stamp = stamp_of(self._tree, path)
-            if stamp and (met or not patterns):
-                scored.append((-met, -stamp.modified_ns, path, len(content)))
+        scored = self._scored(patterns)
         best, n_bytes = list[str](), 0
         for *_, path, size in sorted(scored)[:_SCANNED_PAGES]:
             if best and n_bytes + size > _SCANNED_BYTES:
@@ -265,15 +269,33 @@ class Unindexed:
         self.n_passed_over += len(scored) - len(best)
         return [page for path in best if (page := self.encoded(path))]
 
+    def _scored(self, patterns: Sequence[re.Pattern[bytes]]) -> list[tuple[int, int, str, int]]:
+        """Return the unread files in which a pattern matches: a sort key of two numbers, the path, the size in bytes.
+
+        Those for which there is no time are counted in `n_passed_over`. Without patterns all files are returned.
+        """
+        scored, until = [], time.monotonic() + _SCAN_SECONDS
+        paths = list(self.unread)
+        for number, path in enumerate(paths):
+            if time.monotonic() > until:
+                self.n_passed_over += len(paths) - number
+                break
+            content = self._content(path) or b""
+            n_matches = sum(1 for pattern in patterns if pattern.search(content))
+            stamp = stamp_of(self._tree, path)
+            if stamp and (n_matches or not patterns):
+                scored.append((-n_matches, -stamp.modified_ns, path, len(content)))
+        return scored
+
     def encoded(self, path: str) -> EncodedPage | None:
         """Return a file read and encoded for the index; None when it is not there."""
         read = self.read_page(path)
         if not read:
             return None
         self._on_read(path)
-        return encode(read[0], self._analyzer, read[1])
+        return encode(read.page, self._analyzer, read.stamp)
 
-    def read_page(self, path: str) -> tuple[Page, Stamp] | None:
+    def read_page(self, path: str) -> _Read | None:
         """Return a file as a page with its units, and its stamp; None when it is not there."""
         stamp = stamp_of(self._tree, path)
         content = self._content(path) if stamp else None
@@ -281,10 +303,10 @@ class Unindexed:
             return None
         text = content.decode("utf-8", "replace")
         written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
-        read = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written), stamp
-        if twin_of(self._tree, path):  # another device's copy, which is merged soon: its words stand once
-            read = replace(read[0], units=()), stamp
-        self._last_read[path] = read
+        page = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written)
+        if twin_of(self._tree, path):  # another device's copy, which is merged soon: only the original is found
+            page = replace(page, units=())
+        read = self._last_read[path] = _Read(page, stamp)
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
         return read
@@ -292,6 +314,7 @@ class Unindexed:
     def _content(self, path: str) -> bytes | None:
         """Return a file's bytes; None when it cannot be read."""
         try:
+            # a note of a source outside of the brain must lie in a folder that may be read; other paths were listed
             file_path = self._tree.readable(path) if path.startswith("../") else f"{self._tree.root}/{path}"
             with open(file_path, "rb", buffering=0) as file:
                 return file.readall()
@@ -301,9 +324,10 @@ class Unindexed:
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
         """Return a file as a page with its units; None where it was changed since it had this stamp."""
         read = self._last_read.get(path)
-        if not read or not read[1] == stamp == stamp_of(self._tree, path):
+        is_current = read is not None and read.stamp == stamp_of(self._tree, path)
+        if not is_current:
             read = self.read_page(path)
-        return read[0] if read and read[1] == stamp else None
+        return read.page if read and read.stamp == stamp else None
 
 
 # --- both as one ------------------------------------------------------------------------------------------------
@@ -336,9 +360,11 @@ class Pages:
         self._embedding = threading.Lock()  # the worker and who asked to reindex must not ask for the same twice
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._is_rebuilding = False
-        self._problem, self._words_read_at, self._has_written = "", 0.0, False
+        self._problem = ""  # why there is no index; "" for none
+        self._has_words = False  # the words of the index were loaded into the vocabulary
+        self._has_written = False  # this process wrote the index: no other one does
         self._index: Index | None = None
-        self._unembedded: dict[str, None] = {}
+        self._unembedded: dict[str, None] = {}  # paths of pages whose vectors may be missing, in order
         self._open()
         self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
         self._worker.start()
@@ -361,7 +387,8 @@ class Pages:
             self._start_anew()
             return
         if vectors := self._vectors:
-            self._unembedded = dict.fromkeys(self._ask(lambda index: vectors.adopt(index.contents())) or ())
+            incomplete = self._ask(lambda index: vectors.assign(index.contents())) or ()
+            self._unembedded = dict.fromkeys(incomplete)
         self.rescan()
 
     def _start_anew(self) -> None:
@@ -379,13 +406,14 @@ class Pages:
             self._problem = ""
         except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
             self._problem = str(error)
-        self._vocabulary.lose()
+        self._vocabulary.mark_unsaved()
         self._unindexed.start_anew(indexed | dict.fromkeys(searched_files(self._tree)))
         self._wake.set()
 
     def _ask(self, question: Callable[[Index], T]) -> T | None:
         """Return what a question to the index returns; None without an index, or with one that had to be made anew."""
-        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
+        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files; a registered
+        # index need not lie there
         if not self._open_registered and self._index and not self._folder.exists():
             self._start_anew()
         if self._index is None:
@@ -407,7 +435,7 @@ class Pages:
         """Compare every file's stat with what the index has."""
         with self._mutex:
             self._unindexed.compare(self._ask(lambda index: index.stamps()) or {})
-            self._words_read_at = 0.0  # another process may have written pages with words of their own
+            self._has_words = False  # another process may have written pages with words of their own
             if self._unindexed.unread:
                 self._wake.set()
 
@@ -432,7 +460,8 @@ class Pages:
             hidden = self._unindexed.pages.keys() | self._unindexed.unread.keys()
             pages = [page for page in indexed.pages if page.page.path not in hidden]
             fresh = self._unindexed.holding(asked, words)
-        texts = [f" {passage} " for page in fresh for passage in page.passages]
+        # the older states count as well until they are replaced: they are few, and a count need not be exact
+        texts = [f" {passage} " for page in fresh for passage in page.passages]  # blanks around: whole terms match
         frequencies = {
             term: indexed.frequencies.get(term, 0) + sum(f" {term} " in text for text in texts) for term in asked.terms
         }
@@ -450,14 +479,10 @@ class Pages:
             if self._unindexed.needs_rescan:
                 self.rescan()
             if self._unindexed.catch_up():
-                self._wake.set()
-            if not self._words_read_at:
-                self._read_words()
-
-    def _read_words(self) -> None:
-        """Load the words that the index keeps into the vocabulary."""
-        self._words_read_at = time.monotonic()
-        self._vocabulary.load(self._ask(lambda index: index.words()) or ())
+                self._wake.set()  # the indexing thread writes what was read
+            if not self._has_words:
+                self._has_words = True
+                self._vocabulary.load(self._ask(lambda index: index.words()) or ())
 
     def named(self, targets: Sequence[str]) -> list[EncodedPage]:
         """Return pages by path or uuid, as the files stand now."""
@@ -475,8 +500,13 @@ class Pages:
         Args:
             targets: Returns them; not called where there are no links at all.
         """
+
+        def inbound_of(index: Index) -> Mapping[str, int]:
+            # the interface of registered indexes has no `has_links`: they are asked
+            return index.inbound(targets()) if getattr(index, "has_links", True) else {}
+
         with self._mutex:
-            return self._ask(lambda index: index.inbound(targets()) if getattr(index, "has_links", True) else {}) or {}
+            return self._ask(inbound_of) or {}
 
     def linked(self) -> list[LinkedPage]:
         """Return every page with its links, as the files stand now."""
@@ -537,7 +567,7 @@ class Pages:
                 path = next(iter(self._unembedded))
                 self._unembedded.pop(path, None)
                 read = self._unindexed.read_page(path)
-                if read and not self._vectors.embed_page(read[0]):
+                if read and not self._vectors.embed_page(read.page):
                     self._unembedded[path] = None  # tried again with the next change
                     return
                 done += 1
@@ -564,28 +594,35 @@ class Pages:
                     self._start_anew()
                 return
             with self._mutex:
-                self._unindexed.settle(pages)
-                self._words_read_at = self._words_read_at if self._has_written else 0.0
+                self._unindexed.drop(pages)
+                if not self._has_written:
+                    self._has_words = False  # until now another process may have written, with words of its own
                 self._has_written = True
 
     def _work(self) -> None:
-        """Read changed files and write them into the index, in a thread of its own, until the brain closes.
-
-        Many are written at once; few when no more have come for two seconds.
-        """
+        """Read changed files and write them into the index, in a thread of its own, until the brain closes."""
         while not self._stopping.is_set():
             self._wake.wait()
             self._wake.clear()
-            while not (self._stopping.is_set() or self._unindexed.is_write_due or self._is_rebuilding):
-                self._read_batch()
-                if not self._wake.wait(_SETTLE_SECONDS):
-                    break
-                self._wake.clear()
-            while not (self._is_rebuilding or self._stopping.is_set()) and self._read_batch():
+            self._read_until_quiet()
+            while self._may_read and self._read_batch():
                 pass
             if not self._stopping.is_set():
                 self.flush()
                 self._embed()
+
+    @property
+    def _may_read(self) -> bool:
+        """Whether the indexing thread goes on reading: the brain is not closed, and `rebuild` does not read."""
+        return not (self._stopping.is_set() or self._is_rebuilding)
+
+    def _read_until_quiet(self) -> None:
+        """Read changed files until so many were read that they are written at once, or no more came for two seconds."""
+        while self._may_read and not self._unindexed.is_write_due:
+            self._read_batch()
+            if not self._wake.wait(_SETTLE_SECONDS):
+                return
+            self._wake.clear()
 
     def status(self) -> dict[str, Any]:
         """Return engine, counts and how fresh the index is; searches are fresh in any case."""

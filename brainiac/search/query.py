@@ -6,11 +6,13 @@ One prompt may be searched for in several ways: `searches` says what is searched
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,13 +73,13 @@ class Narrowing:
         return self.allows_page(page.path, page.tags, *encoded.days, is_archived=page.is_archived)
 
     def allows_page(self, path: str, tags: Iterable[str], first: int, last: int, *, is_archived: bool) -> bool:
-        """Return likewise, given what is known of a page without reading it.
+        """Return whether a query's fields allow a page of which only this is known.
 
         Args:
             path: Relative.
             tags: As they stand.
             first: The earliest day of its units; `last`: the latest one.
-            is_archived: It was put to rest.
+            is_archived: Whether it lies in `memory/archive/`.
         """
         if self.paths and not any(part.casefold() in path.casefold() for part in self.paths):
             return False
@@ -161,22 +163,24 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         long_term: Where long-term memory lies, relative.
     """
     fields: dict[str, list[str]] = {}
+    phrases: list[str] = []
+    without_words: list[str] = []
 
-    def take(match: re.Match[str]) -> str:
+    def take_out(match: re.Match[str]) -> str:
+        """Note a field, a phrase, or a word with a minus; return what stays in its place: the words of a phrase."""
         minus, name, value, phrase, word = match.groups()
         if name:
             fields.setdefault(name.lower(), []).append(value.strip('"'))
-        elif word or (minus and phrase):
-            fields.setdefault("-", []).append(word or phrase)
+        elif word or minus:
+            without_words.append(word or phrase)
         else:
-            fields.setdefault('"', []).append(phrase)
+            phrases.append(phrase)
             return f" {phrase} "
         return " "
 
-    plain, today = " ".join(_FIELD.sub(take, text).split()), now.astimezone(analyzer.zone)
+    plain, today = " ".join(_FIELD.sub(take_out, text).split()), now.astimezone(analyzer.zone)
     # a word said twice is asked for once
     tokens = tuple(dict.fromkeys(analyzer.tokens(plain)))
-    phrases = tuple(fields.get('"', ()))
     return Query(
         text=plain,
         terms=_terms(tokens),
@@ -186,8 +190,8 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         days=_days(plain, today, analyzer.language),
         asks=_asks(plain),
         is_question=ends_as_question(plain),
-        phrases=phrases,
-        without_words=tuple(fields.get("-", ())),
+        phrases=tuple(phrases),
+        without_words=tuple(without_words),
         phrase_terms=tuple(token.stem for token in analyzer.tokens(" ".join(phrases))),
         narrowing=Narrowing(
             long_term=long_term,
@@ -229,12 +233,9 @@ def query_problems(text: str, now: datetime, folders: Collection[str] = ()) -> l
 
 def speaker_words(query: Query) -> frozenset[str]:
     """Return whom a query may be about: its words, `user` for "I", `ai` for "you"."""
-    named = set(query.words)
-    if named & _USER:
-        named.add("user")
-    if named & _AI:
-        named.add("ai")
-    return frozenset(named)
+    user = {"user"} if query.words & _USER else set()
+    ai = {"ai"} if query.words & _AI else set()
+    return query.words | user | ai
 
 
 def _asks(text: str) -> frozenset[str]:
@@ -251,16 +252,20 @@ def _days(text: str, now: datetime, language: str) -> tuple[int, int] | None:
 
 
 def _edge(given: list[str] | None, now: datetime) -> int | None:
-    """Return the day that `after:` or `before:` names, as an ordinal: a date, words such as `last week`, or `30d`."""
+    """Return the day that `after:` or `before:` names, as an ordinal; None where it names none.
+
+    Args:
+        given: The values of the field, of which the last counts: a date, `30d`, or words such as `last-week`. Of
+            several days, such as a month or a year, it is the first.
+        now: The moment from which "last week" counts.
+    """
     if not given:
         return None
     text = given[-1]
-    parts = [int(part) for part in re.findall(r"\d+", text)][:3]
-    try:
-        if re.fullmatch(r"\d{4}(-\d{1,2}){0,2}", text):
-            return date(*[*parts, 1, 1][:3]).toordinal()
-    except ValueError:
-        pass
+    with contextlib.suppress(ValueError):  # no such day
+        if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", text):
+            return date(int(match[1]), int(match[2] or 1), int(match[3] or 1)).toordinal()
+    # without quotation marks a field has no blanks: `last-week`
     if spans := days_named(text.replace("-", " "), now):
         return spans[0][0].toordinal()
     days = re.fullmatch(r"(\d{1,5})d", text)
@@ -271,15 +276,19 @@ def _edge(given: list[str] | None, now: datetime) -> int | None:
 
 
 def searches(prompt: str, queries: Iterable[str]) -> list[str]:
-    """Return the texts to search for: the prompt, then each query with a word that those before it do not have.
+    """Return the texts to search for: the prompt, then each query with a word that the prompt does not have.
 
-    Both are prose: quotation marks, `-5` or `path:` in them narrow nothing.
+    Of a long prompt the beginning and the end are searched for.
     """
-    # a prompt that holds `path:` or quotation marks means words, not a field
-    asked = _SYNTAX.sub(r"\1 ", ends_of(prompt))
+    asked = _as_prose(ends_of(prompt))
     words = _words(asked)
-    further = (_SYNTAX.sub(r"\1 ", query) for query in queries if not _words(query) <= words)
+    further = (_as_prose(query) for query in queries if not _words(query) <= words)
     return [asked, *dict.fromkeys(further)]
+
+
+def _as_prose(text: str) -> str:
+    """Return a text in which nothing is field syntax: without quotation marks and minus, with a blank after `path:`."""
+    return _SYNTAX.sub(r"\1 ", text)
 
 
 def ends_of(text: str, limit: int = PROMPT_CHARACTERS) -> str:
@@ -333,17 +342,33 @@ def excerpt(text: str, query: str, limit: int = SHOWN_CHARACTERS, analyzer: Anal
     return f"{before}{text[start:end].strip()}{after}"
 
 
-def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[tuple[int, int, str]]:
-    """Return where the words of a query stand in a text, in other forms too: start, end, and which word it is."""
-    asked = [token for token in dict.fromkeys(analyzer.tokens(query)) if not token.is_stop]
-    asked = sorted(asked or dict.fromkeys(analyzer.tokens(query)), key=lambda token: -len(token.word))[:_MOST_ASKED]
-    asked_by: dict[Token, str] = {}
+class Place(NamedTuple):
+    """Where a text has a word of a query.
+
+    Attributes:
+        start: Offset of its first character.
+        end: Offset behind its last.
+        word: The word of the query.
+    """
+
+    start: int
+    end: int
+    word: str
+
+
+def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[Place]:
+    """Return where the words of a query stand in a text, in other forms too."""
+    tokens = dict.fromkeys(analyzer.tokens(query))
+    # a query of nothing but stop words means these
+    content = [token for token in tokens if not token.is_stop] or tokens
+    asked = sorted(content, key=lambda token: -len(token.word))[:_MOST_ASKED]
+    matched_word: dict[Token, str] = {}  # by the words of the text; "" where none of the query's matches
     places = []
     for start, end, token in analyzer.spans(text):
-        if token not in asked_by:
-            asked_by[token] = next((other.word for other in asked if _is_same(other, token)), "")
-        if asked_by[token]:
-            places.append((start, end, asked_by[token]))
+        if token not in matched_word:
+            matched_word[token] = next((other.word for other in asked if _is_same(other, token)), "")
+        if matched_word[token]:
+            places.append(Place(start, end, matched_word[token]))
     return list(_joined(places))
 
 
@@ -354,36 +379,41 @@ def _is_same(asked: Token, token: Token) -> bool:
     if min(len(asked.word), len(token.word)) < 3:
         return False
     shared = np.intersect1d(grams_of(asked.word), grams_of(token.word), assume_unique=True)
-    sizes = np.array([len(folded(asked.word))]), np.array([len(folded(token.word))])
-    return bool(similarity(np.array([len(shared)]), *sizes)[0] > 0)
+    # it is 0 for words that share too few
+    return bool(similarity(len(shared), len(folded(asked.word)), len(folded(token.word))) > 0)
 
 
-def _joined(places: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Yield the places, the overlapping pairs of signs of a script without spaces as one."""
-    last: tuple[int, int, str] | None = None
-    for start, end, word in places:
-        if last and start < last[1]:
-            last = last[0], end, last[2] + word[-1]
+def _joined(places: Iterable[Place]) -> Iterator[Place]:
+    """Yield the places, those of overlapping pairs of signs of a script without spaces as one: 東京, 京都 as 東京都."""
+    last: Place | None = None
+    for place in places:
+        if last and place.start < last.end:
+            last = Place(last.start, place.end, last.word + place.word[-1])
             continue
         if last:
             yield last
-        last = start, end, word
+        last = place
     if last:
         yield last
 
 
-def _start_of_best(places: Sequence[tuple[int, int, str]], room: int) -> int:
-    """Return where the stretch begins that holds most of the words: each once, the longer and the rarer for more."""
-    counts = Counter(word for _, _, word in places)
+def _start_of_best(places: Sequence[Place], room: int) -> int:
+    """Return where the stretch begins that has most of the words: each once, the longer and the rarer for more.
+
+    Args:
+        places: In the order of the text.
+        room: Length of the excerpt, of which a part is shown before the stretch.
+    """
+    counts = Counter(place.word for place in places)
     weights = {word: len(word) / count for word, count in counts.items()}
-    ends = [end for _, end, _ in places]
-    best, at = 0.0, 0
-    for number, (start, _, _) in enumerate(places):
-        last = bisect.bisect_right(ends, start + int(room * (1 - _LEAD)))
-        held = sum(weights[word] for word in {word for _, _, word in places[number:last]})
-        if held > best:
-            best, at = held, start
-    return at
+    ends = [place.end for place in places]
+    best, start = 0.0, 0
+    for number, place in enumerate(places):
+        last = bisect.bisect_right(ends, place.start + int(room * (1 - _LEAD)))
+        weight = sum(weights[word] for word in {inside.word for inside in places[number:last]})
+        if weight > best:
+            best, start = weight, place.start
+    return start
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:

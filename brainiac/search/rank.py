@@ -66,7 +66,7 @@ AROUND: dict[str, tuple[float, ...]] = {
 }
 # Set by hand. Dialogues do not show how much place, connection and use should count, so they decide between equals.
 # `imported` lets words found only there still come first: docs/import.md has what it was measured by.
-# The last four are no likelihoods: what is asked for by its name comes first, what was put to rest comes last.
+# The last four are no likelihoods: what is asked for by its name comes first, what is archived comes last.
 BY_HAND: dict[str, float] = {
     "folder": 0.3, "linked": 0.4, "connected": 0.05, "used": 0.1, "statement": 1.2, "headed": 1.0,
     "imported": -3.0, "titled": 1000.0, "from_ai": -5.0, "archived": -2000.0, "only_asks": -100.0,
@@ -135,48 +135,73 @@ def rank(units: Units, signals: Mapping[str, Vector]) -> tuple[Vector, Signals]:
         A score for each unit, higher is better, and the signals of the second pass.
     """
     scores, around = _learned(units, signals, BY_WORDS)
-    if "meaning" in signals:
+    if "meaning" in signals:  # then at least one unit has a vector
         by_words, has_vector = scores, signals["embedded"] > 0
         scores, around = _learned(units, signals, WITH_MEANING)
-        # what has no vector yet is ranked by its words, as if it came as near as all else does
-        scores = np.where(has_vector, scores, by_words + (scores - by_words)[has_vector].mean())
+        # a unit without a vector yet is scored by its words, and gains as much by meaning as the others do on average
+        mean_gain = (scores - by_words)[has_vector].mean()
+        scores = np.where(has_vector, scores, by_words + mean_gain)
     names = [name for name in BY_HAND if name in signals]
     by_hand = weighed(np.array([signals[name] for name in names]), np.array([BY_HAND[name] for name in names]))
     return scores + by_hand, around
 
 
 def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> tuple[Vector, Signals]:
-    """Return the learned score of each unit, and the signals that come from its neighbours' scores."""
-    alone = by_sort(units, signals, ALONE, column)
+    """Return the learned score of each unit, and the signals that come from its neighbours' scores.
+
+    Args:
+        units: Candidates.
+        signals: By name.
+        column: Of the tables, `BY_WORDS` or `WITH_MEANING`.
+    """
+    alone = _weighed_by_sort(units, signals, ALONE, column)
     around = context_signals(units, alone)
-    return alone + by_sort(units, around, AROUND, column), around
+    return alone + _weighed_by_sort(units, around, AROUND, column), around
 
 
-def by_sort(units: Units, signals: Mapping[str, Vector], table: Mapping[str, tuple[float, ...]], column: int) -> Vector:
-    """Return the weighted sum of signals, each unit's by the weights of its sort."""
+def _weighed_by_sort(
+    units: Units, signals: Mapping[str, Vector], table: Mapping[str, tuple[float, ...]], column: int
+) -> Vector:
+    """Return the weighted sum of signals, each unit's by the weights of its sort.
+
+    Args:
+        units: Candidates.
+        signals: By name.
+        table: `ALONE` or `AROUND`.
+        column: Where the columns of the sorts begin in it.
+    """
     summed: Vector = np.zeros(units.n)
     for sort in np.unique(units.sort).tolist():
         weights = {name: row[column + sort] for name, row in table.items() if name in signals and row[column + sort]}
         if not weights:
             continue
-        values, is_it = np.array([signals[name] for name in weights]), units.sort == sort
-        summed[is_it] = weighed(values[:, is_it], np.array(list(weights.values())))
+        values, is_of_sort = np.array([signals[name] for name in weights]), units.sort == sort
+        summed[is_of_sort] = weighed(values[:, is_of_sort], np.array(list(weights.values())))
     return summed
 
 
 def context_signals(units: Units, alone: Vector) -> Signals:
-    """Return the signals of a unit's surroundings: its neighbours' scores, and its rank within its talk or page."""
-    height = np.exp(0.7 * (alone - alone.max()))
+    """Return the signals of a unit's surroundings: its neighbours' scores, and its rank within its talk or page.
+
+    Args:
+        units: Candidates.
+        alone: The score of each unit without its surroundings.
+    """
+    nearness_to_best = np.exp(0.7 * (alone - alone.max()))  # 1 for the best unit, half of it one point below
     return {
-        "previous_score": units.beside(height, -1),
-        "before_previous_score": units.beside(height, -2),
-        "next_score": units.beside(height, 1),
+        "previous_score": units.beside(nearness_to_best, -1),
+        "before_previous_score": units.beside(nearness_to_best, -2),
+        "next_score": units.beside(nearness_to_best, 1),
         "place_on_page": np.minimum(units.place_in_scope(alone), 10) / 10,
     }
 
 
 def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
-    """Return value, weight and their product for each signal of one hit that counted."""
+    """Return value, weight and their product for each signal of one hit that counted.
+
+    Args:
+        signals: Of the hit, those that are not 0: they tell which column of the tables its weights stand in.
+    """
     sort = TALK if "is_talk" in signals else NOTES if "is_notes" in signals else FACTS
     column = sort + (WITH_MEANING if "embedded" in signals else BY_WORDS)
     weights = {name: row[column] for name, row in (ALONE | AROUND).items()} | BY_HAND

@@ -35,14 +35,15 @@ from brainiac.tree import Tree
 _PASSAGES = 128
 _PASSAGES_READ = 1000  # where the text of a hit decides whether it is one
 _PAGES_LISTED = 300
-_MOST_VARIED = 24  # of the first words of a query what is like them is a candidate too
-_MOST_TOKENS = 48  # of a long query the rarest words
+_MOST_VARIED = 24  # so many of a query's first words stand for words like them too
+_MOST_TOKENS = 48  # of a longer query the rarest words
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
 # Measured (docs/decisions/ranker.md): 4 to 11 of 100 single words that have nothing to do with a brain come so near.
 # What answers a question asked in other words comes no nearer than the second, as 5 of 100 foreign questions do.
 _LEAST_COSINE, _LEAST_OF_QUESTION, _QUESTION_WORDS = 0.27, 0.22, 3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
+_BEYOND_WORDS = 1e3  # more than any words are worth
 # Of two texts at least this much alike, three in four say more of the same.
 _NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
 WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
@@ -77,7 +78,7 @@ class _Candidates(NamedTuple):
     """Where hits of a query may stand.
 
     Attributes:
-        like: The words of the brain that have anything of the query.
+        like: The words of the brain that share a stem or a trigram with the query.
         matching: What the index answered: pages with words of the query, and how often each word occurs.
         pages: Those, and pages with a unit near in meaning; without those that the query's fields exclude.
         vectors: The meaning of units; None where no embedder serves this query.
@@ -145,7 +146,7 @@ class Retrieval:
         """Return the pages that share words with a query or are near to it in meaning."""
         self._pages.catch_up()
         like = self._like(query)
-        asked = replace(self._asked(query, like), is_counted=options.is_counted)
+        asked = replace(self._request(query, like), is_counted=options.is_counted)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
         # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
@@ -153,12 +154,13 @@ class Retrieval:
             vectors = None
         text = without_speakers(query, candidates.pages) if vectors else ""
         near = vectors.nearest(text) if vectors else {}
-        further = near.keys() - {page.page.path for page in candidates.pages}  # pages without a word of the query
-        pages = [*candidates.pages, *self._pages.named([path for path in near if path in further])]
+        by_words = {page.page.path for page in candidates.pages}
+        pages = [*candidates.pages, *self._pages.named([path for path in near if path not in by_words])]
         pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
         keys = np.array([key for keys in near.values() for key in keys], np.uint64)
+        # again: the candidates tell which words of a long query are rare, and may have brought words not met before
         if len(query.tokens) > _MOST_TOKENS or len(like.table) < len(self.analyzer.vocabulary):
-            like = self._like(query, candidates)  # the candidates brought words that were not met before
+            like = self._like(query, candidates)
         return _Candidates(like, candidates, pages, vectors, text, keys)
 
     def _rank(
@@ -176,7 +178,7 @@ class Retrieval:
         pages, matching, vectors = candidates.pages, candidates.matching, candidates.vectors
         if not pages:
             return None
-        chosen = self._chosen(candidates, query, options, of_questions)
+        chosen = self._chosen(candidates, query, options, of_questions=of_questions)
         units = chosen.units
         if not units.n:
             return None
@@ -189,17 +191,18 @@ class Retrieval:
         return Ranked(query, units, scores, signals | around, _found_by(matches, signals), chosen.left_out)
 
     def _like(self, query: Query, candidates: Candidates | None = None) -> LikeWords:
-        """Return the words of the brain that have anything of a query.
+        """Return the words of the brain that share a stem or a trigram with a query.
 
         Args:
             query: What is asked.
-            candidates: Of a long query the words count that are rarest among them; without it the first ones.
+            candidates: Of a long query the words count that are rarest among them; without them the first ones.
         """
         tokens, terms = query.tokens, query.terms
         is_cut = len(tokens) > _MOST_TOKENS
         if is_cut and candidates is None:
             tokens = tokens[:_MOST_VARIED]
-            terms = tuple(term for term in terms if any(token.stem == term for token in tokens))
+            first_stems = {token.stem for token in tokens}
+            terms = tuple(term for term in terms if term in first_stems)
         elif is_cut and candidates is not None:
             frequencies = candidates.frequencies
             terms = tuple(sorted(terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS])
@@ -207,27 +210,29 @@ class Retrieval:
         words = [(token.word, token.stem) for token in tokens]
         return LikeWords(self.analyzer.vocabulary, words, terms, is_cut=is_cut)
 
-    def _asked(self, query: Query, like: LikeWords) -> Asked:
+    def _request(self, query: Query, like: LikeWords) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
-        is_listing = not query.terms and not query.required
-        first = dict.fromkeys(token.stem for token in query.tokens[:_MOST_VARIED] if token.stem in query.terms)
+        varied = dict.fromkeys(token.stem for token in query.tokens[:_MOST_VARIED] if token.stem in query.terms)
         variants: dict[str, Variant] = {}
-        for stem, term, likeness in self.analyzer.vocabulary.variants(like, first):
-            variants.setdefault(stem, Variant(term, likeness))
+        for stem, term, likeness in self.analyzer.vocabulary.variants(like, varied):
+            variants.setdefault(stem, Variant(term, likeness))  # of words with one stem the most alike comes first
+        limit = _PASSAGES_READ if query.reads_text else _PASSAGES
+        if not query.terms and not query.required:
+            limit = _PAGES_LISTED
         return Asked(
             terms=[*query.terms, *query.marks],
-            limit=_PAGES_LISTED if is_listing else _PASSAGES_READ if query.reads_text else _PASSAGES,
+            limit=limit,
             required=query.required,
             variants=variants,
             narrowing=query.narrowing or None,
         )
 
-    def _chosen(self, candidates: _Candidates, query: Query, options: Options, of_questions: bool) -> _Chosen:
-        """Return the units that are ranked.
+    def _chosen(self, candidates: _Candidates, query: Query, options: Options, *, of_questions: bool) -> _Chosen:
+        """Return the units that are ranked: those wanted, of long pages the best, and no more than there is time for.
 
         Args:
             candidates: Of the query.
-            query: What is asked.
+            query: What is asked; without terms all units are wanted.
             options: Of the search.
             of_questions: See `_rank`.
         """
@@ -235,11 +240,12 @@ class Retrieval:
         # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
         in_order = sorted(range(len(pages)), key=lambda number: pages[number].page.path)
         arrays = PageArrays([pages[number] for number in in_order])
-        occurrences = arrays.met(like)
+        occurrences = arrays.occurrences(like)
         is_wanted = is_chosen = np.ones(len(arrays.rows), bool)
         if query.terms:
             is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
             is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, occurrences, candidates))
+        # the candidates came with the most promising first: their numbers say how promising they are
         is_ranked = _within_time(arrays, is_chosen, np.array(in_order))
         matching = candidates.matching
         left_out = LeftOut(
@@ -281,31 +287,30 @@ class Retrieval:
     def _read_hits(self, ranked: Ranked, options: Options) -> tuple[list[Hit], list[str]]:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
-        texts: dict[str, Page | None] = {}
-        seen: set[str] = set()
         repeated: list[Hit] = []  # the same words of a person once more: behind all other hits
+        user_texts: set[str] = set()
+        pages: dict[str, Page | None] = {}
         for number in _in_order(ranked, options.kinds):
             encoded = ranked.units.pages[ranked.units.page[number]]
             path = encoded.page.path
-            if path not in texts:
-                texts[path] = self._as_ranked(encoded)
-            page = texts[path]
-            if page is None:
+            if path not in pages:
+                pages[path] = self._as_ranked(encoded)
+            page = pages[path]
+            unit = page.units[ranked.units.position[number]] if page else None
+            if page is None or unit is None or not _is_shown(unit, ranked, number):
                 continue
-            unit = page.units[ranked.units.position[number]]
-            if not _is_shown(unit, ranked, number):
-                continue
-            if unit.text in seen:
-                repeated.append(_hit(page, unit, ranked, number))
+            hit = _hit(page, unit, ranked, number)
+            if unit.text in user_texts:
+                repeated.append(hit)
                 continue
             if unit.side == "user" and not options.include_repeats:
-                seen.add(unit.text)
-            hits.append(_hit(page, unit, ranked, number))
+                user_texts.add(unit.text)
+            hits.append(hit)
             if len(hits) == options.limit:
                 break
         # their score falls with their place, so that hits stay in the order of their scores
         hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in repeated[: options.limit - len(hits)]]
-        return hits, [path for path, page in texts.items() if page is None]
+        return hits, [path for path, page in pages.items() if page is None]
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
         """Return a page with its texts as they were ranked; None where its file changed since."""
@@ -320,28 +325,30 @@ def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates
     """
     like, matching = candidates.like, candidates.matching
     counts = np.array([matching.frequencies.get(term, 0) for term in like.terms], np.float64)
-    value = np.maximum(like.exact, like.near / 2) * idf_of(counts, max(matching.n_passages, 1))
+    # a row for each word that is like a term, a column for each term
+    values = np.maximum(like.exact, like.near / 2) * idf_of(counts, max(matching.n_passages, 1))
     rows = like.of_alike(occurrences.numbers)
     unit, rows = occurrences.unit[rows >= 0], rows[rows >= 0]
-    worth = np.where(np.isin(arrays.content, candidates.near), 1e3, 0.0)
-    first = np.flatnonzero(np.diff(unit, prepend=-1))
+    worth = np.where(np.isin(arrays.content, candidates.near), _BEYOND_WORDS, 0.0)
+    first = np.flatnonzero(np.diff(unit, prepend=-1))  # the occurrences in a unit lie one after another
     if len(first):
-        worth[unit[first]] += np.maximum.reduceat(value[rows], first).sum(1)
+        worth[unit[first]] += np.maximum.reduceat(values[rows], first).sum(1)
     return worth
 
 
 def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
-    """Return which units are ranked together.
+    """Return which units are ranked: questions or all others, without turns that only repeat the query.
 
     Args:
         arrays: Of the candidates.
         query: What is asked.
         options: With `include_repeats`, what repeats the query in its own words is ranked too.
-        of_questions: Those that a person only asked, else all others: an earlier question has all the words of the
-            next, and tells nothing.
+        of_questions: Whether units in which a person only asks are wanted, or all others. They are ranked apart: an
+            earlier question has all the words of the next, and tells nothing.
     """
     rows = arrays.rows
-    is_wanted: NDArray[np.bool_] = ((rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)) == of_questions
+    is_question = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
+    is_wanted: NDArray[np.bool_] = is_question == of_questions
     # words in quotation marks are looked for as they stand
     if not options.include_repeats and not query.phrases:
         is_wanted &= ~_repeats(arrays, query)
@@ -351,19 +358,20 @@ def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions:
 def _repeats(arrays: PageArrays, query: Query) -> NDArray[np.bool_]:
     """Return whether each unit is a turn of nothing but the query's own words.
 
-    A question may ask whether something is so: what was told in the same words, in another order, says that it is.
+    To a question, a statement of the same words in another order is an answer: `is tea hot`, `tea is hot`.
     """
     rows, hashes, ends = arrays.rows, arrays.words, arrays.ends
     if not arrays.is_turn.any():
         return np.zeros(len(rows), bool)
-    asked = [term_hash(token.word) for token in query.tokens]
-    starts = ends - rows["size"]
-    places, _ = places_of(hashes, np.unique(np.array(asked, np.uint32)))
-    n_asked = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
-    is_repeat: NDArray[np.bool_] = (n_asked == rows["size"]) & arrays.is_turn
+    query_hashes = [term_hash(token.word) for token in query.tokens]
+    places, _ = places_of(hashes, np.unique(np.array(query_hashes, np.uint32)))
+    n_of_query = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
+    is_repeat: NDArray[np.bool_] = (n_of_query == rows["size"]) & arrays.is_turn
     if query.is_question:
-        for number in np.flatnonzero(is_repeat & (rows["flags"] & ASKS == 0)):
-            is_repeat[number] = list(dict.fromkeys(hashes[starts[number] : ends[number]].tolist())) == asked
+        starts, is_statement = ends - rows["size"], rows["flags"] & ASKS == 0
+        for number in np.flatnonzero(is_repeat & is_statement):
+            words_in_order = dict.fromkeys(hashes[starts[number] : ends[number]].tolist())
+            is_repeat[number] = list(words_in_order) == query_hashes
     return is_repeat
 
 
@@ -380,28 +388,52 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
 def _best(
     arrays: PageArrays, is_wanted: NDArray[np.bool_], worth_of: Callable[[], NDArray[np.float64]]
 ) -> NDArray[np.bool_]:
-    """Return the wanted units, of a long page those worth most and two beside each: whole it would drown the others."""
+    """Return the wanted units, of a long page those worth most and two beside each: whole it would drown the others.
+
+    Args:
+        arrays: Of the candidates.
+        is_wanted: The units to choose from.
+        worth_of: Returns what each unit is worth; called only where a page is long.
+    """
     wanted = np.flatnonzero(is_wanted)
     page = arrays.page[wanted]
     counts = np.bincount(page, minlength=len(arrays.pages))
     is_talk = 2 * np.bincount(page, arrays.is_turn[wanted], len(counts)) > counts
     most = np.where(is_talk, _LONG_TALK, _LONG_PROSE)
-    if (counts <= most).all():
+    is_short = counts <= most
+    if is_short.all():
         return is_wanted
-    worth = worth_of()
-    order = np.lexsort((-worth[wanted], page))
-    rank = np.empty(len(wanted), np.int64)
-    rank[order] = np.arange(len(wanted)) - (np.cumsum(counts) - counts)[page[order]]
+    worth = worth_of()[wanted]
+    rank = _ranks_on_page(page, worth)
     # the first stays where none is worth anything: a page may be a candidate by its title alone
-    is_kept = (counts <= most)[page] | (rank < most[page]) & ((worth[wanted] > 0) | (rank == 0))
-    is_near = is_kept.copy()
-    for by in range(1, _BESIDE + 1):
-        is_same = page[by:] == page[:-by]
-        is_near[by:] |= is_kept[:-by] & is_same
-        is_near[:-by] |= is_kept[by:] & is_same
+    is_best = (rank < most[page]) & ((worth > 0) | (rank == 0))
     is_chosen = np.zeros(len(is_wanted), bool)
-    is_chosen[wanted[is_near]] = True
+    is_chosen[wanted[_with_neighbours(page, is_short[page] | is_best)]] = True
     return is_chosen
+
+
+def _ranks_on_page(page: NDArray[np.int64], worth: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rank of each unit among those of its page, 0 for the one that is worth most.
+
+    Args:
+        page: Of each unit; those of a page lie one after another.
+        worth: Of each unit.
+    """
+    order = np.lexsort((-worth, page))
+    first_of_page = np.searchsorted(page, page)
+    ranks = np.empty(len(page), np.int64)
+    ranks[order] = np.arange(len(page)) - first_of_page
+    return ranks
+
+
+def _with_neighbours(page: NDArray[np.int64], is_chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which units are chosen, or are among the `_BESIDE` before or after a chosen one on its page."""
+    is_near = is_chosen.copy()
+    for by in range(1, _BESIDE + 1):
+        is_same_page = page[by:] == page[:-by]
+        is_near[by:] |= is_chosen[:-by] & is_same_page
+        is_near[:-by] |= is_chosen[by:] & is_same_page
+    return is_near
 
 
 def _within_time(arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -424,6 +456,8 @@ def _within_time(arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDAr
 def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
     """Return for each unit the number of the first of `WAYS` that led to it; -1 where none did, which is no hit."""
     none = np.zeros(matches.units.n, bool)
+    # in the order of `WAYS`: a word of the query or its speaker, the page's name, nearness in meaning, a transcript in
+    # which the words stand close by, the day, or fields alone
     ways = {
         "words": (signals["met"] > 0) | (matches.is_called > 0),
         "title": (signals["titled"] > 0) | (signals["headed"] > 0),
@@ -433,18 +467,32 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
         "fields": none if matches.query.terms else ~none,
     }
     if "cosine" in signals:
-        # that there is anything at all takes a clear sign; then what comes about as near as the nearest is a hit too
-        is_any = any(way.any() for name, way in ways.items() if name != "day")
+        has_hits = any(way.any() for name, way in ways.items() if name != "day")
         best = float(signals["cosine"].max(initial=0))
-        least = _LEAST_COSINE
-        if len(matches.query.tokens) >= _QUESTION_WORDS:
-            least, is_any = _LEAST_OF_QUESTION, is_any or best >= _LEAST_OF_QUESTION
-        as_near = max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS) if is_any else least
-        ways["meaning"] = signals["cosine"] >= min(as_near, least)
+        ways["meaning"] = signals["cosine"] >= _least_cosine(best, len(matches.query.tokens), has_hits=has_hits)
     found_by = np.full(matches.units.n, -1, np.int8)
+    # the last first, so that the first of `WAYS` is what stays
     for number, way in reversed(list(enumerate(WAYS))):
         found_by[ways[way]] = number
     return found_by
+
+
+def _least_cosine(best: float, n_tokens: int, *, has_hits: bool) -> float:
+    """Return the cosine from which on a unit is a hit by its meaning alone.
+
+    It must be high enough to be no chance. Once there are hits, by words or by such a cosine to a question, what comes
+    about as near as the nearest unit is one too.
+
+    Args:
+        best: The cosine of the nearest unit.
+        n_tokens: How many words the query has.
+        has_hits: Whether there are hits by words.
+    """
+    is_question = n_tokens >= _QUESTION_WORDS
+    least = _LEAST_OF_QUESTION if is_question else _LEAST_COSINE
+    if has_hits or (is_question and best >= least):
+        return min(max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS), least)
+    return least
 
 
 def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
@@ -459,8 +507,9 @@ def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int
     if narrowing.before is not None:
         is_hit &= (day < narrowing.before) & (day != NO_DAY)
     newest = -day.astype(np.int64)
-    order = np.lexsort((newest, -ranked.scores) if ranked.query.terms else (units.position, units.page, newest))
-    for number in order.tolist():
+    # of `lexsort` the last key counts first; without words the newest come first, those of a page as they stand there
+    keys = (newest, -ranked.scores) if ranked.query.terms else (units.position, units.page, newest)
+    for number in np.lexsort(keys).tolist():
         if is_hit[number]:
             yield number
 
@@ -471,7 +520,7 @@ def _is_shown(unit: Unit, ranked: Ranked, number: int) -> bool:
     Headings without a text below them need a word of the query.
     """
     is_heading = unit.kind is UnitKind.PARAGRAPH and all(line.startswith("#") for line in unit.text.splitlines())
-    if is_heading and not ranked.signals["met"][number]:  # headings without a text: found by their own words alone
+    if is_heading and not ranked.signals["met"][number]:
         return False
     query = ranked.query
     return all(holds(unit.text, phrase) for phrase in query.phrases) and not any(
@@ -501,7 +550,10 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
 
 
 def _is_near(ranked: Ranked, number: int) -> bool:
-    """Return whether a unit is clearly near the query: its page is named, most words match, or the meaning does."""
+    """Return whether a unit is clearly near the query: its page is named, enough words match, or the meaning does.
+
+    Every unit is near a query without words.
+    """
     signals = ranked.signals
     return bool(
         not ranked.query.terms

@@ -32,9 +32,9 @@ class Recall:
         places: Machine-local folders; the index lives in `places.cache`.
         settings: The brain's settings (`recall.*`).
         clock: The time source.
-        open_index: Another engine than the embedded one.
+        open_index: Opens another engine; None for the embedded one.
         remote: Makes the embedder of a provider; None where there are no providers.
-        muted: Gives the exchanges that are not to be quoted.
+        muted: Returns the ids of the exchanges that are not to be quoted, which no search returns.
         may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
     """
 
@@ -55,11 +55,11 @@ class Recall:
         self._may_be_embedded = may_be_embedded
         self._mutex = threading.Lock()
         self._embedder_problem = ""
-        self._parts: tuple[Pages, Retrieval] | None = None
+        self._parts: tuple[Pages, Retrieval] | None = None  # opened on first use
 
     @property
     def is_open(self) -> bool:
-        """Whether the index was opened, and so what other processes write is not seen without a look."""
+        """Whether the index was opened: then what other processes write is seen only by `rescan`."""
         return self._parts is not None
 
     def search(
@@ -80,11 +80,11 @@ class Recall:
 
         Args:
             query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
-            limit: At most so many hits.
+            limit: At most so many hits; fewer where some of them are muted.
             kinds: Only hits of these kinds; None for all.
             now: What "last week" refers to; the clock's now without it.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
-            include_repeats: Also what was said in nothing but the query's own words.
+            include_repeats: Also turns that have no other words than the query, which are left out as a rule.
         """
         from brainiac.search.retrieval import Options  # with it comes numpy
 
@@ -100,7 +100,7 @@ class Recall:
     def absent(self, text: str) -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
 
-        Not in another form either, nor in what was put to rest; a question asked before is no place to stand in.
+        Not in another form either, nor in the archive; an earlier question does not count.
         """
         from brainiac.search.absence import absent_words  # for a search that explains itself
 
@@ -121,7 +121,7 @@ class Recall:
         self._pages.note_change(path)
 
     def rescan(self) -> None:
-        """Look the tree over for changes nobody told of; costs one stat a file."""
+        """Compare every file with the index, for changes of which `note_change` was not told; costs one stat a file."""
         self._pages.rescan()
 
     def status(self) -> dict[str, Any]:

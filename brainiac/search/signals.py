@@ -8,7 +8,7 @@ rank. Words match by their stems and, in any language, by the character trigrams
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,7 +45,8 @@ class PageArrays:
     Attributes:
         rows: The features of all units; `content` their hashes; `words` the hashes of their words.
         page: The place of each unit's page; `start`: the first unit of each page.
-        ends: Where the words of each unit end.
+        ends: Where the words of each unit end in `words`.
+        is_turn: Whether each unit is a turn of an exchange.
     """
 
     def __init__(self, pages: Sequence[EncodedPage]) -> None:
@@ -56,12 +57,12 @@ class PageArrays:
         counts = np.array([page.n_units for page in pages], np.int64)
         self.page, self.start = np.repeat(np.arange(len(pages)), counts), np.cumsum(counts) - counts
         self.ends = np.cumsum(self.rows["size"], dtype=np.int64)
-        self.is_turn = self.rows["flags"] >> f.KIND_SHIFT & 7 == UnitKind.TURN
+        self.is_turn = f.kind_of(self.rows["flags"]) == UnitKind.TURN
 
-    def met(self, like: LikeWords) -> Occurrences:
-        """Return every word of the units that has anything of a query."""
-        places, numbers = like.met_in(self.words)
-        return Occurrences(np.searchsorted(self.ends, places, "right"), numbers)
+    def occurrences(self, like: LikeWords) -> Occurrences:
+        """Return every word of the units that shares a stem or a trigram with the query."""
+        places, numbers = like.matches_in(self.words)
+        return Occurrences(unit=np.searchsorted(self.ends, places, "right"), numbers=numbers)
 
 
 class Occurrences(NamedTuple):
@@ -85,12 +86,23 @@ def _is_fact(kind: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 class Units:
-    """The units of the candidates, side by side; matrices have a column a unit.
+    """The units that are ranked, side by side; every array has one value a unit.
 
     Args:
-        arrays: Of the candidate pages.
-        is_chosen: Which of their units are ranked; None for all.
-        is_wanted: Which of them could be: the next one of these is a neighbour; None for those that are chosen.
+        arrays: The units of the candidate pages.
+        is_chosen: Which of them are ranked; None for all.
+        is_wanted: Which of them could be, those that are left out for time or room among them: only the units that
+            follow one another in these are neighbours. None for those that are chosen.
+
+    Attributes:
+        number: For each unit of the candidate pages its number here; -1 where it is not ranked.
+        content: Content hashes, the keys of the units' vectors.
+        features: See `features.FEATURES`.
+        pages: The pages that have a unit here; `page`: the place of each unit's page, `start`: each page's first unit.
+        position: The place of each unit on its page; `place`: its place among those that are wanted.
+        sort: By which weights it is ranked: `TALK`, `FACTS` or `NOTES`.
+        scope: The number of its conversation, or outside of exchanges of its page.
+        section: The number of its section of a page, from one heading to the next.
     """
 
     def __init__(
@@ -102,53 +114,65 @@ class Units:
         is_chosen = np.ones(len(arrays.rows), bool) if is_chosen is None else is_chosen
         is_wanted = is_chosen if is_wanted is None else is_wanted
         chosen = np.flatnonzero(is_chosen)
-        self.number = np.where(is_chosen, np.cumsum(is_chosen) - 1, -1)  # of each unit of the pages, -1 if not chosen
-        self.content = arrays.content[chosen]  # hashes, the keys of the units' vectors
-        self.features = arrays.rows[chosen]
+        self.number = np.where(is_chosen, np.cumsum(is_chosen) - 1, -1)
+        self.content, self.features = arrays.content[chosen], arrays.rows[chosen]
+        self.n = len(self.features)
         page = arrays.page[chosen]
         is_first = np.diff(page, prepend=-1) != 0
         self.start, self.page = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         self.pages = [arrays.pages[number] for number in page[is_first].tolist()]
         first = arrays.start[page]
-        before = np.concatenate(([0], np.cumsum(is_wanted)))
-        self.position, self.place = chosen - first, before[chosen] - before[first]
-        sizes, flags = self.features["size"], self.features["flags"]
-        self.n = len(self.features)
+        n_wanted_before = np.concatenate(([0], np.cumsum(is_wanted)))
+        self.position, self.place = chosen - first, n_wanted_before[chosen] - n_wanted_before[first]
+        self._read_features()
+        begins_scope = self._begins_scope()
+        self.scope = _numbered(begins_scope, self.n)
+        self._scope_start = _starts(self.scope)
+        section = np.cumsum((self.flag(f.HEADED) > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
+        self.section, self._section_start = section, _starts(section)
+        self._find_neighbours(begins_scope)
+
+    def _read_features(self) -> None:
+        """Set what the features say of each unit by itself."""
+        flags = self.features["flags"]
         self.speaker = self.features["speaker"]
-        self.length = np.maximum(sizes, 1).astype(np.float64)
+        self.length = np.maximum(self.features["size"], 1).astype(np.float64)
         self.gram_length = (flags >> f.LENGTH_SHIFT & f.MAX_LENGTH).astype(np.float32)
-        self.kind = flags >> f.KIND_SHIFT & 7
+        self.kind = f.kind_of(flags)
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
         self.tells = flags & f.ONLY_ASKS == 0
         # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
         self.sort = np.where(self.is_labelled > 0, TALK, np.where(_is_fact(self.kind), FACTS, NOTES))
-        is_apart = self._is_apart()
-        talk = np.concatenate(([0], np.cumsum(is_apart | (np.diff(self.place) != 1))))[: self.n]
+
+    def _find_neighbours(self, begins_scope: NDArray[np.bool_]) -> None:
+        """Set which units are neighbours: those that follow one another in a conversation or in the text of a page.
+
+        A run is what one speaker of a transcript says in a row; runs have neighbours too.
+        """
+        talk = _numbered(begins_scope | (np.diff(self.place) != 1), self.n)
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
         talk = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), talk)
         self._neighbours = _neighbours(talk)
         # people write several messages in a row: what a turn answers is then further away than the turn before it
-        is_same = (self.is_labelled[1:] > 0) & (np.diff(talk) == 0) & (np.diff(self.speaker) == 0)
-        self._run = np.concatenate(([0], np.cumsum(~is_same)))[: self.n]
-        self._run_start = np.flatnonzero(np.diff(self._run, prepend=-1))
+        continues_run = (self.is_labelled[1:] > 0) & (np.diff(talk) == 0) & (np.diff(self.speaker) == 0)
+        self._run = _numbered(~continues_run, self.n)
+        self._run_start = _starts(self._run)
         self._run_neighbours = _neighbours(talk[self._run_start])
-        self.scope = np.concatenate(([0], np.cumsum(is_apart)))[: self.n]
-        self._scope_start = np.flatnonzero(np.diff(self.scope, prepend=-1))
-        section = np.cumsum((flags & f.HEADED > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
-        self.section, self._section_start = section, np.flatnonzero(np.diff(section, prepend=-1))
 
-    def _is_apart(self) -> NDArray[np.bool_]:
+    def _begins_scope(self) -> NDArray[np.bool_]:
         """Return for each unit but the first whether another conversation or page begins with it.
 
-        What one person told an hour apart seldom belongs together.
+        What one person told an hour apart seldom belongs together, nor do turns without a time.
         """
-        minute, turn = self.features["minute"].astype(np.int64), self.is_turn > 0
-        most = np.where(self.is_labelled[1:] > 0, DIALOGUE_MINUTES, TALK_MINUTES)
-        is_later = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > most)
-        is_apart: NDArray[np.bool_] = (np.diff(self.page) > 0) | (turn[1:] != turn[:-1]) | (turn[1:] & is_later)
-        return is_apart
+        minute, is_turn = self.features["minute"].astype(np.int64), self.is_turn > 0
+        longest_pause = np.where(self.is_labelled[1:] > 0, DIALOGUE_MINUTES, TALK_MINUTES)
+        is_after_pause = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > longest_pause)
+        is_on_other_page = np.diff(self.page) > 0
+        is_of_other_kind = is_turn[1:] != is_turn[:-1]
+        begins: NDArray[np.bool_] = is_on_other_page | is_of_other_kind | (is_turn[1:] & is_after_pause)
+        return begins
 
     @cached_property
     def owner(self) -> Places:
@@ -170,11 +194,13 @@ class Units:
         return _shifted(values, by, self._neighbours)
 
     def beside(self, values: Vector, by: int) -> Vector:
-        """Return for each unit the highest value of the turns before or after it that one speaker said in a row.
+        """Return for each unit the highest value in the run before or after its own; 0 where there is none.
+
+        A run is what one speaker of a transcript says in a row; any other unit is one by itself.
 
         Args:
             values: One value a unit.
-            by: 1 for what was said next, -1 for what was said before, by another speaker, 2 and -2 one further away.
+            by: 1 for the next run, -1 for the one before, 2 and -2 for those one further away.
         """
         highest = np.maximum.reduceat(values, self._run_start)
         return _shifted(highest, by, self._run_neighbours)[self._run]
@@ -203,26 +229,51 @@ class Units:
     def place_in_scope(self, values: Vector) -> Vector:
         """Return the rank of each unit within its conversation or page by value, 0 for the highest."""
         place = np.empty(self.n)
+        # scopes lie one after another: sorted by scope, the units of each keep its stretch
         place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
         return place
 
 
+def _numbered(begins: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
+    """Return the group of each of `n` units, from 0 on, given for each but the first whether a group begins with it."""
+    groups: NDArray[np.int64] = np.concatenate(([0], np.cumsum(begins)))[:n]
+    return groups
+
+
+def _starts(groups: NDArray[Any]) -> Places:
+    """Return the first unit of each group, given the group of each unit."""
+    return np.flatnonzero(np.diff(groups, prepend=-1))
+
+
 def _neighbours(talk: NDArray[Any]) -> dict[int, NDArray[np.float32]]:
-    """Return 1 for each unit but the last, or last two, whose next, or second next, is of the same conversation."""
+    """Return which units belong to the same conversation as the next one (1) and as the second next (2).
+
+    Args:
+        talk: The number of each unit's conversation.
+
+    Returns:
+        By the distance, 1.0 or 0.0 for each unit but the last, or the last two.
+    """
     return {by: (talk[by:] == talk[:-by]).astype(np.float32) for by in (1, 2)}
 
 
 def _shifted(values: NDArray[Any], by: int, neighbours: Mapping[int, NDArray[np.float32]]) -> NDArray[Any]:
-    """Return the values moved by one or two places, 0 where that leads into another conversation."""
-    moved = np.zeros(values.shape, np.result_type(values, np.float32))
+    """Return for each unit the value of its neighbour, 0 where that is of another conversation.
+
+    Args:
+        values: One value a unit, in the last axis.
+        by: 1 for the value of the next unit, -1 for that of the one before; 2 and -2 likewise.
+        neighbours: What `_neighbours` returned.
+    """
+    shifted = np.zeros(values.shape, np.result_type(values, np.float32))
     n = values.shape[-1]
     size = min(abs(by), n)
-    early, late = values[..., : n - size], values[..., size:]
+    earlier, later = values[..., : n - size], values[..., size:]
     if by > 0:
-        np.multiply(late, neighbours[by], out=moved[..., : n - size])
+        np.multiply(later, neighbours[by], out=shifted[..., : n - size])
     else:
-        np.multiply(early, neighbours[-by], out=moved[..., size:])
-    return moved
+        np.multiply(earlier, neighbours[-by], out=shifted[..., size:])
+    return shifted
 
 
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
@@ -233,31 +284,31 @@ def relative(scores: Vector, among: NDArray[np.bool_] | None = None, least: floa
 
     Args:
         scores: All at least 0.
-        among: The units of which the maximum is taken; all by default. Earlier questions are left out, since one that
-            repeats the query would make every answer to it look weak.
+        among: The units of which the maximum is taken; None for all.
         least: The least that the scores are divided by.
     """
     best = max((scores if among is None else scores[among]).max(initial=0.0), least)
-    return np.minimum(scores / best, 1.0) if best > 0 else np.minimum(scores, 1.0)
+    # without a maximum the scores of units that are not in `among` are only cut
+    return np.minimum(scores / best if best > 0 else scores, 1.0)
 
 
 def bm25(
     frequency: NDArray[Any],
     length: NDArray[Any],
     idf: Vector,
-    among: NDArray[np.bool_],
+    among: NDArray[np.bool_] | None,
     k1: float = 0.9,
     b: float = 0.4,
     *,
     least: float = 0.0,
 ) -> Vector:
-    """Return BM25 over its maximum for a matrix of term frequencies, one row a term; see `relative`.
+    """Return BM25 divided by its maximum for a matrix of term frequencies, one row a term; see `relative`.
 
     Args:
         frequency: How often each term stands in each unit.
         length: Of the units.
         idf: Of the terms.
-        among: Whose maximum it is.
+        among: The units of which the maximum is taken; None for all.
         k1: How much repeating a term adds.
         b: How much a unit's length takes away.
         least: The least share of the weight of all terms that the maximum counts as.
@@ -296,16 +347,17 @@ class Matches:
         query: What is asked.
         frequencies: Passages that hold each term.
         n_passages: How many there are.
-        like: The words of the brain that have anything of the query's.
+        like: The words of the brain that share a stem or a trigram with the query.
         occurrences: Where they stand in the pages of the units.
 
     Attributes:
-        named: Who of those that speak is named in the query; `is_named`: 1 for their turns.
-        is_first_named: 1 for the turns of the first of several.
-        is_called: 1 for a turn whose speaker a transcript names, and so does the query.
-        mentions: How often those who are named are spoken of.
+        named: Those of the speakers whom the query means: by name, `user` by "I", `ai` by "you".
+        is_named: 1 for their turns.
+        is_first_named: 1 for the turns of the first of them whose name stands in the query, where several do.
+        is_called: 1 for the turns of those whom the query means by name, where a transcript names them.
+        mentions: How often their names stand in each unit.
         met: How much of any term that tells something each unit has: 1 for the word itself, less for one like it.
-        exact: How often each term stands in each unit; `near`: how often what is like it does, as far as it is.
+        exact: How often each term stands in each unit; `near`: how often words like it do, each as far as it is like.
         best_near: How like each term the most similar word of each unit is.
         idf: Of the terms; `near_idf`: with what is like them.
         grams: How often each trigram of the query stands in each unit.
@@ -326,11 +378,12 @@ class Matches:
         self._match_speakers()
         is_name = np.array([_is_name(term, self.named) for term in like.terms])
         # names rank by who speaks, not as words, unless nothing else is asked
-        self._is_term = ~is_name if not is_name.all() else is_name
+        self._is_term = is_name if is_name.all() else ~is_name
         owner = units.number[occurrences.unit]
-        is_there = owner >= 0
-        owner, numbers = owner[is_there], occurrences.numbers[is_there]
-        exact = self._match_words(owner, numbers)
+        is_ranked = owner >= 0
+        owner, numbers = owner[is_ranked], occurrences.numbers[is_ranked]
+        exact, near, best_near = self._matched_words(owner, numbers)
+        self.exact, self.near, self.best_near = (rows[self._is_term] for rows in (exact, near, best_near))
         self.mentions: Vector = exact[is_name].sum(0)
         self.grams = like.gram_counts(numbers, owner, units.n)
         self._match_titles()
@@ -354,38 +407,38 @@ class Matches:
         spoken: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
         return spoken
 
-    def _match_words(self, owner: Places, numbers: Numbers) -> Vector:
-        """Count the terms, and what is like them, in each unit; return how often each word asked for stands in each.
+    def _matched_words(self, owner: Places, numbers: Numbers) -> tuple[Vector, Vector, Vector]:
+        """Return `exact`, `near` and `best_near` for all terms, names of speakers among them: a row for each.
 
         Args:
             owner: The units in which words stand, in order.
             numbers: Those words.
         """
-        like, size = self._like, len(self._like.terms)
+        like, shape = self._like, (len(self._like.terms), self.units.n)
         rows = like.of_alike(numbers)
         is_alike = rows >= 0
         owner, rows = owner[is_alike], rows[is_alike]
-        both, best = np.zeros((2 * size, self.units.n)), np.zeros((size, self.units.n))
+        exact, near, best_near = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         if len(rows):
-            first = np.flatnonzero(np.diff(owner, prepend=-1))
-            near = like.near[rows]
-            both[:, owner[first]] = np.add.reduceat(np.hstack((like.exact[rows], near)), first).T
-            best[:, owner[first]] = np.maximum.reduceat(near, first).T
-        exact = both[:size]
-        self.exact, self.near, self.best_near = exact[self._is_term], both[size:][self._is_term], best[self._is_term]
-        return exact
+            first = _starts(owner)  # the words of a unit lie one after another
+            exact[:, owner[first]] = np.add.reduceat(like.exact[rows], first).T
+            near[:, owner[first]] = np.add.reduceat(like.near[rows], first).T
+            best_near[:, owner[first]] = np.maximum.reduceat(like.near[rows], first).T
+        return exact, near, best_near
 
     def _match_titles(self) -> None:
         """Find which terms and trigrams of the query the title, the names and the tags of each page hold."""
         pages, like = self.units.pages, self._like
-        size = np.array([len(page.heading) // 4 for page in pages], np.int64)
-        places, numbers = like.met_in(np.frombuffer(b"".join([page.heading for page in pages]), np.uint32))
-        page = np.searchsorted(np.cumsum(size), places, "right")
+        hashes = np.frombuffer(b"".join([page.heading for page in pages]), np.uint32)
+        ends = np.cumsum([len(page.heading) // hashes.itemsize for page in pages])
+        places, numbers = like.matches_in(hashes)
+        page = np.searchsorted(ends, places, "right")
         self.grams_in_title = np.minimum(like.gram_counts(numbers, page, len(pages)), 1)
         rows = like.of_alike(numbers)
+        page, rows = page[rows >= 0], rows[rows >= 0]
         in_title = np.zeros((len(like.terms), len(pages)))
-        word, term = np.nonzero(like.exact[rows[rows >= 0]])
-        in_title[term, page[rows >= 0][word]] = 1
+        word, term = np.nonzero(like.exact[rows])
+        in_title[term, page[word]] = 1
         self.in_title = in_title[self._is_term]
         # of a long query not all words are looked up
         self.may_be_named = in_title.any(0) | like.is_cut
@@ -402,10 +455,12 @@ class Matches:
         # of a rare word all places are candidates: those where it was only asked for do not make it less telling
         documents = np.where(documents <= _FEW_DOCUMENTS, np.minimum(documents, in_exact), documents)
         self.idf = idf_of(documents, total)
-        wider = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
-        self.near_idf = idf_of(np.minimum(wider, total), total)
-        is_telling = documents <= max(_FEW_PASSAGES, total * COMMON_SHARE)
-        self.met: Vector = self.best_near[is_telling if is_telling.any() else ~is_telling].max(0, initial=0)
+        # in how many passages words like a term stand nobody counted: by the same ratio as among the candidates
+        near_documents = documents * (in_near + 1) / (in_exact + 1) + (documents == 0) * in_near
+        self.near_idf = idf_of(np.minimum(near_documents, total), total)
+        is_rare = documents <= max(_FEW_PASSAGES, total * COMMON_SHARE)
+        # where no term is rare, all of them count
+        self.met: Vector = self.best_near[is_rare if is_rare.any() else ~is_rare].max(0, initial=0)
 
 
 def _is_name(term: str, names: set[str]) -> bool:
@@ -425,14 +480,36 @@ def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], 
         inbound: How many links lead to each uuid and path.
         analyzer: The brain's language.
     """
-    lexical = lexical_signals(matches, _GOOD_SHARE if meaning else 0.0)
+    lexical = lexical_signals(matches, least=_GOOD_SHARE if meaning else 0.0)
     signals = lexical | dialogue_signals(matches, lexical) | content_signals(matches, lexical)
     signals |= page_signals(matches, lexical, inbound, analyzer) | meaning
     if meaning:
         signals["about_meaning"] = signals["about"] * signals["meaning"]
-        signals["meaning_trigram"] = signals["meaning"] * signals["trigram"]  # words and meaning often say it twice
+        # it has a negative weight: what a unit says in the query's words counts by words and by meaning
+        signals["meaning_trigram"] = signals["meaning"] * signals["trigram"]
+        # squares: one unit that is near counts more than several that are half as near
         signals["meaning_throughout"] = matches.units.mean_of_scope(signals["meaning"] ** 2)
     return signals
+
+
+class _Counts(NamedTuple):
+    """How often terms stand in some texts, with what `bm25` needs of these: a column for each text.
+
+    Attributes:
+        exact: Counts of the terms themselves, a row for each.
+        near: Counts of words like them.
+        length: Of the texts.
+    """
+
+    exact: NDArray[Any]
+    near: NDArray[Any]
+    length: NDArray[Any]
+
+    @classmethod
+    def of(cls, rows: NDArray[Any]) -> _Counts:
+        """Take apart a matrix with the rows of `exact`, as many of `near`, and one of `length`."""
+        size = len(rows) // 2
+        return cls(rows[:size], rows[size:-1], rows[-1])
 
 
 def lexical_signals(matches: Matches, least: float) -> Signals:
@@ -443,46 +520,55 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
         least: See `bm25`.
     """
     score = partial(bm25, least=least)
-    units, idf, near_idf, size = matches.units, matches.idf, matches.near_idf, len(matches.idf)
-    # `here` has a row for each term's exact matches, one for each term's near ones, and the unit's length
-    exact, near, length = slice(size), slice(size, -1), -1
-    here = np.concatenate((matches.exact, matches.near, units.length[None]))
-    two = here + units.shift(here, -1)
-    three = two + units.shift(here, 1)
-    further = units.shift(here, -2) + units.shift(here, 2)
-    five, page, section = three + further, units.by_scope(here), units.by_section(here)
-    talk = here + 0.5 * further  # the turns two places away are as a rule the same speaker's
-    page_idf = idf_of((page[exact] > 0).sum(1).astype(np.float64), page.shape[1])
+    units, idf, near_idf = matches.units, matches.idf, matches.near_idf
+    # of a unit, of it with one or more neighbours, and of its conversation or page and its section
+    rows = np.concatenate((matches.exact, matches.near, units.length[None]))
+    two_rows = rows + units.shift(rows, -1)
+    three_rows = two_rows + units.shift(rows, 1)
+    further_rows = units.shift(rows, -2) + units.shift(rows, 2)
+    here, two, three, five = map(_Counts.of, (rows, two_rows, three_rows, three_rows + further_rows))
+    talk = _Counts.of(rows + 0.5 * further_rows)  # the turns two places away are as a rule the same speaker's
+    page, section = _Counts.of(units.by_scope(rows)), _Counts.of(units.by_section(rows))
+    page_idf = idf_of((page.exact > 0).sum(1).astype(np.float64), len(page.length))
+    # an earlier question that repeats the query must not make every answer to it look weak
     tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
-    own = score(here[exact], here[length], idf, tells, b=0.3)
+    own = score(here.exact, here.length, idf, tells, b=0.3)
     return {
         "own": own,
-        "covered": share(matches.exact > 0, idf),
+        "covered": share(here.exact > 0, idf),
         "near_covered": share(matches.best_near, near_idf),
-        "window_5": score(five[exact], five[length], idf, tells),
-        "with_previous": score(two[exact], two[length], idf, tells),
-        "same_speaker": score(talk[near], talk[length], near_idf, tells),
-        "page": score(page[exact], page[length], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
-        "section": score(section[exact], section[length], idf, np.ones(section.shape[1], bool))[units.section],
-        "page_covered": share(page[near] > 0, near_idf)[units.scope],
-        "window_covered": share(three[near] > 0, near_idf),
+        "window_5": score(five.exact, five.length, idf, tells),
+        "with_previous": score(two.exact, two.length, idf, tells),
+        "same_speaker": score(talk.near, talk.length, near_idf, tells),
+        "page": score(page.exact, page.length, page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "section": score(section.exact, section.length, idf, among=None)[units.section],
+        "page_covered": share(page.near > 0, near_idf)[units.scope],
+        "window_covered": share(three.near > 0, near_idf),
         "before_previous": units.beside(own, -2),
-        **_trigram_signals(matches, page_tells, score),
+        "title_covered": share(matches.in_title, idf)[units.page],
+        **_trigram_signals(matches, page_tells, least),
     }
 
 
-def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_], score: Callable[..., Vector]) -> Signals:
-    """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them."""
-    units, own = matches.units, np.concatenate((matches.grams, matches.units.gram_length[None]))
+def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_], least: float) -> Signals:
+    """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them.
+
+    Args:
+        matches: How the query's trigrams stand in the units.
+        page_tells: For each conversation or page, whether it is more than questions.
+        least: See `bm25`.
+    """
+    score, units = partial(bm25, k1=1.2, b=0.75, least=least), matches.units
+    # the last row of each matrix is the length, the others are counts
+    own = np.concatenate((matches.grams, units.gram_length[None]))
     three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
-    idf = idf_of((own[:-1, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
+    idf = idf_of((matches.grams[:, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
     return {
-        "title_covered": share(matches.in_title, matches.idf)[units.page],
         "title_trigram": share(matches.grams_in_title, idf)[units.page],
-        "trigram": score(own[:-1], own[-1], idf, units.tells, k1=1.2, b=0.75),
-        "trigram_three": score(three[:-1], three[-1], idf, units.tells, k1=1.2, b=0.75),
-        "trigram_page": score(pages[:-1], pages[-1], page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
+        "trigram": score(own[:-1], own[-1], idf, units.tells),
+        "trigram_three": score(three[:-1], three[-1], idf, units.tells),
+        "trigram_page": score(pages[:-1], pages[-1], page_idf, page_tells)[units.scope],
     }
 
 
@@ -490,12 +576,11 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
     """Return the signals of conversation: who speaks, who is spoken of, what asks and what answers."""
     units, own = matches.units, lexical["own"]
     question, asks = units.flag(f.QUESTION) * units.is_turn, units.flag(f.ASKS) * units.is_turn
+    # a turn is about who speaks; any other unit is about whom it names, and about the person, who keeps these pages
+    about_on_page = np.maximum(matches.mentions > 0, float("user" in matches.named))
     is_one_named = float(len(matches.named) == 1)
-    mentioned = is_one_named * (matches.mentions > 0)
-    # a page about somebody is what their own words are in an exchange, and what stands on pages the person wrote
-    is_persons = is_one_named * float("user" in matches.named)
-    about = np.where(units.is_turn > 0, matches.is_named * is_one_named, np.maximum(mentioned, is_persons))
-    answers = units.shift(question, -1) * units.is_turn
+    about = is_one_named * np.where(units.is_turn > 0, matches.is_named, about_on_page)
+    answers = units.shift(question, -1) * units.is_turn  # a turn right after a question
     return {
         "about": about,
         "about_own": about * own,
@@ -513,7 +598,10 @@ def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals
 
 
 def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return whether a unit has a time, place, number or name where the query asks for one."""
+    """Return whether a unit has a time, place, number or name where the query asks for one.
+
+    And, whatever the query asks, how many names it has, and how near it is to the day that the query names.
+    """
     units = matches.units
     asked = {name: float(name in matches.query.asks) for name in ("when", "where", "count", "who")}
     time = units.flag(TIME)
@@ -529,7 +617,7 @@ def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
 
 
 def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
-    """Return 1 where the day asked about was spoken of or is the day of the words, less with each day away."""
+    """Return for each unit 1 where it was said on the days asked about or names one of them, less for each day away."""
     if days is None:
         return np.zeros(units.n)
     first, last = days
@@ -545,21 +633,21 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
 def page_signals(
     matches: Matches, lexical: Mapping[str, Vector], inbound: Mapping[str, int], analyzer: Analyzer
 ) -> Signals:
-    """Return the signals of a unit's page: folder, links, use, title, origin; most hold before anything is asked."""
+    """Return the signals of a unit's page: folder, links, use, title, origin."""
     units = matches.units
     pages = [encoded.page for encoded in units.pages]
-    best = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
+    best_of_page = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
     titled, headed = _named(pages, matches, analyzer)
     degrees = [len(page.links) for page in pages]
     if inbound:
         degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
     return {
-        "folder": relative(_folder_fit(pages, best, units))[units.page],
-        "linked": _linked(pages, best)[units.page],
+        "folder": relative(_folder_fit(pages, best_of_page, units))[units.page],
+        "linked": _linked(pages, best_of_page)[units.page],
         "connected": np.log1p(np.array(degrees, np.float64))[units.page],
         "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
         "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
-        "met": matches.met,
+        "met": matches.met,  # without a weight: it says whether words led to the unit
         "titled": titled[units.page],
         "headed": headed[units.page] * (1 - units.is_turn),  # the title of a day's page says nothing of its words
         "from_ai": units.flag(f.FROM_AI) * float("ai" not in speaker_words(matches.query)),
@@ -587,23 +675,32 @@ def _named(pages: Sequence[Page], matches: Matches, analyzer: Analyzer) -> tuple
     for number in np.flatnonzero(matches.may_be_named).tolist():
         for name in names_of(pages[number]):
             words, mark = _words_and_mark(name, analyzer)
-            titled[number] = max(titled[number], mark == query.name != "")
+            is_query = query.name != "" and mark == query.name
+            titled[number] = max(titled[number], is_query)
             headed[number] = max(headed[number], bool(words) and words <= asked)
     return titled, headed
 
 
 @lru_cache(maxsize=16_384)
 def _words_and_mark(name: str, analyzer: Analyzer) -> tuple[frozenset[str], str]:
-    """Return the words of a page's name, none where they tell nothing, and the mark that the page bears."""
+    """Return the words of a page's name, none where they tell nothing, and its mark in the index (`=new_garden`)."""
     tokens = analyzer.tokens(name)
     tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
-    return frozenset(token.word for token in tokens if tells), mark_of(tokens)
+    words = frozenset(token.word for token in tokens) if tells else frozenset()
+    return words, mark_of(tokens)
 
 
-def _folder_fit(pages: Sequence[Page], best: Vector, units: Units) -> Vector:
-    """Return for each page how well the summary of its folder, or of one above it, fits."""
-    numbers = np.nonzero(units.kind[units.start] == UnitKind.SUMMARY)[0].tolist()
-    summaries = {posixpath.dirname(pages[number].path): best[number] for number in numbers}
+def _folder_fit(pages: Sequence[Page], best_of_page: Vector, units: Units) -> Vector:
+    """Return for each page how well the summary of its folder, or of one above it, fits.
+
+    Args:
+        pages: Of the units.
+        best_of_page: The best score of each page's units.
+        units: Candidates.
+    """
+    # the units of a folder's index page are its summary
+    index_pages = np.flatnonzero(units.kind[units.start] == UnitKind.SUMMARY).tolist()
+    summaries = {posixpath.dirname(pages[number].path): best_of_page[number] for number in index_pages}
     if not summaries:
         return np.zeros(len(pages))
     folders = [posixpath.dirname(page.path) for page in pages]
@@ -621,19 +718,26 @@ def _folder_and_above(folder: str) -> Iterator[str]:
         folder = posixpath.dirname(folder)
 
 
-def _linked(pages: Sequence[Page], best: Vector) -> Vector:
-    """Return for each page the score, 0 to 1, of the best page that it links to or that links to it."""
+def _linked(pages: Sequence[Page], best_of_page: Vector) -> Vector:
+    """Return for each page the score, 0 to 1, of the best page that it links to or that links to it.
+
+    Only the `_SPREAD_FROM` best pages count: by all of them every page with many links would rise.
+
+    Args:
+        pages: Of the candidates.
+        best_of_page: The best score of each page's units.
+    """
     spread = np.zeros(len(pages))
     if not any(page.links for page in pages):
         return spread
     numbers = {name: number for number, page in enumerate(pages) for name in link_targets(page)}
-    # only the best pages lead to others: from all of them every page with many links would rise
-    sources = {int(number): float(best[number] / max(best.max(), 1e-9)) for number in np.argsort(-best)[:_SPREAD_FROM]}
+    scores = best_of_page / max(best_of_page.max(), 1e-9)
+    score_of_best = {int(number): float(scores[number]) for number in np.argsort(-best_of_page)[:_SPREAD_FROM]}
     for number, page in enumerate(pages):
         for link in page.links:
             other = numbers.get(link.target, numbers.get(link.path))
             if other is None or other == number:
                 continue
-            spread[other] = max(spread[other], sources.get(number, 0.0))
-            spread[number] = max(spread[number], sources.get(other, 0.0))
+            spread[other] = max(spread[other], score_of_best.get(number, 0.0))
+            spread[number] = max(spread[number], score_of_best.get(other, 0.0))
     return spread

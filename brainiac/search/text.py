@@ -65,7 +65,7 @@ class Words(NamedTuple):
     Attributes:
         stems: Of all of them, in order, joined by blanks.
         hashes: uint32, one a word as the vocabulary has it.
-        signs: What any of them shows: `TIME` and so on.
+        signs: What any of them shows, as a bit mask: `TIME` and so on.
         length: How many character trigrams they have together.
     """
 
@@ -73,6 +73,9 @@ class Words(NamedTuple):
     hashes: bytes
     signs: int
     length: int
+
+
+_NO_WORDS = Words(stems="", hashes=b"", signs=0, length=0)
 
 
 class Token(NamedTuple):
@@ -98,7 +101,7 @@ _FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 
 
 class Analyzer:
-    """Turn text into words as one person means them; safe to share between threads.
+    """Turns text into words, in the language of one person; safe to share between threads.
 
     What stands between two blanks is analyzed once and remembered: text repeats itself.
 
@@ -115,12 +118,11 @@ class Analyzer:
         self.language, self.zone, self.key = language, zone, f"{language}:{zone}"
         self.vocabulary = Vocabulary()
         self._stem, self._is_stop = _language_tools(language)
-        self._pieces = _Remembered(self._analyzed)
+        self._words_of = _Remembered(self._analyzed)
 
     def words(self, text: str) -> Words:
         """Return a text's words, those of unspaced scripts in pairs of signs."""
-        pieces = self._pieces
-        return _joined([pieces[piece] for piece in text.split()])
+        return _joined([self._words_of[piece] for piece in text.split()])
 
     def tokens(self, text: str) -> list[Token]:
         """Return the words of a text one by one, in order."""
@@ -143,27 +145,30 @@ class Analyzer:
         return [token.stem for token in self.tokens(text) if not token.is_stop]
 
     def _analyzed(self, piece: str) -> Words:
-        """Return the words of a text without blanks; it is looked up again without the punctuation around it."""
+        """Return the words of a text without blanks."""
         if (bare := piece.strip(_PUNCTUATION)) != piece:
-            return self._pieces[bare]
+            return self._words_of[bare]  # most are known without the punctuation around them
         return _joined([self._word(token) for _, token in _tokens(piece)])
 
     def _word(self, token: str) -> Words:
         """Return one word as the index has it, and add it to the vocabulary."""
         plain = token.casefold()
         is_digits = token.isdecimal()
+        is_time = plain in _TIME or (is_digits and len(token) == 4)  # it may be a year
+        is_capitalized = len(token) > 1 and token[0].isupper() and token[1].islower()
         signs = (
-            TIME * (plain in _TIME or (is_digits and len(token) == 4))
+            TIME * is_time
             | NUMBER * (is_digits or plain in _NUMBER)
             | FIRST_PERSON * bool(_FIRST_PERSON.fullmatch(plain))
-            | CAPITAL * (len(token) > 1 and token[0].isupper() and token[1].islower())
+            | CAPITAL * is_capitalized
         )
         word = _bare(plain)
         if not word:
-            return Words("", b"", signs, 0)
+            return _NO_WORDS._replace(signs=signs)
         stem = self._stem(word)
         self.vocabulary.add(word, stem)
-        return Words(stem, term_hash(word).to_bytes(4, sys.byteorder), signs, len(folded(word)))
+        hash_bytes = term_hash(word).to_bytes(4, sys.byteorder)
+        return Words(stem, hash_bytes, signs, length=len(folded(word)))  # a word has as many trigrams as signs
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
@@ -179,8 +184,10 @@ def _tokens(text: str) -> Iterator[tuple[int, str]]:
 def words_of(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each word of a text as written, and whether a sentence begins with it; unspaced scripts come in runs."""
     for match in _TOKEN.finditer(text):
+        # eight signs are enough to look past the quotes and brackets that open before a word
         before = text[max(0, match.start() - 8) : match.start()].rstrip(" \t\"'“„«‘(*_[¿¡")
-        yield match[0], not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
+        is_first = not before or before[-1] in ".!?…:;\n>-" or has_question(before[-1])
+        yield match[0], is_first
 
 
 def is_unspaced(token: str) -> bool:
@@ -195,28 +202,32 @@ def _bare(written: str) -> str:
 
 
 class _Remembered(dict[str, Words]):
-    """A cache of analyzed pieces of text, emptied when full: hostile text must not fill memory."""
+    """The words of each piece of text; to look up a piece that is missing analyzes it.
 
-    def __init__(self, make: Callable[[str], Words]) -> None:
-        self._make = make
+    Emptied when full: hostile text must not fill memory.
+    """
+
+    def __init__(self, analyze: Callable[[str], Words]) -> None:
+        self._analyze = analyze
 
     def __missing__(self, piece: str) -> Words:
         """Analyze a piece of text; remember it unless it is long."""
-        made = self._make(piece)
+        words = self._analyze(piece)
         if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) >= _MAX_REMEMBERED:
                 # all at once: to drop the oldest would cost each lookup more than analyzing anew
                 self.clear()
-            self[piece] = made
-        return made
+            self[piece] = words
+        return words
 
 
 def _joined(parts: Sequence[Words]) -> Words:
     """Return the words of several pieces as one."""
     if not parts:
-        return Words("", b"", 0, 0)
+        return _NO_WORDS
     stems, hashes, signs, lengths = zip(*parts, strict=True)
-    return Words(" ".join(filter(None, stems)), b"".join(hashes), reduce(or_, set(signs)), sum(lengths))
+    stem_text = " ".join(filter(None, stems))
+    return Words(stem_text, b"".join(hashes), signs=reduce(or_, set(signs)), length=sum(lengths))
 
 
 def is_question(text: str) -> bool:

@@ -13,11 +13,19 @@ from brainiac.events import (
     ExchangeForgotten,
     ExchangesImported,
     ImportStarted,
+    LeftoversSwept,
+    LinksHealed,
+    ManifestsDerived,
     MemoryForgotten,
     MemoryPromoted,
+    MentionsDerived,
+    NoteCompleted,
+    NoteDeleted,
+    NotesDeleted,
     OutcomeEvent,
     PluginEvent,
     PromptRefused,
+    ReviewTidied,
     StatementCorrected,
     StatementsAdopted,
     StatingEvent,
@@ -26,11 +34,16 @@ from brainiac.events import (
 from brainiac.storage.store import Store
 
 MIN_ID_PART = 6
-# events that `undo` passes over when it looks for the last commit: an error file comes and goes with its prompt
-_NEVER_LAST = frozenset({TreeAdopted.kind, EventUndone.kind, PromptRefused.kind, ErrorCleared.kind})
-
-# what a person does by a command or a tick, and not to the files
-_COMMANDS = frozenset({ExchangeForgotten.kind, MemoryForgotten.kind, StatementCorrected.kind, StatementsAdopted.kind})
+# Events that `undo` passes over when it looks for the last commit: an error file comes and goes with its prompt, and
+# upkeep follows from what somebody did.
+_NeverLast = (
+    TreeAdopted | EventUndone | PromptRefused | ErrorCleared
+    | LinksHealed | ManifestsDerived | MentionsDerived | NoteCompleted | ReviewTidied | LeftoversSwept
+)  # fmt: skip
+# a person's commands and ticks; and their deletions, which no editor takes back
+_ByPerson = (
+    ExchangeForgotten | MemoryForgotten | StatementCorrected | StatementsAdopted | NoteDeleted | NotesDeleted
+)  # fmt: skip
 
 
 def find_event(store: Store, id_part: str) -> Event:
@@ -112,17 +125,17 @@ def _changes_files(event: Event) -> bool:
 
 
 def last_undoable(store: Store) -> Event:
-    """Return the newest commit of a process or of a person's command on this device that is not undone.
+    """Return the newest commit of a process, or of a person's command or deletion, on this device that is not undone.
 
-    What a person did to the files themselves is not taken back by this.
+    What a person wrote into the files themselves is not taken back by this.
 
     Raises:
         UserError: There is none.
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_ours = (event.by != "person" or event.kind in _COMMANDS) and event.kind not in _NEVER_LAST
-        if is_ours and event.id not in undone and _changes_files(event):
+        is_caused = event.by != "person" or isinstance(event.what, _ByPerson)
+        if is_caused and not isinstance(event.what, _NeverLast) and event.id not in undone and _changes_files(event):
             return event
     raise UserError("nothing was done on this device that could be taken back")
 

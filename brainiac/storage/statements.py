@@ -447,7 +447,7 @@ def with_block_ids(page: MemoryDocument) -> MemoryDocument:
         if not statement.block_id and not statement.is_history and statement.text:
             block = new_block_id(statement.text, taken)
             taken.add(block)
-            ids.append((statement.text_span[1], block))
+            ids.append((statement.own[1], block))
     for offset, block in reversed(ids):
         text = f"{text[:offset]} ^{block}{text[offset:]}"
     return MemoryDocument(text, path)

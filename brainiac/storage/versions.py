@@ -52,6 +52,10 @@ class Difference:
     kept: str
     other: str
 
+    def stands_in(self, text: str) -> bool:
+        """Return whether a file's text has all lines of both; what counts no more may stand there as a comment."""
+        return all(line in text for line in (*self.kept.splitlines(), *self.other.splitlines()))
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -194,7 +198,7 @@ def _spans(kind: PathKind, text: str, body: int) -> Iterator[_Span]:
             spans.append(_Span(placed.start, placed.end, _Unit(("event", placed.event.id), lines, at=placed.event.at)))
     for item in find_statements(text, body):
         lines = text[item.start : item.end]
-        own_end = item.text_span[1] - item.start if item.block_id else 0
+        own_end = item.own[1] - item.start if item.block_id else 0
         spans.append(_Span(item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
     end = body
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
@@ -419,7 +423,7 @@ class _Merging:
         block_id = self._block_id_of(second, first.name)
         text = second.text[: second.own_end] + f" ^{block_id}"
         text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.name}")
-        self._differences.append(Difference(first.text.strip(), second.text.strip()))
+        self._differences.append(Difference(first.text.strip(), text.strip()))
         return [first, replace(second, key=("block", block_id), text=text)]
 
     def _block_id_of(self, statement: _Unit, former_id: str) -> str:

@@ -569,12 +569,12 @@ def why(brain: Brain, name: str, *, max_tokens: int | None = None, cursor: str =
         # the message for a person quotes similar statements: at a door that would be text of memory outside of quotes
         raise UserError(f"{name!r} is no memory and no statement here; `search` gives ids that are") from None
     # one list, so that a cursor goes through statements and then exchanges
-    parts: list[Chain | Said] = [*map(_fenced_chain, explanation.chains), *map(_fenced_said, explanation.said)]
+    parts: list[Chain | Said] = [*map(_fenced_chain, explanation.chains), *map(_fenced_exchange, explanation.said)]
     start, token_limit = _offset(cursor, name), _token_limit(max_tokens, caller)
     end = _end_within([str(asdict(part)) for part in parts], start, token_limit)
     chains = tuple(part for part in parts[start:end] if isinstance(part, Chain))
-    said = tuple(part for part in parts[start:end] if isinstance(part, Said))
-    part_shown = replace(explanation, title=safe_line(explanation.title), chains=chains, said=said)
+    exchanges = tuple(part for part in parts[start:end] if isinstance(part, Said))
+    part_shown = replace(explanation, title=safe_line(explanation.title), chains=chains, said=exchanges)
     return Reason(part_shown, cursor=_cursor_after(end, len(parts), name))
 
 
@@ -586,13 +586,14 @@ def _fenced_chain(chain: Chain) -> Chain:
             before=step.before and quoted(step.before),
             after=step.after and quoted(step.after),
             reasoning=step.reasoning and quoted(step.reasoning),
-            sources=tuple(map(_fenced_said, step.sources)),
+            sources=tuple(map(_fenced_exchange, step.sources)),
         )
         for step in chain.steps
     )
     return replace(chain, title=safe_line(chain.title), text=quoted(chain.text), steps=steps)
 
 
-def _fenced_said(said: Said) -> Said:
+def _fenced_exchange(exchange: Said) -> Said:
     """Return an exchange in quotes, without the assistant's answer: no statement rests on it."""
-    return replace(said, user=said.user and quoted(shortened(said.user, PAGE_TOKENS, count)), ai="")
+    user = exchange.user and quoted(shortened(exchange.user, PAGE_TOKENS, count))
+    return replace(exchange, user=user, ai="")

@@ -112,15 +112,15 @@ def remember(
         path = f"{brain.tree.relative(folder)}/{stem}.md"
         # brought in before, though it may have been moved since
         if brain.read(path) is not None or brain.answered.of(path):
-            return _remembered(brain, path, is_new=False)
+            return _take_in(brain, path, is_new=False)
     else:
         stem = _stem(brain, text, is_named=not is_private)
     file = _write_new(folder, stem, meta, text, is_unique=bool(key))
-    return _remembered(brain, brain.tree.relative(file), is_new=True)
+    return _take_in(brain, brain.tree.relative(file), is_new=True)
 
 
-def _remembered(brain: Brain, path: str, *, is_new: bool) -> Remembered:
-    """Return what became of a note; without a daemon it is taken in here, else the daemon gets a few seconds."""
+def _take_in(brain: Brain, path: str, *, is_new: bool) -> Remembered:
+    """Take a note in, or wait a few seconds for the daemon that does; return what became of it."""
     if not brain.is_active:
         return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
     if not is_running(brain):
@@ -190,7 +190,7 @@ class Asked:
     Attributes:
         prompt: The prompt's path.
         response: The answer; None where there is none yet.
-        waits: Why there is none; "" where there is one.
+        waits: Why there is none, or why memory does not have the exchange yet; "" for neither.
     """
 
     prompt: str
@@ -209,7 +209,7 @@ class Asked:
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
         values = {name: getattr(self.response, name) for name in fields}
         answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
-        return answer | {"fresh": True} | values
+        return answer | {"fresh": True, "waits": self.waits} | values
 
 
 def ask(
@@ -399,7 +399,7 @@ def _answer(
     if response.private and not (caller.is_person or is_private_prompt):
         # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
         raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
-    return Asked(path, response)
+    return Asked(path, response, waiting_message(brain) if response.remember else "")
 
 
 def _place_of_prompt(path: str, error: ModelError) -> str:

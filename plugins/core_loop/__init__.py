@@ -145,14 +145,10 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
     gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
     find_hits = gate.hits(commands.find_hits(brain, prompt))
-    hits = list(find_hits)
-    if _is_for_engine(prompt):
-        find_keys = {(hit.path, hit.anchor, hit.text) for hit in find_hits}
-        retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common)))
-        hits += [hit for hit in retrieved if (hit.path, hit.anchor, hit.text) not in find_keys]
+    retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common))) if _is_for_engine(prompt) else []
     request = AnswerRequest(
         **common,
-        hits=hits,
+        hits=[*find_hits, *_without(retrieved, find_hits)],
         absent=_absent(brain, prompt),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
@@ -162,6 +158,12 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
     return request, reply
+
+
+def _without(hits: Sequence[Hit], others: Sequence[Hit]) -> list[Hit]:
+    """Return hits without those that are among others, with the same place and text."""
+    keys = {(hit.path, hit.anchor, hit.text) for hit in others}
+    return [hit for hit in hits if (hit.path, hit.anchor, hit.text) not in keys]
 
 
 def _absent(brain: Brain, prompt: Prompt) -> list[str]:
@@ -261,7 +263,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
 
 
 def _require_same_discretion(brain: Brain, prompt: Prompt, raw: bytes) -> None:
-    """Raise `ConflictError` where the prompt's file says by now that it is private or off the record."""
+    """Raise `ConflictError` where a person marked the prompt as private or off the record meanwhile."""
     current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])

@@ -126,8 +126,11 @@ class ProposalCheck:
         subject = ", ".join(names or proposal.paths[:3])
         self._decisions.refused.append(Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
 
-    def _is_sound(self, proposal: Proposal, path: str) -> bool:
-        """Return whether a path names a page with a uuid of its own that nobody edits now; if not, note why."""
+    def _admits(self, proposal: Proposal, path: str) -> bool:
+        """Return whether a proposal may be about a page: one with a uuid of its own, which nobody edits now.
+
+        Where it may not, this part of the proposal is refused.
+        """
         page = self._pages.memories.get(path)
         if page is None or not page.uuid:
             self._refuse(proposal, "there is no such memory", path)
@@ -139,9 +142,9 @@ class ProposalCheck:
             return True
         return False
 
-    def _is_free(self, proposal: Proposal, path: str) -> bool:
-        """Return whether a page is sound and no earlier proposal changes its place; if not, note why."""
-        if not self._is_sound(proposal, path):
+    def _admits_move(self, proposal: Proposal, path: str) -> bool:
+        """Return whether a proposal may move a page, which no earlier one has moved; where not, refuse this part."""
+        if not self._admits(proposal, path):
             return False
         if path in self._claimed:
             self._refuse(proposal, "another proposal has it already", path)
@@ -159,7 +162,7 @@ class ProposalCheck:
 
     def _link(self, proposal: Proposal) -> None:
         """Accept a proposal to link two to `MAX_LINKED` pages."""
-        paths = [path for path in dict.fromkeys(proposal.paths) if self._is_sound(proposal, path)]
+        paths = [path for path in dict.fromkeys(proposal.paths) if self._admits(proposal, path)]
         if not 2 <= len(paths) <= MAX_LINKED:
             self._refuse(proposal, f"two to {MAX_LINKED} memories are linked at once")
             return
@@ -170,7 +173,7 @@ class ProposalCheck:
         folder = self._folder(proposal.target)
         is_within_kind = folder.count("/") > self._pages.root.count("/")
         for path in proposal.paths:
-            if not self._is_free(proposal, path):
+            if not self._admits_move(proposal, path):
                 continue
             if not is_within_kind or not posixpath.dirname(path).startswith(folder + "/"):
                 self._refuse(proposal, f"it may move up within its kind, not to {proposal.target[:100]!r}", path)
@@ -199,7 +202,7 @@ class ProposalCheck:
             return
         children, memories = self._pages.children[folder], self._pages.memories
         paths = [path for path in sorted(children) if path in memories and path not in self._claimed]
-        movable = [memories[path] for path in paths if self._is_sound(proposal, path)]
+        movable = [memories[path] for path in paths if self._admits(proposal, path)]
         by_process = [page for page in movable if page.path not in self._history.placed]
         limit = self._brain.settings.organization.max_entries
         day_of = self._brain.day_of if self._pages.kind_of(folder) == "events" else None
@@ -216,7 +219,7 @@ class ProposalCheck:
         now: list[str] = []
         to_ask: dict[str, list[str]] = defaultdict(list)  # by folder
         for path in dict.fromkeys(proposal.paths):
-            if not self._is_free(proposal, path):
+            if not self._admits_move(proposal, path):
                 continue
             if path not in self._unused:
                 self._refuse(proposal, "it is used", path)
@@ -254,12 +257,12 @@ class ProposalCheck:
         return match[0] if match else posixpath.dirname(path)
 
     def _ask_about_many(self) -> None:
-        """Propose it to the person where a large part of memory would be archived, as by a wrong clock."""
-        resting = [action for action in self._decisions.do if action.kind in ("archive", "compress")]
-        count = sum(len(action.paths) for action in resting)
+        """Where a large part of memory would be archived, as by a wrong clock, ask the person before."""
+        archiving = [action for action in self._decisions.do if action.kind in ("archive", "compress")]
+        count = sum(len(action.paths) for action in archiving)
         if count > MANY and count > MANY_SHARE * len(self._pages.memories):
-            self._decisions.do = [action for action in self._decisions.do if action not in resting]
-            self._decisions.ask += resting
+            self._decisions.do = [action for action in self._decisions.do if action not in archiving]
+            self._decisions.ask += archiving
 
 
 # --- dividing a folder -------------------------------------------------------------------------------------
@@ -376,7 +379,7 @@ class Draft:
         self.statements: list[StatementRecord] = []
 
     def place(self, path: str) -> str:
-        """Return where a page will be."""
+        """Return the path that a page will have."""
         return self._moved.get(path, path)
 
     def text(self, path: str) -> str | None:
@@ -385,7 +388,7 @@ class Draft:
         return self._texts.get(path, page.text if page else None)
 
     def edit(self, path: str, text: str) -> None:
-        """Give a page a text, or add a page, whose links must lead to where pages will be."""
+        """Set the text of a page, or of one to be added; its links have to lead to the paths that pages will have."""
         self._texts[path] = text
 
     def carry_out(self, actions: Sequence[Action]) -> None:

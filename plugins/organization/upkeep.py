@@ -254,7 +254,7 @@ def repair_all_links(brain: Brain, pages: PageSet, history: UsageHistory) -> Eve
 
 
 def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
-    """Repair the links to a page that a person moved, and those on it; the index names the pages that link to it.
+    """Repair the links to a page that a person moved, and those on it; the search index knows which pages link to it.
 
     Args:
         brain: The brain.
@@ -277,7 +277,7 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
     folder = posixpath.dirname(old)
     # the graph has no links of index pages: those of the old folder and the one above are added
     index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
-    for path in sorted({new, *index_pages, *graph.sources_of(uuid, new, old)}):
+    for path in sorted({new, *index_pages, *graph.pages_to_heal(uuid, new, old)}):
         before = brain.read_text(path)
         if before is None:
             continue
@@ -393,11 +393,11 @@ def _proposed_changes(
         case events.ReplaceProposal():
             return _rewording(brain, proposal)
         case events.OrganizeProposal():
-            return _organizing(brain, proposal, history)
+            return _reorganization(brain, proposal, history)
     return [], ()  # a proposal to forget is carried out by `settle_reviews`
 
 
-def _organizing(
+def _reorganization(
     brain: Brain, proposal: events.OrganizeProposal, history: UsageHistory
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
     """Return the changes that move, archive or compress pages, and the statements of a digest."""

@@ -228,7 +228,7 @@ def _worked_out(text: str, days: Collection[str], quotes: Sequence[str]) -> list
 
 
 def _is_dated_by(stated: date, quotes: Sequence[str], days: Collection[str]) -> bool:
-    """Return whether quotes have a date's day of the month, and its year is at most one from the days'.
+    """Return whether a date has a day of the month that quotes have, and a year at most one from those of the days.
 
     The month is not compared: it is a word, in any language.
     """

@@ -262,7 +262,7 @@ class StandIns:
 
 
 def stand_ins_of(log: StatementLog, unread: Collection[str]) -> StandIns:
-    """Return the statements that were kept without a model and rest on exchanges that no model has read, and no others.
+    """Return the statements kept without a model that rest on nothing but exchanges which no model has read.
 
     Args:
         log: Statements, from the journals.

@@ -64,7 +64,7 @@ class PaidAnswers:
 
 
 def _key(request: Request, model: str) -> str:
-    """Return a hash of all that a request shows a model; of the time only the day, so that it may be asked later."""
+    """Return a hash of all that a request shows a model; of its time only the day counts."""
     day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
     content = replace(request, now=day, cause=None, abandon=None)
     return hashlib.sha256(f"{model}\n{content!r}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -130,7 +130,7 @@ def catch_up(
         LockedError: Another process promotes this brain at this moment.
     """
     with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        started = _begun(brain) or brain.record(
+        started = _interrupted(brain) or brain.record(
             CatchUpStarted(exchanges=past.exchanges, since=past.since, model=past.model), by=NAME
         )
         reader = _Reader(brain, past.since)
@@ -168,7 +168,7 @@ def _run(
     return outcome
 
 
-def _begun(brain: Brain) -> Event | None:
+def _interrupted(brain: Brain) -> Event | None:
     """Return the first event of this device's last catch-up; None if there was none, or it ran to its end."""
     rows = brain.projection.query(
         "SELECT run FROM catch_ups WHERE device = ? ORDER BY event DESC LIMIT 1", brain.journal.device
@@ -182,7 +182,7 @@ def _begun(brain: Brain) -> Event | None:
 
 
 def _seconds_between(earlier: str, later: str) -> float:
-    """Return the seconds from one ISO 8601 moment to another; 0 where one is none."""
+    """Return the seconds from one ISO 8601 moment to another; 0 where a text is no moment."""
     try:
         return (parse_iso(later) - parse_iso(earlier)).total_seconds()
     except ValueError:

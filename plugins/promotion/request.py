@@ -153,18 +153,18 @@ class Consolidator:
         question = self.request_for(events, draft)
         model = self._brain.models.engine_for(question.request).name
         accepted, sent_back = self._checked(question, self._operations(question.request), is_last=False)
-        corrected, refused = self._corrected(question, sent_back) if sent_back else ([], [])
+        corrected, refused = self._ask_again(question, sent_back) if sent_back else ([], [])
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
-            candidates=tuple(self._stored(operation, question) for operation in (*accepted, *corrected)),
+            candidates=tuple(self._record_of(operation, question) for operation in (*accepted, *corrected)),
             refused=_refusals(refused),
             asked=_refusals(sent_back),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
         return self._decision(analysis, {event.id: event for event in events})
 
-    def _corrected(self, question: Question, sent_back: Sequence[Refused]) -> tuple[list[Operation], list[Refused]]:
+    def _ask_again(self, question: Question, sent_back: Sequence[Refused]) -> tuple[list[Operation], list[Refused]]:
         """Ask about refused operations a second time; return those that are accepted now, and those still refused."""
         second_answer = self._operations(_only_about(question.request, sent_back))
         accepted, refused = self._checked(question, second_answer, is_last=True)
@@ -392,7 +392,7 @@ class Consolidator:
             known=question.request.existing,
         )
 
-    def _stored(self, operation: Operation, question: Question) -> CandidateRecord:
+    def _record_of(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
         exchanges = question.events
         ids = [question.statements[name].id for name in operation.ids if name in question.statements]
@@ -496,7 +496,7 @@ def _analyzed(analysis: Event) -> EventsAnalyzed:
 
 
 def _is_readable(analysis: Event) -> bool:
-    """Return whether the candidates of an analysis are operations; the first version journaled others."""
+    """Return whether the candidates of an analysis are operations; in journals of the first version they are not."""
     return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 

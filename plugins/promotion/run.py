@@ -523,7 +523,7 @@ class Run:
             self._name(path, naming)
 
     def _name_changed(self, steps: Sequence[Step]) -> None:
-        """Have a model name, and order the statements of, the pages that these steps changed most.
+        """Have a model name the pages that these steps changed most, and order their statements.
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
         """

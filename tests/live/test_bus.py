@@ -238,6 +238,16 @@ def test_deleting_a_response_is_not_a_request(root: Path) -> None:
         assert ["first"] == run.plugin.texts()
 
 
+def test_a_response_with_broken_front_matter_is_moved_along_as_it_is(root: Path) -> None:
+    with running(root) as run:
+        answered_one(run)
+        broken = "---\n[: {\n---\nMine."
+        run.drop("inbox/q.response.md", broken)
+        run.wait_idle()
+        (root / "inbox/q.md").rename(root / "inbox/better.md")
+        run.wait_for("inbox/better.response.md", broken)
+
+
 def test_renaming_an_answered_prompt_moves_its_response_along(root: Path) -> None:
     with running(root) as run:
         answered_one(run)
@@ -408,6 +418,13 @@ def test_what_cannot_be_read_gets_an_error_file_until_it_is_mended(root: Path, c
         eventually(lambda: not (root / "inbox/q.error.md").exists())
         run.wait_idle()
         assert ["hello"] == run.plugin.texts()
+
+
+def test_an_error_file_with_broken_front_matter_is_written_over(root: Path) -> None:
+    with running(root) as run:
+        run.drop("inbox/q.error.md", "---\n[: {\n---\nmine")
+        run.drop("inbox/q.md", "---\nanswer: maybe\n---\nhello")
+        run.wait_for("inbox/q.error.md", "answer")
 
 
 def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from brainiac import verbs
+from brainiac import hookimpl, verbs
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
-from brainiac.events import new_id
+from brainiac.events import content_hash, new_id
 from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.pipeline.inbox import read_prompt
@@ -112,6 +112,26 @@ def test_nothing_is_told_twice_where_no_plugin_reflects(root: Path) -> None:
             run.wait_for("inbox/a.response.md")
             run.wait_idle()
     assert 1 == len(plugin.of("told"))
+
+
+def test_what_is_saved_while_the_daemon_starts_is_journaled(root: Path) -> None:
+    """A plugin saves a page between the look at the tree and the begin of watching, as a person may at any moment."""
+    page = "memory/long_term/concrete/otter.md"
+    (root / page).write_text("- The otter is called Ada. ^a1\n")
+
+    class Saving(Scripted):
+        @hookimpl
+        def startup(self) -> None:
+            (root / page).write_text("- The otter is called Bea. ^a1\n")
+            (root / page).with_name("heron.md").write_text("- The heron is called Eve. ^a1\n")
+
+    with running(root, Saving()) as run:
+        expected = {
+            page: (root / page).read_bytes(),
+            page.replace("otter", "heron"): b"- The heron is called Eve. ^a1\n",
+        }
+        hashes = {path: content_hash(content) for path, content in expected.items()}
+        eventually(lambda: hashes.items() <= run.brain.journal.fold().items(), "both saves in the journal")
 
 
 def test_an_answer_that_was_not_reflected_is_reflected_by_the_next_run(root: Path) -> None:

@@ -137,6 +137,16 @@ def test_the_digest_tells_both_wordings_with_the_way_back(brain: Brain) -> None:
     assert NEW not in digest_text(brain)
 
 
+def test_what_a_person_rewords_in_the_page_stays_in_the_digest(brain: Brain) -> None:
+    """In its present words, which its undo ends."""
+    page = brain.tree.absolute(digest_since(brain, "2026").lines[0].path)
+    page.write_text(page.read_text().replace(OLD, NEW))
+    (line,) = digest_since(brain, "2026").lines
+    assert ("learned", NEW, "edited by hand since") == (line.what, line.text, line.reason)
+    take_back(brain, line.statement)
+    assert [NEW] == statements(brain, history=True)
+
+
 def test_the_digest_forgets(brain: Brain) -> None:
     """What is forgotten goes from the file at once."""
     assert "640" in digest_text(brain)

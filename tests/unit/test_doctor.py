@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from brainiac import verbs
 from brainiac.brain import Brain
+from brainiac.errors import UserError
 from brainiac.events import create, new_id
 from brainiac.formats.page import parse_memory
 from brainiac.health.doctor import examine, mend
 from brainiac.health.overview import Problem, unwritable
+from brainiac.storage.files import locked
+from brainiac.storage.runstate import LOCK
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"
@@ -172,6 +177,35 @@ def test_changes_that_nobody_saw_are_taken_in(brain: Brain) -> None:
     brain.tree.absolute(path).unlink()
     assert [(path, "was changed while nobody watched")] == told(brain)
     assert [] == mended(brain)
+
+
+def test_a_question_that_failed_is_no_change_that_nobody_saw(brain: Brain) -> None:
+    """What `ask` saved is in the journal although nothing answered it."""
+    (brain.root / "system/config.yaml").write_text("plugins: {disabled: [core_loop]}\n")
+    brain.plugins.reload()
+    with pytest.raises(UserError, match="no plugin answered"):
+        verbs.ask(brain, "Where is my locker?")
+    assert ["system/config.yaml"] == [path for path, _ in told(brain)]
+
+
+def test_what_a_daemon_takes_in_at_this_moment_is_no_problem(brain: Brain) -> None:
+    """A change is told only once the daemon has had the time to notice it."""
+    path = page(brain, "mira")
+    brain.tree.absolute(path).write_text((brain.read_text(path) or "") + "A botanist.\n")
+    holding, release = threading.Event(), threading.Event()
+
+    def hold_lock() -> None:  # as a daemon does; in another thread, since a lock is its thread's own
+        with locked(brain.places.state / LOCK):
+            holding.set()
+            release.wait(20)
+
+    daemon = threading.Thread(target=hold_lock)
+    daemon.start()
+    holding.wait(20)
+    while_running = told(brain)
+    release.set()
+    daemon.join()
+    assert ([], [(path, "was changed while nobody watched")]) == (while_running, told(brain))
 
 
 def test_unreadable_journal_lines_are_told(brain: Brain) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.history.copies import settle_markers, settle_moved
+from brainiac.history.copies import settle_markers, settle_moved, settle_versions
 from brainiac.testing import install_plugin, make_brain
 from tests.support.commands import Shell
 
@@ -112,7 +112,10 @@ def test_without_the_driver_markers_are_left_and_merged_afterwards(
 
 
 def test_the_driver_names_what_both_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Called as git does, it writes the merged text over our version; a file in no brain is refused."""
+    """Called as git does, it writes the merged text over our version, which the next look names in the review.
+
+    A person's note beside the brain is left to git, and a file in no brain is refused.
+    """
     make_brain(tmp_path / "brain").close()
     files = [tmp_path / name for name in ("base", "ours", "theirs")]
     for file, word in zip(files, ("Porto", "Lisbon", "Braga"), strict=True):
@@ -121,6 +124,13 @@ def test_the_driver_names_what_both_changed(tmp_path: Path, capsys: pytest.Captu
     done = shell("merge-driver", *map(str, files), str(tmp_path / "brain" / PAGE))
     assert (0, True) == (done.code, "Lisbon" in files[1].read_text() and "Braga" in files[1].read_text())
     assert "both stand" in done.err
+    with closing(Brain(tmp_path / "brain")) as brain:
+        (brain.root / PAGE).write_bytes(files[1].read_bytes())
+        brain.observed.adopt()
+        assert ["markers-merged"] == [event.kind for event in settle_versions(brain)]
+        assert "`- Lives in Braga. ^ab12` or `- Lives in Lisbon. ^" in (brain.read_text("memory/review.md") or "")
+        assert [] == settle_versions(brain)
+    assert 1 == shell("merge-driver", *map(str, files), str(tmp_path / "brain" / "people" / "bob.md")).code
     assert 0 != shell("merge-driver", *map(str, files), str(tmp_path / "a.md")).code
 
 

@@ -200,5 +200,6 @@ def test_diff_as_a_command(brain: Brain, tmp_path: Path, capsys: pytest.CaptureF
     assert "Nothing differs" in shell("diff", str(tmp_path / "copy")).out
     assert [] == shell("diff", str(brain.root), str(tmp_path / "copy"), "--json").json["differences"]
     assert "--since DAY" in shell("diff", str(brain.root)).err
-    assert "the oldest begins at 2026-03-02" in shell("diff", "--since", "2025-01-01").err
+    assert f"added: “{NEW_RENT}”" in shell("diff", "--since", "2025-01-01").out
+    assert "the oldest begins at 2026-03-02" in shell("diff", "--until", "2025-01-01", "--since", "2024-01-01").err
     assert 2 == shell("diff", "--since", "yesterday").code

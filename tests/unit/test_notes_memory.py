@@ -246,7 +246,7 @@ def test_any_page_is_read_or_refused(text: str, at: int) -> None:
             continue
         assert isinstance(memory, Memory)
         for each in memory.statements:
-            assert 0 <= each.start < each.text_span[0] <= each.text_span[1] <= each.end <= len(whole)
+            assert 0 <= each.start < each.own[0] <= each.own[1] <= each.end <= len(whole)
         added = str(MemoryDocument(whole).add_statement("surely new", "q0q0"))
         assert "- surely new ^q0q0" in added
 

@@ -10,7 +10,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
-from brainiac.events import TextsPurged, append, create, move, remove, update
+from brainiac.events import ManifestsDerived, TextsPurged, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
 from brainiac.storage.causes import consequences, find_event, last_undoable
@@ -203,6 +203,16 @@ def test_last_goes_further_back_each_time(brain: Brain, shell: Shell) -> None:
     assert first.id == shell("undo", "--last", "--json").json["event"]["data"]["undone"]
     assert (None, None, b"by hand\n") == (brain.read(A), brain.read(B), brain.read(C))
     assert "nothing was done" in shell("undo", "--last").err
+
+
+def test_what_was_deleted_by_hand_comes_back(brain: Brain, shell: Shell) -> None:
+    """`undo --last` passes over the upkeep that followed, and over what was undone."""
+    brain.commit("page-made", by="x", changes=[create(A, "a\n"), create(B, "b\n")])
+    brain.tree.absolute(A).unlink()
+    brain.observed.note_change(A)
+    brain.commit(ManifestsDerived(), by="organization", changes=[update(B, "b\n", "B\n")])
+    assert "deleted by hand" in shell("undo", "--last").out
+    assert (b"a\n", b"B\n") == (brain.read(A), brain.read(B))
 
 
 def test_the_last_exchange_goes_with_all_that_followed(brain: Brain, shell: Shell) -> None:

@@ -14,7 +14,10 @@ from brainiac.cli.log import sentence
 from brainiac.errors import UserError
 from brainiac.events import NoteEdited, PromptAnswered
 from brainiac.formats.prompt import parse_prompt
+from brainiac.history.digest import digest_since
+from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
+from brainiac.storage.causes import find_event
 from brainiac.verbs import Caller
 from tests.support.models import UUID, make_brain, write_memory
 
@@ -167,6 +170,10 @@ def test_what_is_suggested_is_done_once_a_person_ticks_it(brain: Brain, change: 
     assert "lives in Portland" not in current
     assert (change == "replace") == ("- User lives in Bend." in current)
     assert (change == "forget") == ("lives in Portland" not in after)
+    line, *_ = digest_since(brain, "2020").lines
+    assert {"replace": "changed", "end": "ended", "forget": "forgotten"}[change] == line.what
+    undo(brain, find_event(brain, line.undo.split()[-1]))
+    assert before == brain.read_text(PORTLAND)
 
 
 def test_a_page_is_suggested_to_be_forgotten(brain: Brain) -> None:
