@@ -312,7 +312,7 @@ def _decode(path: str, raw: bytes) -> str:
 
 
 def _fingerprint(text: str) -> str:
-    r"""Return the hash of a text with `\n` line ends; a single `\r` counts as one, and white space before them not."""
+    r"""Return the hash of a prompt's text, its lines ended by `\n` or `\r`, without the white space at line ends."""
     lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
     normalized = "\n".join(lines).strip("\n")
     return hashlib.sha256(normalized.encode("utf-8")).hexdigest()

@@ -275,13 +275,13 @@ class ShortTermDocument:
         *,
         is_private: bool = False,
     ) -> ShortTermDocument:
-        """Add items to the lists; a text that a list has already, not done, is not added again."""
+        """Add items to the lists; a text that is an open item of its list already is not added again."""
         mark = f" {PRIVATE_MARK}" if is_private else ""
         document = self._with_list(GOALS, goals, "[ ] ", mark)._with_list(TASKS, tasks, "[ ] ", mark)
         return document._with_list(FACTS, facts, "", mark)
 
     def _with_list(self, heading: str, texts: Iterable[str], box: str, mark: str) -> ShortTermDocument:
-        """Add items to one list, but those that it has already, not done.
+        """Add items to one list, but those that are open items of it already.
 
         Args:
             heading: Of the list.

@@ -287,7 +287,7 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
     An item without a block id is text, and begins a paragraph. The page's own title (`# …`) is left out.
     """
     paragraph: list[str] = []
-    # `has_text` is false while the paragraph holds headings alone: they go before the text below them
+    # a paragraph of headings alone goes before the text below them
     has_text, fence = False, ""
     for line in _searched_text(body).split("\n"):
         bare = line.strip()
@@ -297,12 +297,14 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
             continue
         is_heading = bare.startswith("#") and _HEADING.match(bare) is not None
         item = None if is_heading else _ITEM.match(line)
-        if has_text and (item or is_heading or not bare):
+        ends_paragraph = item or is_heading or not bare
+        if has_text and ends_paragraph:
             yield Unit("\n".join(paragraph))
             paragraph, has_text = [], False
+        is_title = line.startswith("# ")
         if item and (block_id := _block_id(line)):
             yield _statement(line[item.end() : block_id.start()], block_id[1], zone)
-        elif bare and not line.startswith("# "):
+        elif bare and not is_title:
             paragraph.append(line.rstrip())
             has_text |= not is_heading
             fence = fence_after(fence, _FENCE.match(line))

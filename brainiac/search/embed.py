@@ -277,7 +277,7 @@ def _takes_first_token(folder: Path) -> bool:
 
 
 class _ByteVectors:
-    """Vectors of one length with a byte a part: a quarter of the memory of floats, and compared in half the time.
+    """Vectors with one byte for each dimension: a quarter of the memory of floats, and compared in half the time.
 
     What this rounding changes in a cosine is less than .001 (docs/decisions/search-engine.md).
     """
@@ -410,7 +410,7 @@ class VectorFile:
         return cosines, has_vector
 
     def nearest(self, vector: Matrix, limit: int) -> list[int]:
-        """Return the keys of the nearest vectors, nearest first."""
+        """Return the keys of the nearest vectors, at most `limit`, nearest first."""
         if not len(self._keys):
             return []
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
@@ -462,7 +462,7 @@ def _row_of(width: int) -> np.dtype[Any]:
 
 
 class Vectors:
-    """Meaning of a brain's units.
+    """The vectors of a brain's units, and what makes them.
 
     Args:
         folder: In the cache.

@@ -337,14 +337,14 @@ def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates
 
 
 def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
-    """Return which units are ranked together.
+    """Return which units are ranked: questions or all others, without turns that only repeat the query.
 
     Args:
         arrays: Of the candidates.
         query: What is asked.
         options: With `include_repeats`, what repeats the query in its own words is ranked too.
-        of_questions: Whether units in which a person only asks are wanted, or all others. These come first: an earlier
-            question has all the words of the next, and tells nothing.
+        of_questions: Whether units in which a person only asks are wanted, or all others. They are ranked apart: an
+            earlier question has all the words of the next, and tells nothing.
     """
     rows = arrays.rows
     is_question = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
@@ -363,15 +363,15 @@ def _repeats(arrays: PageArrays, query: Query) -> NDArray[np.bool_]:
     rows, hashes, ends = arrays.rows, arrays.words, arrays.ends
     if not arrays.is_turn.any():
         return np.zeros(len(rows), bool)
-    asked = [term_hash(token.word) for token in query.tokens]
-    starts = ends - rows["size"]
-    places, _ = places_of(hashes, np.unique(np.array(asked, np.uint32)))
-    n_asked = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
-    is_repeat: NDArray[np.bool_] = (n_asked == rows["size"]) & arrays.is_turn
+    query_hashes = [term_hash(token.word) for token in query.tokens]
+    places, _ = places_of(hashes, np.unique(np.array(query_hashes, np.uint32)))
+    n_of_query = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
+    is_repeat: NDArray[np.bool_] = (n_of_query == rows["size"]) & arrays.is_turn
     if query.is_question:
-        for number in np.flatnonzero(is_repeat & (rows["flags"] & ASKS == 0)):
+        starts, is_statement = ends - rows["size"], rows["flags"] & ASKS == 0
+        for number in np.flatnonzero(is_repeat & is_statement):
             words_in_order = dict.fromkeys(hashes[starts[number] : ends[number]].tolist())
-            is_repeat[number] = list(words_in_order) == asked
+            is_repeat[number] = list(words_in_order) == query_hashes
     return is_repeat
 
 

@@ -59,7 +59,7 @@ class Recall:
 
     @property
     def is_open(self) -> bool:
-        """Whether the index was opened, and so what other processes write is not seen without a look."""
+        """Whether the index was opened: then what other processes write is seen only by `rescan`."""
         return self._parts is not None
 
     def search(
@@ -121,7 +121,7 @@ class Recall:
         self._pages.note_change(path)
 
     def rescan(self) -> None:
-        """Look the tree over for changes nobody told of; costs one stat a file."""
+        """Compare every file with the index, for changes of which `note_change` was not told; costs one stat a file."""
         self._pages.rescan()
 
     def status(self) -> dict[str, Any]:

@@ -302,13 +302,13 @@ def bm25(
     *,
     least: float = 0.0,
 ) -> Vector:
-    """Return BM25 over its maximum for a matrix of term frequencies, one row a term; see `relative`.
+    """Return BM25 divided by its maximum for a matrix of term frequencies, one row a term; see `relative`.
 
     Args:
         frequency: How often each term stands in each unit.
         length: Of the units.
         idf: Of the terms.
-        among: Whose maximum it is; None for all.
+        among: The units of which the maximum is taken; None for all.
         k1: How much repeating a term adds.
         b: How much a unit's length takes away.
         least: The least share of the weight of all terms that the maximum counts as.
@@ -617,7 +617,7 @@ def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
 
 
 def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
-    """Return 1 where the day asked about was spoken of or is the day of the words, less with each day away."""
+    """Return for each unit 1 where it was said on the days asked about or names one of them, less for each day away."""
     if days is None:
         return np.zeros(units.n)
     first, last = days

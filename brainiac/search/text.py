@@ -101,7 +101,7 @@ _FIRST_PERSON = re.compile(r"(?:i|my|we|our|me|mine|us)(?:['’]\w+)?")
 
 
 class Analyzer:
-    """Turn text into words as one person means them; safe to share between threads.
+    """Turns text into words, in the language of one person; safe to share between threads.
 
     What stands between two blanks is analyzed once and remembered: text repeats itself.
 

@@ -24,6 +24,7 @@ Hashes: TypeAlias = NDArray[np.uint32]
 Numbers: TypeAlias = NDArray[np.int32]
 Places: TypeAlias = NDArray[np.int64]
 Matrix: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[Any] | int
 
 MOST_WORDS = 1_000_000  # hostile text must not fill memory; what comes after is met as it stands
 GRAM_BITS = 20
@@ -206,12 +207,12 @@ class Vocabulary:
         numbers = np.flatnonzero(counts >= _LEAST_SHARED)
         shared, size = counts[numbers], table.starts[numbers + 1] - table.starts[numbers]
         length = len(folded(word))
-        near = similarity(shared, np.full(len(size), length), size)
+        near = similarity(shared, length, size)
         is_form = (shared >= min_of_longer * np.maximum(length, size)) | (shared >= min_of_asked * length)
-        kept = np.flatnonzero((near > 0) & is_form)
+        alike = np.flatnonzero((near > 0) & is_form)
         # words alike in all else come by their hashes, not in the order they were met: a rebuild answers the same
-        order = np.lexsort((table.hashes[numbers[kept]], -shared[kept], -near[kept]))
-        best = kept[order][: 2 * most]  # several words may have one stem
+        order = np.lexsort((table.hashes[numbers[alike]], -shared[alike], -near[alike]))
+        best = alike[order][: 2 * most]  # several words may have one stem
         stems: dict[str, float] = {}
         for number, likeness in zip(numbers[best].tolist(), near[best].tolist(), strict=True):
             stems.setdefault(self.stem(number), likeness)
@@ -308,8 +309,7 @@ class LikeWords:
             # a shorter word has too few trigrams to be like another
             if column is not None and len(word) > 2:
                 shared = has_gram[:, np.searchsorted(self.grams, grams_of(word))].sum(1)
-                similar = similarity(shared, np.full(len(shared), len(folded(word))), sizes)
-                near[:, column] = np.maximum(near[:, column], similar)
+                near[:, column] = np.maximum(near[:, column], similarity(shared, len(folded(word)), sizes))
                 most_shared[:, column] = np.maximum(most_shared[:, column], shared)
         return near, most_shared
 
@@ -360,13 +360,14 @@ class LikeWords:
         return summed.reshape(len(self.grams), n).astype(np.float32)
 
 
-def similarity(shared: Any, one: Any, other: Any) -> NDArray[np.float64]:
+def similarity(shared: Counts, in_first: Counts, in_second: Counts) -> NDArray[np.float64]:
     """Return how much alike words are, 0 to 1, by how many character trigrams they share and how many each has.
 
     It is the share of the shorter word's trigrams that the longer one has: `termin` and `zahnarzttermin`, `passport`
     and `passprot`. Below one half, or with fewer than three shared, it is 0.
     """
-    near = np.minimum(shared / np.maximum(np.minimum(one, other), 1), 1.0)  # a word may have a run twice
+    shorter = np.maximum(np.minimum(in_first, in_second), 1)
+    near = np.minimum(shared / shorter, 1.0)  # a word may have a trigram twice
     similar: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= _LEAST_SHARED), near, 0.0)
     return similar
 

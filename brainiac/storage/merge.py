@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ from brainiac.storage.transactions import Transactions
 from brainiac.storage.write_ahead import Intent, Step
 
 MAX_BYTES = 2_000_000  # comparing lines takes seconds beyond this; such files are left as the person saved them
+
+_ID = re.compile(rb"(?<![^ \t])\^[A-Za-z0-9-]+(?=\s*$)|<!-- \w+: \S+ -->")
 
 Lines = list[bytes]
 
@@ -102,8 +105,8 @@ def with_all_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
 def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     """Return whether a save was made from `base` by an editor that had not loaded our later version.
 
-    Such a save has no line that we added, lacks some change of ours, and still has a line of `base`. In a save that has
-    some of our lines, a person saw them: the lines it lacks were removed on purpose.
+    Such a save has no line or id that we added, lacks some change of ours, and still has a line of `base`. In a save
+    that has some of our lines, a person saw them: the lines it lacks were removed or changed on purpose.
 
     Args:
         base: A version before ours.
@@ -115,7 +118,8 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     head, (base_part, our_part, their_part), tail = _trimmed(_lines(base), _lines(ours), _lines(theirs))
     # blank lines are everywhere and prove nothing
     our_lines = {line for line in our_part if line.strip()} - set(base_part)
-    has_our_line = not our_lines.isdisjoint(their_part)
+    our_ids = _ids(our_part) - _ids(base_part)  # a line that a person changed keeps its id
+    has_our_line = not our_lines.isdisjoint(their_part) or not our_ids.isdisjoint(_ids(their_part))
     base_lines = {line for line in (*head, *base_part, *tail) if line.strip()}
     has_base_line = not base_lines.isdisjoint((*head, *their_part, *tail))
     if has_our_line or not has_base_line:
@@ -124,6 +128,11 @@ def is_stale(base: bytes, ours: bytes, theirs: bytes) -> bool:
     # merge3 calls a group `same` where both made the same change: then the person had seen ours
     has_our_change = any(kind == "same" for kind, _ in groups)
     return not has_our_change and any(_is_undone(kind, texts) for kind, texts in groups)
+
+
+def _ids(lines: Lines) -> set[bytes]:
+    """Return the block ids, and the comments that name an id, in some lines."""
+    return {mark for line in lines for mark in _ID.findall(line)}
 
 
 def line_distance(text: bytes, other: bytes) -> int:

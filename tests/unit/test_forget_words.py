@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.cli.log import sentence
-from brainiac.history.forget import forget
+from brainiac.history.forget import ask_about_deleted, forget
 from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
@@ -126,6 +126,16 @@ def test_a_prompt_that_asks_puts_the_plan_into_review(brain: Brain) -> None:
     assert [] == standing(brain, "locker")
     assert not ask.exists()
     assert not answer.exists()
+
+
+def test_a_deleted_page_without_a_uuid_is_asked_about_once(brain: Brain) -> None:
+    """Whoever notes the deletion again, as the next start does, asks nothing more."""
+    exchange = tell(brain, "one", "My blue locker has the code 4711.")
+    for _ in range(2):
+        ask_about_deleted(
+            brain, "memory/long_term/concrete/locker.md", f"---\nsources: [{exchange}]\n---\n\n# Locker\n"
+        )
+    assert 1 == sum(event.kind == "forgetting-proposed" for event in brain.journal.events())
 
 
 def test_what_a_deleted_page_was_made_from_is_asked_about_and_not_quoted_until_then(brain: Brain) -> None:

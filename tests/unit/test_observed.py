@@ -127,6 +127,16 @@ def test_any_other_removal_is_the_persons(kernel: Kernel, save: str) -> None:
     assert save.encode() == kernel.read(A)
 
 
+@pytest.mark.parametrize("line", ["- [{}] Forget it <!-- proposal: 01a2 -->\n", "- Mira has {} cats. ^f3k9\n"])
+def test_a_change_of_a_line_that_we_added_stands_alone(kernel: Kernel, line: str) -> None:
+    """Who ticks a new proposal, or mends a new statement, has seen it: its id is there."""
+    text = "one\ntwo\nthree\n"
+    kernel.committer.commit("x", by="t", changes=[update(A, text, text + line.format(" "))])
+    kernel.write(A, text + line.format("x"))
+    assert kernel.observed.note_change(A) is not None
+    assert (text + line.format("x")).encode() == kernel.read(A)
+
+
 @pytest.mark.parametrize("save", ["", "# Short-Term Memory Scratchpad\n"])
 def test_short_term_memory_without_headings_is_believed_after_a_rest(kernel: Kernel, save: str) -> None:
     """An editor that empties it for a moment is not taken at its word; ten seconds later it is."""
