@@ -46,28 +46,31 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain, _waiting(brain):
+    with opened_brain(is_shared=True) as brain:
         path = _prompt_path(brain, again) if again else ""
         text_asked = "" if again else _text_of(brain, text)
         stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         on_text = None if as_json else stream
-        if again:
-            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
-        else:
-            asked = verbs.ask(
-                brain,
-                text_asked,
-                conversation=conversation,
-                model=model,
-                is_private=private,
-                is_off_record=off_record,
-                stream=on_text,
-                on_wait=_tell_wait,
-            )
+        with _waiting(brain):
+            if again:
+                asked = verbs.answer(brain, path, is_again=True, stream=on_text)
+            else:
+                asked = verbs.ask(
+                    brain,
+                    text_asked,
+                    conversation=conversation,
+                    model=model,
+                    is_private=private,
+                    is_off_record=off_record,
+                    stream=on_text,
+                    on_wait=_tell_wait,
+                )
     if as_json:
         print_json(asked.to_json())
     else:
         _show(asked, stream, has_place=True)
+        if asked.response:
+            _say_not_in_memory(asked.waits)
 
 
 def chat(
@@ -80,6 +83,7 @@ def chat(
         conversation = name or f"chat-{brain.now():%Y-%m-%d}"
         if is_terminal(sys.stdin):
             say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
+        _say_not_in_memory(brain.waits_for)
         while text := _line():
             stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
             try:
@@ -226,6 +230,12 @@ class ShownLinks:
         """Return the path that a link leads to, relative to the current folder if it lies below that."""
         path = Path(os.path.normpath(self._folder / target))
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _say_not_in_memory(reason: str) -> None:
+    """Say why no search finds what is said on this device yet; nothing where the reason is ""."""
+    if reason:
+        say(f"What is said here is not in memory yet, and no search finds it: {reason}", to_stderr=True)
 
 
 def _tell_wait(path: str, reason: str) -> None:

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -64,14 +64,17 @@ def init(
         if not here:
             raise typer.BadParameter("name a folder, such as `brainiac init ~/brain`")
         folder = Path()
-    if here and folder.is_dir() and not is_brain(folder) and any(folder.iterdir()):
-        _agree_to_share(folder.resolve(), is_agreed=yes)
-    made = create_brain(folder, is_shared=here)
     where = folder.resolve()
-    if made:
-        brain = Brain(where)
-        brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
-        brain.close()
+    if not is_brain(where):
+        if outer := next(filter(is_brain, where.parents), None):
+            raise UserError(f"{where} lies in the brain {outer}; name a folder outside of it")
+        if here and where.is_dir() and any(where.iterdir()):
+            _agree_to_share(where, is_agreed=yes)
+    made = create_brain(folder, is_shared=here)
+    with closing(Brain(where)) as brain:
+        inbox = brain.tree.layout.inbox
+        if made:
+            brain.observed.adopt()  # else the first commit would take what was made here for a person's edits
     if default or default_brain() is None:
         set_default_brain(where)
         say(f"Commands mean this brain from any folder that is in no other: {where}")
@@ -85,8 +88,8 @@ def init(
     say("What next:")
     command = "brainiac" if default_brain() == where else f"brainiac --brain {_quoted(where)}"
     say(f"  {command} ask 'I live in Portland.'     or `{command} chat` for a conversation")
-    say(f"  {command} run     answers what is dropped into inbox/; keep it running")
-    say("  drop a note, say inbox/hello.md with `I live in Portland.`; the answer appears beside it")
+    say(f"  {command} run     answers what is dropped into {inbox}/; keep it running")
+    say(f"  drop a note, say {inbox}/hello.md with `I live in Portland.`; the answer appears beside it")
     say(f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit")
 
 

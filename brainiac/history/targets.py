@@ -9,7 +9,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import ForgetProposal, new_id
+from brainiac.events import ExchangeForgotten, ForgetProposal, MemoryForgotten, new_id
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, find_statements
@@ -74,9 +74,11 @@ class Target:
         return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self.parts)
 
     @classmethod
-    def of_proposal(cls, proposal: ForgetProposal) -> Target:
-        """Return the target that a proposal names."""
-        parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
+    def of(cls, what: ForgetProposal | ExchangeForgotten | MemoryForgotten) -> Target:
+        """Return the target that a proposal names, or that an event took out."""
+        if isinstance(what, MemoryForgotten):
+            return cls(what.exchanges, pages=(what.path,), page=what.page)
+        parts: dict[str, Any] = {name: getattr(what, name) for name in _PARTS}
         return cls(**parts)
 
 
@@ -174,7 +176,7 @@ class _WordSearch:
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
             if self._matches(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private
-                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._parts["exchanges"][event.id] = line
             text = text[: placed.start] + text[placed.end :]
         return text

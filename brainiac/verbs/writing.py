@@ -190,7 +190,7 @@ class Asked:
     Attributes:
         prompt: The prompt's path.
         response: The answer; None where there is none yet.
-        waits: Why there is none; "" where there is one.
+        waits: Why there is none, or why memory does not have the exchange yet; "" for neither.
     """
 
     prompt: str
@@ -209,7 +209,7 @@ class Asked:
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
         values = {name: getattr(self.response, name) for name in fields}
         answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
-        return answer | {"fresh": True} | values
+        return answer | {"fresh": True, "waits": self.waits} | values
 
 
 def ask(
@@ -399,7 +399,7 @@ def _answer(
     if response.private and not (caller.is_person or is_private_prompt):
         # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
         raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
-    return Asked(path, response)
+    return Asked(path, response, waiting_message(brain) if response.remember else "")
 
 
 def _place_of_prompt(path: str, error: ModelError) -> str:

@@ -68,13 +68,21 @@ def test_init_refuses_a_folder_with_other_files(shell: Shell, tmp_path: Path) ->
     assert 1 == shell("init", str(tmp_path / "thesis.md")).code
 
 
+def test_init_refuses_a_folder_of_a_brain(shell: Shell, tmp_path: Path) -> None:
+    """A brain within a brain would be made by mistake only: nothing is made, not even with --here."""
+    shell("init", str(tmp_path / "brain"))
+    inner = tmp_path / "brain" / "brain"
+    done = shell("init", str(inner), "--here", "--yes")
+    assert (1, False, True) == (done.code, inner.exists(), f"lies in the brain {inner.parent}" in done.err)
+
+
 def test_init_here_adds_only_what_is_missing(shell: Shell, tmp_path: Path) -> None:
     """With --here a brain is put beside what stands there, which stays byte for byte."""
     (tmp_path / "system").mkdir()
     mine = {"thesis.md": "mine", ".gitignore": "*.pdf\n", "system/config.yaml": "# mine\npaths: {inbox: drop}\n"}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
-    assert 0 == shell("init", str(tmp_path), "--here", "--yes").code
+    assert "say drop/hello.md" in shell("init", str(tmp_path), "--here", "--yes").out
     made = files(tmp_path)
     assert mine == {name: made[name].decode() for name in mine}
     assert (tmp_path / "drop/notes").is_dir()

@@ -165,6 +165,9 @@ def test_asking_on_a_waiting_device(devices: tuple[Device, Device], capsys: pyte
     shell = Shell(capsys, str(laptop.root))
     done = shell("ask", "I live in Portland.")
     assert (0, "Noted") == (done.code, done.out.strip()[:5])
+    with desk.opened() as brain:
+        assert f"{brain.journal.device} runs the processes" in done.err
+    laptop.enter()
     (prompt,) = (laptop.root / "inbox").glob("*i-live-in-portland.md")
     assert 1 == shell("promote").code
     response = prompt.with_name(prompt.name.replace(".md", ".response.md"))
