@@ -186,6 +186,16 @@ def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain
     assert (brain.root / "inbox/two.md").is_file()
 
 
+@pytest.mark.parametrize("command", ["/tasks", "/done locker"])
+def test_the_answer_to_a_command_goes_too(brain: Brain, command: str) -> None:
+    """It has words of memory that its prompt has not."""
+    tell(brain, "one", "/todo have Zimbalist paint the locker")
+    tell(brain, "two", command)
+    assert ("inbox/two.response.md",) == find_words(brain, "Zimbalist").answers
+    assert forget(brain, find_words(brain, "Zimbalist"))
+    assert [] == standing(brain, "Zimbalist")
+
+
 def test_whole_words_are_whole_with_accents(brain: Brain) -> None:
     """`Öl` is no part of `Köln`."""
     tell(brain, "one", "Mein Büro ist in Köln.")
