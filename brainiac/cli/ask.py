@@ -46,24 +46,25 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain, _waiting(brain):
+    with opened_brain(is_shared=True) as brain:
         path = _prompt_path(brain, again) if again else ""
         text_asked = "" if again else _text_of(brain, text)
         stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
         on_text = None if as_json else stream
-        if again:
-            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
-        else:
-            asked = verbs.ask(
-                brain,
-                text_asked,
-                conversation=conversation,
-                model=model,
-                is_private=private,
-                is_off_record=off_record,
-                stream=on_text,
-                on_wait=_tell_wait,
-            )
+        with _waiting(brain):
+            if again:
+                asked = verbs.answer(brain, path, is_again=True, stream=on_text)
+            else:
+                asked = verbs.ask(
+                    brain,
+                    text_asked,
+                    conversation=conversation,
+                    model=model,
+                    is_private=private,
+                    is_off_record=off_record,
+                    stream=on_text,
+                    on_wait=_tell_wait,
+                )
     if as_json:
         print_json(asked.to_json())
     else:

@@ -25,7 +25,7 @@ from brainiac.cli.session import JsonOption, local_time, moment_named, opened_br
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind, StatementRecord
-from brainiac.history.digest import digest_since, forgotten_counts
+from brainiac.history.digest import digest_since
 from brainiac.history.past import (
     Comparison,
     Difference,
@@ -37,6 +37,7 @@ from brainiac.history.past import (
     present,
     present_pages,
 )
+from brainiac.history.targets import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text
@@ -136,7 +137,7 @@ def _sentence_with_counts(event: Event) -> str:
         case events.MemoryOrganized(done=done) if done:
             return f"memory → organized ({_count(len(done), 'change')})"
         case events.ExchangeForgotten() as forgotten:
-            return f"{forgotten_counts(forgotten)} → forgotten, with what rested on it alone"
+            return f"{Target.of(forgotten).count} → forgotten, with what rested on it alone"
         case events.StatementsAdopted(statements=statements):
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.DeletionsHeld(count=count):

@@ -255,6 +255,7 @@ def is_off_record(content: bytes | None) -> bool:
 
 # searched for first: most files have no such command and need no parsing
 _UNRECORDED_COMMAND = re.compile(f"[/\uff0f](?:{'|'.join(sorted(UNRECORDED))})", re.IGNORECASE)
+_BYTE_ORDER_MARKS = "\ufeff\udcff\udcfe"  # the last two as `decode_text` gives them where UTF-16 is broken
 
 
 def _has_command(content: bytes) -> bool:
@@ -263,7 +264,7 @@ def _has_command(content: bytes) -> bool:
     True where broken front matter hides whether a person saved it.
     """
     # UTF-16 without a byte-order mark, or with a broken end, is read as UTF-8: it is legible without its zeros
-    text = re.sub("\0|^[\ufeff\udcff\udcfe]+", "", decode_text(content)).replace("\r\n", "\n")
+    text = decode_text(content).lstrip(_BYTE_ORDER_MARKS).replace("\0", "").replace("\r\n", "\n")
     if not _UNRECORDED_COMMAND.search(text):
         return False
     try:

@@ -39,6 +39,7 @@ from brainiac.events import (
 )
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
+from brainiac.history.targets import Target
 from brainiac.storage.causes import undone_events
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.pages import PageSet
@@ -176,12 +177,12 @@ class _Reader:
                 self._add_moves(event)
             case StatementCorrected(statements=statements):
                 self._add_statements(event, statements)
-            case ExchangeForgotten() | MemoryForgotten() as what:
+            case ExchangeForgotten() | MemoryForgotten() as forgotten:
                 blobs = self._store.journal.blobs
                 is_purged = any(change.before and change.before not in blobs for change in event.changes)
                 undoable = "" if is_purged else event.id
                 self._digest.lines.append(
-                    DigestLine(event.at, "forgotten", "", reason=forgotten_counts(what), event=undoable)
+                    DigestLine(event.at, "forgotten", "", reason=Target.of(forgotten).count, event=undoable)
                 )
 
     def _add_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:
@@ -344,15 +345,6 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
 def _text_of(page: Memory, statement: Statement) -> _Text:
     is_private = page.is_private or PRIVATE.search(statement.text) is not None
     return _Text(page, one_line(statement.text), is_private, statement)
-
-
-def forgotten_counts(what: ExchangeForgotten | MemoryForgotten) -> str:
-    """Return how much was forgotten, as `1 exchange, 2 statements`."""
-    counts = {"exchange": len(what.exchanges), "page": 1}
-    if isinstance(what, ExchangeForgotten):
-        counts |= {"page": len(what.pages), "statement": len(what.blocks)}
-        counts |= {"item": len(what.items), "answer": len(what.answers)}
-    return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count)
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

@@ -549,7 +549,7 @@ def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
     Returns:
         The event; None when nothing of it is in the tree any more.
     """
-    event = forget(brain, Target.of_proposal(proposal), by="person")
+    event = forget(brain, Target.of(proposal), by="person")
     if prompt := proposal.prompt:
         answers = [response_path(prompt, number) for number in range(1, _MAX_ANSWERS + 1)]
         for path in (prompt, *answers):

@@ -9,7 +9,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import ForgetProposal, new_id
+from brainiac.events import ExchangeForgotten, ForgetProposal, MemoryForgotten, new_id
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, find_statements
@@ -23,7 +23,7 @@ OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
-_NOT_QUOTED = re.compile(r"^(?!>).*\n?", re.MULTILINE)
+_SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
 # what processes add to a person's words: the day with its link, the block id, comments
 _OUR_ADDITIONS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
@@ -74,9 +74,11 @@ class Target:
         return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self.parts)
 
     @classmethod
-    def of_proposal(cls, proposal: ForgetProposal) -> Target:
-        """Return the target that a proposal names."""
-        parts: dict[str, Any] = {name: getattr(proposal, name) for name in _PARTS}
+    def of(cls, what: ForgetProposal | ExchangeForgotten | MemoryForgotten) -> Target:
+        """Return the target that a proposal names, or that an event took out."""
+        if isinstance(what, MemoryForgotten):
+            return cls(what.exchanges, pages=(what.path,), page=what.page)
+        parts: dict[str, Any] = {name: getattr(what, name) for name in _PARTS}
         return cls(**parts)
 
 
@@ -174,7 +176,7 @@ class _WordSearch:
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
             if self._matches(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private
-                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user)}"
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._parts["exchanges"][event.id] = line
             text = text[: placed.start] + text[placed.end :]
         return text
@@ -197,16 +199,20 @@ class _WordSearch:
 
 
 def _searched_text(path: str, text: str) -> str:
-    """Return the text of a file in the inbox without front matter; of an answer without a model only what it quotes.
+    """Return the text of a file in the inbox without front matter.
 
-    The fixed phrases of such an answer are nobody's words.
+    Of an answer without a model its fixed phrases and the titles of what it quotes are left out: nobody's words.
     """
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
     try:
         meta, offset = split(text, path)
     except FormatError:
         return text
-    is_keyless = meta.get("model") in (OFFLINE, COMMANDS)
-    return _NOT_QUOTED.sub("", text[offset:]) if is_keyless else text[offset:]
+    if meta.get("model") not in (OFFLINE, COMMANDS):
+        return text[offset:]
+    lines = _SOURCE.sub("", text[offset:]).splitlines()
+    return "\n".join(line for line in lines if line not in FIXED)
 
 
 def blocks_of(text: str, offset: int) -> list[tuple[int, int]]:

@@ -113,13 +113,13 @@ def answer(request: AnswerRequest) -> Answer:
     """Return the answer to a prompt: passages from its hits, and the words of the prompt that memory does not have.
 
     Only question marks are looked at: a prompt that ends in one is a question, and any other is also acknowledged
-    ("Noted."). Where no sentence of it ends in one, only near passages are quoted.
+    ("Noted."), unless it is off the record. Where no sentence of it ends in one, only near passages are quoted.
     """
     prompt = request.prompt.said
     is_question = ends_as_question(prompt)
     has_question = is_question or (len(prompt) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(prompt))))
     chosen = passages(request.hits, only_near=not has_question)
-    parts = [] if is_question else [NOTED]
+    parts = [] if is_question or request.off_record else [NOTED]
     parts += quotations(request.hits, chosen, prompt, posixpath.dirname(request.prompt.path), request.zone)
     if request.absent and (has_question or chosen):
         parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))

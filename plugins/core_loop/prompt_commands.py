@@ -39,6 +39,7 @@ WITHOUT_MODEL = (
     "Write anything: it is kept word for word, and what memory holds nearest is quoted. Nothing is reasoned; "
     "`llm.model` in system/config.yaml names a model that does."
 )
+OFF_RECORD = "Off the record: nothing of this is kept beyond this file."
 WITH_MODEL = "Write anything: it is kept word for word, and `{model}` answers from what this brain holds."
 
 
@@ -85,14 +86,15 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
                 _reply_to_tasks(command, request.short_term.tasks, reply)
             case "remember":
                 reply.paragraphs.append(_missing_words(command) or f"To be remembered as written: {command.argument}")
-            case "off":
-                reply.paragraphs.append("Off the record: nothing of this is kept beyond this file.")
             case "help":
                 reply.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
             case "forget":
                 _reply_to_forget(brain, command, request, reply)
     reply.paragraphs = [redact(brain, paragraph) for paragraph in reply.paragraphs]  # no copy of a secret in the answer
-    if any(command.name == "find" for command in request.prompt.commands):
+    names = {command.name for command in request.prompt.commands}
+    if not request.prompt.remember and "forget" not in names:
+        reply.paragraphs.append(OFF_RECORD)
+    if "find" in names:
         _reply_to_find(brain, request, request.hits[:n_find_hits], reply)
     return reply
 

@@ -20,7 +20,7 @@ from brainiac.history.devices import require_active
 from brainiac.history.rebuild import Raw, is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 
-from .past import Past, catch_up, plan_past
+from .past import Past, catch_up, plan_past, require_model
 from .run import Outcome
 from .run import promote as run
 
@@ -182,6 +182,7 @@ def rebuild(
 ) -> None:
     """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
     with opened_brain(is_reading=True) as brain:
+        require_model(brain, model)
         # a rebuild that was interrupted goes on with the brain that it made
         raw = None if is_rebuilt_from(into, brain) else make_raw(brain, into)
     with closing(Brain(into)) as new:

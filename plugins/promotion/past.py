@@ -69,12 +69,11 @@ class Past:
     left_usd: float = 0.0
 
 
-def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
-    """Return what a catch-up would do and cost; no file is changed, and no model is called.
+def require_model(brain: Brain, model: str) -> str:
+    """Return the name of the model that would read the exchanges.
 
     Args:
         brain: The brain.
-        since: The first day, ISO 8601; "" for all.
         model: The model for this run; "" for that of the settings. It serves the brain from here on.
 
     Raises:
@@ -87,17 +86,34 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
     engine = brain.models.engine_for(request)
     if engine.name == OFFLINE:
         raise UserError("no model is set that could read them; set `llm.model`, or name one with --model")
+    brain.models.price_of(request)  # raises without a price or key
+    return engine.name
+
+
+def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
+    """Return what a catch-up would do and cost; no file is changed, and no model is called.
+
+    Args:
+        brain: The brain.
+        since: The first day, ISO 8601; "" for all.
+        model: The model for this run; "" for that of the settings. It serves the brain from here on.
+
+    Raises:
+        UserError: No model is set.
+        ModelError: The model's price or key is not known.
+    """
+    name = require_model(brain, model)
     reader = _Reader(brain, since)
     past = reader.past
-    past.model = engine.name
-    price = brain.models.price_of(request)
+    past.model = name
+    price = brain.models.price_of(empty_request(brain, is_private=False))
     n_statements = sum(len(page.statements) for page in brain.pages().memories.values())
     for window in reader.windows():
         past.calls += 1
         days = [brain.day_of(event.at) for event in window]
         past.first_day = min(past.first_day or days[0], *days)
         past.last_day = max(past.last_day, *days)
-        said_tokens = sum(count(f"{event.user}\n{event.ai}", engine.name) for event in window)
+        said_tokens = sum(count(f"{event.user}\n{event.ai}", name) for event in window)
         # about one statement becomes of each exchange in the windows before
         n_known = min(n_statements + past.exchanges, MAX_SHOWN)
         past.input_tokens += FIXED_TOKENS + said_tokens + n_known * TOKENS_OF_STATEMENT

@@ -257,13 +257,14 @@ def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, d
     try:
         eventually(lambda: "\nWatching" in log.read_text(), "the daemon watches", 60)
         line = ["--brain", str(root), "ask", "--model", "openai/m", "Tell me of Mira."]
-        (seen,) = on_terminal([(line, 60.0)], env=machine)
+        seen, empty = on_terminal([(line, 60.0), (["--brain", str(root), "ask"], 60.0)], env=machine)
     finally:
         daemon.terminate()
         daemon.wait()
     check(seen)
     assert "Mira lives in Porto. link (https://x.example/a) entity" in seen.text
     assert "entity \\u202e" in seen.text
+    assert "waiting" not in empty.text  # nothing was asked
 
 
 @pytest.fixture(scope="module")

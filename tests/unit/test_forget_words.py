@@ -10,6 +10,7 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
+from brainiac.cli.log import sentence
 from brainiac.history.forget import ask_about_deleted, forget
 from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
@@ -70,6 +71,18 @@ def test_all_that_holds_the_words_goes_and_nothing_else(brain: Brain) -> None:
     assert "A paragraph on gulls." in rest
     assert standing(brain, "blue bicycle")
     assert not find_words(brain, "blue locker")
+
+
+def test_a_line_without_words_of_a_person_is_shown_by_its_answer(brain: Brain) -> None:
+    """As a ticked task that was filed; what went is told by what it was."""
+    event = '### 2026-01-01T00:00:00Z\n<!-- exchange: line-1 -->\n**User:** ""\n**AI:** "- [x] Paint the locker"\n'
+    page = brain.root / put(brain)
+    page.write_text(f"{page.read_text()}\n{event}")
+    target = find_words(brain, "paint locker")
+    assert ["“- [x] Paint the locker”"] == [line.split(": ")[-1] for line in target.shown]
+    event_forgotten = forget(brain, find_words(brain, "gulls"))
+    assert event_forgotten
+    assert sentence(event_forgotten).startswith("1 statement → forgotten")
 
 
 def test_words_of_a_script_without_spaces_are_found(brain: Brain) -> None:
@@ -171,6 +184,16 @@ def test_what_was_said_stays_where_only_its_answer_quoted_the_words(brain: Brain
     assert [] == standing(brain, "Sundance")
     assert standing(brain, "failed on 5 May")
     assert (brain.root / "inbox/two.md").is_file()
+
+
+@pytest.mark.parametrize("command", ["/tasks", "/done locker"])
+def test_the_answer_to_a_command_goes_too(brain: Brain, command: str) -> None:
+    """It has words of memory that its prompt has not."""
+    tell(brain, "one", "/todo have Zimbalist paint the locker")
+    tell(brain, "two", command)
+    assert ("inbox/two.response.md",) == find_words(brain, "Zimbalist").answers
+    assert forget(brain, find_words(brain, "Zimbalist"))
+    assert [] == standing(brain, "Zimbalist")
 
 
 def test_whole_words_are_whole_with_accents(brain: Brain) -> None:

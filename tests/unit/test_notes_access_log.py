@@ -53,9 +53,10 @@ def test_identity_is_what_follows_memory(path: str, identity: str) -> None:
 
 @given(texts)
 def test_any_text_is_read(text: str) -> None:
-    """F-ALL-3: no text raises."""
-    parse_access_log(text)
-    identity_of(text)
+    """F-ALL-3: no text raises; what is unreadable is named by its line."""
+    log = parse_access_log(text)
+    assert set(log.unreadable) <= set(range(1, text.count("\n") + 2))
+    assert identity_of(text) == identity_of(text)
 
 
 @pytest.mark.slow

@@ -112,9 +112,11 @@ def test_what_is_outside_events_and_within_them_is_all_there_is(
 
 @given(texts)
 def test_any_text_is_read(text: str) -> None:
-    """F-ALL-3: no text raises."""
+    """F-ALL-3: no text raises; below a heading it is an exchange, which reads back as it was."""
     parse_exchanges(text)
-    parse_exchanges(f"### {AT}\n{text}")
+    exchanges = parse_exchanges(f"### {AT}\n{text}")
+    assert exchanges
+    assert exchanges == parse_exchanges("".join(map(render_exchange, exchanges)))
 
 
 @pytest.mark.slow

@@ -171,9 +171,11 @@ def test_an_error_file_says_what_why_and_what_to_do() -> None:
 @given(st.binary(max_size=80), st.sampled_from([b"", b"---\n"]))
 def test_any_bytes_are_read_or_refused(raw: bytes, before: bytes) -> None:
     """F-ALL-3: no bytes raise anything but FormatError."""
-    for parse in (lambda data: parse_prompt("inbox/q.md", data, at=AT), lambda data: parse_response("r", data)):
+    for parse in (lambda path, data: parse_prompt(path, data, at=AT), parse_response):
+        parsed = None
         with contextlib.suppress(FormatError):
-            parse(before + raw + b"\n---\n")
+            parsed = parse("inbox/q.md", before + raw + b"\n---\n")
+        assert parsed is None or "inbox/q.md" == parsed.path
 
 
 @pytest.mark.slow

@@ -78,6 +78,7 @@ def test_confine_refuses_names_that_cannot_be_shown(tree: Tree, name: str) -> No
 def test_confine_accepts_names_a_file_system_holds(tree: Tree, name: str) -> None:
     """255 bytes are the limit of a name, in bytes rather than characters."""
     tree.confine(f"inbox/{name}").write_text("fits")
+    assert "fits" == (tree.inbox / name).read_text()
 
 
 @pytest.mark.parametrize("name", ["x" * 253 + ".md", "日" * 85 + ".md"])

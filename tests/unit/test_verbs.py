@@ -139,6 +139,14 @@ def test_what_a_door_asks_is_answered_from_open_memory(brain: Brain) -> None:
     assert own.response.private
 
 
+def test_what_is_asked_off_the_record_is_answered_so(brain: Brain) -> None:
+    """As a file's `/off` is; nothing is noted of it."""
+    asked = verbs.ask(brain, "The quince is ripe.", is_off_record=True)
+    assert asked.response is not None
+    assert asked.response.text.startswith("Off the record: nothing of this is kept")
+    assert "Noted." not in asked.response.text
+
+
 def test_an_answer_elsewhere_than_in_a_conversation_is_refused(brain: Brain) -> None:
     """A prompt that nobody would answer is not written, and no door names a model that the person did not."""
     for place in ("notes", ".hidden", "../memory"):
