@@ -147,7 +147,7 @@ def _explained(error: Exception, path: str) -> FormatError:
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
     return FormatError(
         path,
-        f"the front matter is no valid YAML: {problem}; mend it here or a line above (quote a value with special signs)",
+        f"the front matter is no valid YAML: {problem}; mend it here or a line above (quote values with special signs)",
         mark.line + 2 if mark else 2,
     )
 
