@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from brainiac.events import RetireProposal, create
 from brainiac.formats.page import MemoryDocument, new_memory, shareable_text
 from brainiac.health.doctor import examine
+from brainiac.history.digest import digest_since
 from brainiac.storage.review import Proposal, decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import text_hash
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, make_scene
@@ -56,6 +57,7 @@ def test_a_tick_has_the_proposal_done_once(scene: Scene) -> None:
     save(scene, "- [ ]", "- [x]")
     assert ["proposal-applied"] == kinds(scene)
     assert page.replace(TOP, ARCHIVE) == scene.pages()[page]
+    assert [("moved", page)] == [(line.what, line.before) for line in digest_since(scene.brain, "2020").lines]
     assert [] == list(examine(scene.brain))
     assert [] == kinds(scene)
 
