@@ -55,13 +55,12 @@ class FormatError(UserError):
     Args:
         path: The file, relative to the root; may be "" for text without a file.
         problem: What is wrong, what was expected, what to do.
-        line: 1-based line number, or None.
+        line: 1-based line number, which stands before the problem; None where it is unknown.
     """
 
     def __init__(self, path: str, problem: str, line: int | None = None) -> None:
-        self.path, self.problem, self.line = path, problem, line
-        where = path + (f":{line}" if line else "")
-        super().__init__(f"{where}: {problem}" if where else problem)
+        self.path, self.problem = path, f"line {line}: {problem}" if line else problem
+        super().__init__(f"{path}: {self.problem}" if path else self.problem)
 
 
 class ConflictError(BrainiacError):

@@ -229,6 +229,8 @@ def log(
                 _print_each(brain, filter(is_selected, batch), as_json=as_json, in_words=in_words)
         elif as_json:
             print_json([asdict(event) for event in selected])
+        elif not selected:
+            say(f"No event to show{' of kind ' + ', '.join(kind) if kind else ''}.", to_stderr=True)
         elif in_words:
             print_table(("when", "id", "what"), (_news_row(brain, event) for event in selected))
         else:

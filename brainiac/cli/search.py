@@ -47,8 +47,8 @@ def search(
         list[str],
         typer.Argument(
             metavar="QUERY...",
-            help="Words; narrowed by tag:NAME type:concrete|events|skills|short-term|index after:2024-05 before:DATE "
-            'path:PART "exact words" -word (after `--` where a shell or an option could take it).',
+            help="Words; narrowed by tag:NAME type:concrete|events|skills|short-term|index|archive after:2024-05 "
+            'before:DATE path:PART "exact words" -word (after `--` where a shell or an option could take it).',
         ),
     ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,

@@ -147,7 +147,7 @@ def _explained(error: Exception, path: str) -> FormatError:
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
     return FormatError(
         path,
-        f"the front matter is no valid YAML: {problem}; mend this line (quote a value with special characters)",
+        f"the front matter is no valid YAML: {problem}; mend it here or a line above (quote values with special signs)",
         mark.line + 2 if mark else 2,
     )
 
@@ -290,7 +290,8 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
     try:
         data = _round_trip().load(entry)
     except (YAMLError, *_BROKEN) as error:
-        raise _explained(error, path="") from error
+        # an entry alone: its lines have other numbers than in the file
+        raise FormatError("", "the front matter cannot be edited; write it as `key: value` lines") from error
     if not isinstance(data, CommentedMap):
         raise FormatError("", "the front matter must be `key: value` lines", line=2)
     for key, value in values.items():

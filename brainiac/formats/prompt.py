@@ -145,7 +145,7 @@ class Response:
     """A response file; one that a person saved may lack all but the text.
 
     Attributes:
-        in_reply_to: The prompt's path relative to the root.
+        in_reply_to: The prompt's file name; it is in the same folder.
         prompt_id: The prompt's identity.
         prompt_sha256: Hash of the prompt's normalized text that was answered.
         memories: Links to the memories that the answer cites.
@@ -443,7 +443,11 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, r
         at: ISO 8601 UTC.
         remember: False where the prompt is off the record; so is this file then, since it may quote the prompt.
     """
-    keys = {"in_reply_to": prompt_path, "created_at": at, **({} if remember else {"remember": False})}
+    keys = {
+        "in_reply_to": posixpath.basename(prompt_path),
+        "created_at": at,
+        **({} if remember else {"remember": False}),
+    }
     meta = render_meta(keys)
     return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
 

@@ -40,7 +40,7 @@ COUNTED = {
     PathKind.ARCHIVED: "archived",
     PathKind.PROMPT: "prompts",
     PathKind.RESPONSE: "responses",
-    PathKind.CAPTURE: "notes",
+    PathKind.CAPTURE: "captures",
 }
 
 

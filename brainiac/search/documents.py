@@ -194,6 +194,7 @@ _LINKS_ALONE = re.compile(rf"(?:\s*(?:[-*+][ \t]+)?{_LINK.pattern}[\s,;·]*)+\Z"
 # ` ([2026-11-22](../events/2026/11/22/2026-11-22.md "uuid:…"))` at the end of a statement: the day it was said
 _SAID_ON = re.compile(r'[ \t]+\(\[(\d{4}-\d\d-\d\d)\]\([^()\s]*(?:[ \t]+"[^"\n]*")?\)\)[ \t]*\Z')
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_META_FENCE = re.compile(r"^\ufeff?---[ \t\r]*$", re.MULTILINE)  # above and below front matter
 _EXCHANGE = "\n### "
 # `Caroline: …` at the start of a line labels who speaks in a transcript, or heads a note: see `_is_dialogue`
 _SPEAKER = re.compile(r"^([A-Z][\w.'’-]{0,30}(?: [A-Z][\w.'’-]{0,30}){0,2}): (?=\S)", re.MULTILINE)
@@ -215,10 +216,10 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         return Page(path, "Short-term memory", tuple(_short_term_units(text, zone)))
     try:
         meta, start = split(text, path)
+        body = text[start:]
     except FormatError:
-        # a person's slip in the front matter must not hide the page: its words are searched as they stand
-        meta, start = {}, 0
-    body = text[start:]
+        # a person's slip in the front matter must not hide the page: its lines are searched as a paragraph
+        meta, body = {}, _META_FENCE.sub("", text, count=2)
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
     if kind is PathKind.INDEX_PAGE:
         units = tuple(_summary_units(body))

@@ -30,8 +30,8 @@ _COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
-_TYPES = ("concrete", "events", "skills", "short-term", "index")
-_TYPE_ALIASES = frozenset(("event", "skill", "stm", "index-page", "archive", "archived"))
+_TYPES = ("concrete", "events", "skills", "short-term", "index", "archive")
+_TYPE_ALIASES = frozenset(("event", "skill", "stm", "index-page", "archived"))
 _LONGEST_SPAN_DAYS = 370
 _MARKED_DAYS = 7
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.

@@ -107,7 +107,7 @@ class PageSet:
             return None if text is None else parse_memory(path, text)
         except FormatError as error:
             # a new error: the traceback of the raised one would keep this set and all its pages in memory
-            return FormatError(path, error.problem, error.line)
+            return FormatError(path, error.problem)
 
     # --- identity ---------------------------------------------------------------------------------------
 

@@ -56,7 +56,9 @@ def test_status_counts_and_tells_what_waits(shell: Shell, brain: Brain) -> None:
     (brain.tree.inbox / "broken.md").write_bytes(b"caf\xe9\n")
     found = shell("status", "--json").json
     assert {"inbox/broken.md", "inbox/new.md"} == {each["prompt"] for each in found["pending"]}
-    assert (4, 0, 1) == tuple(found["counts"][name] for name in ("prompts", "responses", "exchanges_in_stm"))
+    assert (4, 0, 0, 1) == tuple(
+        found["counts"][name] for name in ("prompts", "responses", "captures", "exchanges_in_stm")
+    )
     text = shell("status").out
     assert "inbox/new.md: no daemon is running" in text
     assert "inbox/broken.md: not UTF-8" in text

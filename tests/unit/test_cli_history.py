@@ -99,10 +99,11 @@ def test_log_json_is_the_whole_event(shell: Shell, brain: Brain) -> None:
 
 
 def test_log_of_a_new_brain_is_empty(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Nothing happened: nothing is shown, and that is no error."""
+    """Nothing happened, or nothing of a kind: that is said, and is no error."""
     make_brain(tmp_path / "new").close()
     done = Shell(capsys, str(tmp_path / "new"))("log")
-    assert (0, "") == (done.code, done.out)
+    assert (0, "", "No event to show.") == (done.code, done.out, done.err.strip())
+    assert "of kind banana" in Shell(capsys, str(tmp_path / "new"))("log", "--kind", "banana").err
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ def test_user_error_keeps_every_problem_apart() -> None:
 
 def test_format_error_says_where() -> None:
     """A FormatError names file and line when they are known, and only then."""
-    assert "inbox/q.md:3: no closing fence" == str(FormatError("inbox/q.md", "no closing fence", 3))
+    assert "inbox/q.md: line 3: no closing fence" == str(FormatError("inbox/q.md", "no closing fence", 3))
     assert "inbox/q.md: no closing fence" == str(FormatError("inbox/q.md", "no closing fence"))
     assert "no closing fence" == str(FormatError("", "no closing fence"))
 

@@ -98,8 +98,8 @@ def test_broken_front_matter_is_refused_with_path_line_and_advice(block: str, li
         split(f"---\n{block}\n---\n", "memory/x.md")
     assert "memory/x.md" == caught.value.path
     assert part in caught.value.problem
-    assert caught.value.line is not None
-    assert abs(caught.value.line - line) <= 1  # the loader may name the line where it gave up
+    number = int(caught.value.problem.removeprefix("line ").partition(":")[0])
+    assert abs(number - line) <= 1  # the loader may name the line where it gave up
     assert "mend" in caught.value.problem
 
 

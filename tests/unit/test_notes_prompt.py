@@ -165,7 +165,7 @@ def test_an_error_file_says_what_why_and_what_to_do() -> None:
     """F-ERR-1: the three sentences stand there, and front matter names the prompt."""
     text = render_error("inbox/q.md", "Not sent.", "The key is missing.", "Set it.", AT)
     assert all(part in text for part in ("Not sent.", "The key is missing.", "Set it."))
-    assert "inbox/q.md" == parse_response("inbox/q.error.md", text.encode()).in_reply_to
+    assert "q.md" == parse_response("inbox/q.error.md", text.encode()).in_reply_to
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"---\n"]))

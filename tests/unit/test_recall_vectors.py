@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -317,12 +316,11 @@ def test_embedding_is_paid_for(served: ChatServer, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("LOCAL_KEY", "sk-local")
     llm = {"prices": {"openai/meaning-1": [2_000_000.0, 0.0]}, "daily_budget_usd": 3000.0}
     brain = make_brain(tmp_path, {"llm": llm, "recall": {"embedder": "openai/meaning-1"}})
-    page = "# Long\n\n" + "\n\n".join(f"{n}: " + "Portland is a city of roses and rain. " * 90 for n in range(9))
-    path = brain.tree.long_term / "concrete/long.md"
-    path.write_text(page, "utf-8")
-    os.utime(path, (0, 0))  # what is new is embedded first
     machine = {"api_bases": {"openai": served.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
     write_machine(brain, machine)
+    brain.recall.reindex()
+    page = "# Long\n\n" + "\n\n".join(f"{n}: " + "Portland is a city of roses and rain. " * 90 for n in range(9))
+    (brain.tree.long_term / "concrete/long.md").write_text(page, "utf-8")
     brain.recall.reindex()
     costs = [event.data["cost_usd"] for event in brain.journal.events(kinds={"model-called"})]
     assert {"embed"} == {event.data["purpose"] for event in brain.journal.events(kinds={"model-called"})}

@@ -69,6 +69,15 @@ def test_a_folder_outside_is_read_only_where_this_machine_allows_it(shell: Shell
     assert [] == shell("search", "quince", "--json").json["hits"]
 
 
+def test_a_note_with_broken_front_matter_is_quoted_without_it(tmp_path: Path) -> None:
+    """It is a paragraph of its own: found by its words, and no part of what the note says."""
+    brain = brain_with(tmp_path / "brain", ".")
+    (brain.root / "animals.md").write_text("---\ntags: [burrow\n---\nThe wombat sleeps in the barn.\n")
+    assert ["The wombat sleeps in the barn."] == [hit.text for hit in brain.recall.search("wombat sleeps")]
+    assert ["tags: [burrow"] == [hit.text for hit in brain.recall.search("burrow")]
+    brain.close()
+
+
 def test_notes_are_dated_by_their_own_dates(shell: Shell, tmp_path: Path, vault: Path) -> None:
     """By front matter, else by the file's name, else by the file's time; never by when they were read."""
     os.utime(vault / "deep/Well.md", (1_000_000_000, 1_000_000_000))
