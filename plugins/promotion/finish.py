@@ -28,6 +28,7 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
+from brainiac.history.exchanges import Exchanges
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import LinkOrigins, with_links_from
 from brainiac.storage.review import Proposal, review_change
@@ -321,13 +322,15 @@ def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
 def _leaving_events(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
     """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
 
-    An item that a process worded is put down as said by the assistant, any other as said by the person.
+    An item that a process worded is put down as said by the assistant; one that a person wrote into the list or said in
+    these words (`/todo …`) as said by the person.
     """
-    now = iso(brain.clock.now())
+    now, exchanges = iso(brain.clock.now()), Exchanges(brain)
     events = []
     for item in _leaving_items(brain, work.memory):
-        is_by_process = bool(log.sources_of_item(item.text))
-        user, ai = ("", item.words) if is_by_process else (item.words, "")
+        sources = log.sources_of_item(item.text)
+        is_by_person = not sources or any(item.text in exchanges.said(source).user for source in sources)
+        user, ai = (item.words, "") if is_by_person else ("", item.words)
         events.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
     for event in work.archived:
         if (thoughts := event.thoughts) and not log.are_own_thoughts(thoughts):

@@ -136,8 +136,8 @@ def test_what_stands_in_no_section_of_ours_stays_byte_for_byte(tmp_path: Path) -
 
 
 def test_a_task_ticked_by_hand_is_filed_word_for_word_with_its_day(tmp_path: Path) -> None:
-    """It leaves the list for the page of the day, bullet, box, spaces and the lines below it included; what is open
-    stays, and what a process worded is not said by the person."""
+    """It leaves the list for the page of the day, bullet, box, spaces and the lines below it included, as the
+    person's words, whether they wrote it into the list or in a prompt; what is open stays."""
     brain = make_brain(tmp_path / "b")
     tell(brain, "/todo call the landlord about the tap")
     mine = "*  [X] buy\tmilk  today\n   - the whole one"
@@ -146,8 +146,9 @@ def test_a_task_ticked_by_hand_is_filed_word_for_word_with_its_day(tmp_path: Pat
     outcome = promoted(brain)
     assert () == brain.short_term().memory.tasks
     said = [event for page in pages(brain).values() for event in parse_exchanges(page.text)]
-    assert [mine] == [event.user for event in said if "milk" in event.user]
-    assert ["- [x] call the landlord about the tap"] == [event.ai for event in said if event.ai not in ("", "Noted.")]
+    boxed = [event.user for event in said if "]" in event.user]
+    assert sorted([mine, "- [x] call the landlord about the tap"]) == sorted(boxed)
+    assert {"", "Noted."} == {event.ai for event in said}
     assert "2026-03-02.md" in next(path for path, page in pages(brain).items() if "buy\tmilk  today" in page.text)
     assert [mine, "- [x] call the landlord about the tap"] == list(outcome.filed)
     assert mine in in_the_journal(outcome)
