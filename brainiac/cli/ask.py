@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -87,12 +89,27 @@ def chat(
         while text := _line():
             stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
             try:
+                with _uninterrupted():
+                    path = verbs.save_prompt(brain, text, conversation=conversation)
                 with _waiting(brain):
-                    asked = verbs.ask(brain, text, conversation=conversation, stream=stream, on_wait=_tell_wait)
+                    asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
                 _show(asked, stream, has_place=False)
             except BrainiacError as error:  # told, and the conversation goes on
                 print_problems(problems_of(error))
             say()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Within this context, let Ctrl-C wait until its end."""
+    signals: list[int] = []
+    former = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+    if signals:
+        raise KeyboardInterrupt
 
 
 def _line() -> str:

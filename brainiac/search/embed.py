@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import threading
 import time
@@ -45,9 +46,17 @@ _NEAREST = 100  # units by meaning that join the candidates of the words
 _PAUSE_SECONDS = 60.0  # nobody shall wait again and again for a model that fails
 _MOST_PARTS = 65_536
 _CHUNK = 2_048  # vectors that are floats at once: they fit into a processor's cache
-# A mean of few vectors says little about those to come: it is drawn to zero as if so many zero vectors were among them.
-_PRIOR_ROWS = 10
-_GOOD_COSINE = 0.6  # what comes so near counts in full; a query that nothing is near to lifts nothing
+# Many models give all texts much the same direction, which is the mean of a brain's vectors. That of its first few says
+# little about those to come, so that these, which speak of nothing in particular, stand among them from the beginning.
+ORDINARY_SENTENCES = (
+    "The train leaves at half past seven.", "My brother works in a hospital.", "We ate soup and bread for dinner.",
+    "The meeting was moved to Thursday.", "I like long walks by the sea.", "She reads a book about history.",
+    "Open the window, please.", "How to install the program", "The file could not be opened.",
+    "Das Wetter ist heute schön.", "Die Rechnung ist noch nicht bezahlt.", "Il a acheté une nouvelle voiture.",
+    "El perro duerme en el jardín.", "La casa tiene tres habitaciones.", "明日は友達に会います。", "他昨天去了北京。",
+)  # fmt: skip
+_DEVIATION = 0.075  # of the cosines of texts that have nothing to do with each other
+_GOOD = 2.2  # what comes so many times nearer than chance counts in full; a query that nothing is near to lifts nothing
 
 
 class EmbedderError(BrainiacError):
@@ -439,7 +448,7 @@ class VectorFile:
         # the mean of very many vectors hardly moves with one more, and a new one changes all distances
         if measured < 0.99 * count:
             sums = np.array([chunk.sum(0) for chunk in self._vectors.chunks()])
-            self._mean = sums.sum(0) / np.float32(count + _PRIOR_ROWS)
+            self._mean = sums.sum(0) / np.float32(count)
             self._distances, measured = np.empty(0, np.float32), 0
         if measured < count:
             added = [np.linalg.norm(chunk - self._mean, axis=1) for chunk in self._vectors.chunks(measured)]
@@ -459,6 +468,9 @@ class VectorFile:
 def _row_of(width: int) -> np.dtype[Any]:
     """Return the layout of one row of the file: the key, then the vector in half precision."""
     return np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
+
+
+_ORDINARY = {content_key(Unit(sentence)): sentence for sentence in ORDINARY_SENTENCES}
 
 
 class Vectors:
@@ -497,9 +509,10 @@ class Vectors:
     def embed_page(self, page: Page) -> bool:
         """Make the missing vectors of a page's units; return whether all have one now."""
         texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
-        missing = self._file.missing(list(texts))
+        if missing := self._file.missing(list(texts)):
+            missing += self._file.missing(list(_ORDINARY))
         # without the lock: a model may take seconds, and queries must not wait for it
-        vectors = self._embed([texts[key] for key in missing]) if missing else None
+        vectors = self._embed([texts.get(key) or _ORDINARY[key] for key in missing]) if missing else None
         if missing and vectors is None:
             return False
         with self._mutex:
@@ -543,7 +556,7 @@ class Vectors:
             own, has_vector = self._file.similar(units.content, vector)
         if not has_vector.any():
             return {}
-        meaning = np.maximum(own, 0) / max(float(own.max()), _GOOD_COSINE)
+        meaning = np.maximum(own, 0) / max(float(own.max()), _GOOD * self.chance_cosine())
         return {
             "cosine": own,
             "embedded": has_vector.astype(np.float64),
@@ -574,6 +587,14 @@ class Vectors:
                 self._query_vectors.clear()
             self._query_vectors[text] = vectors[0]
         return self._query_vectors[text]
+
+    def chance_cosine(self) -> float:
+        """Return how near the nearest of these vectors comes, by chance, to a word that none of them has to do with.
+
+        The largest of n samples of a normal distribution lies about sqrt(2 ln n) standard deviations from its mean
+        (extreme value theory); the deviation is measured (docs/decisions/ranker.md).
+        """
+        return _DEVIATION * math.sqrt(2 * math.log(max(len(self._file), 2)))
 
     def status(self) -> dict[str, Any]:
         """Return the model, how many vectors there are, and what went wrong last."""

@@ -18,7 +18,6 @@ from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import LeftOut, Ranked, rank
 from brainiac.search.signals import (
-    COMMON_SHARE,
     Matches,
     Occurrences,
     PageArrays,
@@ -39,9 +38,9 @@ _MOST_VARIED = 24  # so many of a query's first words stand for words like them 
 _MOST_TOKENS = 48  # of a longer query the rarest words
 _MAX_UNITS = 6000
 _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more units the best, and so many beside each
-# Measured (docs/decisions/ranker.md): 4 to 11 of 100 single words that have nothing to do with a brain come so near.
-# What answers a question asked in other words comes no nearer than the second, as 5 of 100 foreign questions do.
-_LEAST_COSINE, _LEAST_OF_QUESTION, _QUESTION_WORDS = 0.27, 0.22, 3
+# What answers a question asked in other words comes often no nearer than this share of what a single word that has
+# nothing to do with a brain reaches in 4 of 100 cases (docs/decisions/ranker.md).
+_SHARE_FOR_QUESTION, _QUESTION_WORDS = 0.65, 3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 _BEYOND_WORDS = 1e3  # more than any words are worth
 # Of two texts at least this much alike, three in four say more of the same.
@@ -110,12 +109,7 @@ class Retrieval:
 
     def search(self, text: str, now: datetime, options: Options) -> list[Hit]:
         """Return the best hits of a text, best first; their files are read again, so that none shows other words."""
-        query = self._parsed(text, now)
-        hits = self._hits(query, options)
-        if not hits and (rare := self._rare_words(query)):
-            # nothing but stop words was asked: those that are rare in this brain may still say something
-            hits = self._hits(replace(query, terms=rare), options)
-        return hits
+        return self._hits(self._parsed(text, now), options)
 
     def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
@@ -130,15 +124,6 @@ class Retrieval:
     def _parsed(self, text: str, now: datetime) -> Query:
         """Return the query that a text is, as `parse_query` reads it."""
         return parse_query(text, self.analyzer, now, self._tree.relative(self._tree.long_term))
-
-    def _rare_words(self, query: Query) -> tuple[str, ...]:
-        """Return the stems of a query's stop words and other unused words that stand in few passages of this brain."""
-        stems = [stem for stem in dict.fromkeys(token.stem for token in query.tokens) if stem not in query.terms]
-        if not stems:
-            return ()
-        candidates = self._pages.candidates(Asked(terms=stems, limit=1))
-        most = candidates.n_passages * COMMON_SHARE
-        return tuple(stem for stem in stems if 0 < candidates.frequencies.get(stem, 0) <= most)
 
     # --- candidates and their scores ----------------------------------------------------------------------------
 
@@ -185,10 +170,11 @@ class Retrieval:
         like = candidates.like
         matches = Matches(units, query, matching.frequencies, matching.n_passages, like, chosen.occurrences)
         meaning = vectors.signals(candidates.text, units) if vectors else {}
+        chance = vectors.chance_cosine() if vectors else 0.0
         inbound = self._pages.inbound(lambda: [name for page in units.pages for name in link_targets(page.page)])
         signals = all_signals(matches, meaning, inbound, self.analyzer)
         scores, around = rank(units, signals)
-        return Ranked(query, units, scores, signals | around, _found_by(matches, signals), chosen.left_out)
+        return Ranked(query, units, scores, signals | around, _found_by(matches, signals, chance), chosen.left_out)
 
     def _like(self, query: Query, candidates: Candidates | None = None) -> LikeWords:
         """Return the words of the brain that share a stem or a trigram with a query.
@@ -453,8 +439,14 @@ def _within_time(arrays: PageArrays, is_chosen: NDArray[np.bool_], promise: NDAr
     return is_ranked
 
 
-def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
-    """Return for each unit the number of the first of `WAYS` that led to it; -1 where none did, which is no hit."""
+def _found_by(matches: Matches, signals: Signals, chance_cosine: float) -> NDArray[np.int8]:
+    """Return for each unit the number of the first of `WAYS` that led to it; -1 where none did, which is no hit.
+
+    Args:
+        matches: Which words of the query each unit has.
+        signals: Of the units.
+        chance_cosine: See `Vectors.chance_cosine`.
+    """
     none = np.zeros(matches.units.n, bool)
     # in the order of `WAYS`: a word of the query or its speaker, the page's name, nearness in meaning, a transcript in
     # which the words stand close by, the day, or fields alone
@@ -469,7 +461,9 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
     if "cosine" in signals:
         has_hits = any(way.any() for name, way in ways.items() if name != "day")
         best = float(signals["cosine"].max(initial=0))
-        ways["meaning"] = signals["cosine"] >= _least_cosine(best, len(matches.query.tokens), has_hits=has_hits)
+        ways["meaning"] = signals["cosine"] >= _least_cosine(
+            best, chance_cosine, is_question=len(matches.query.tokens) >= _QUESTION_WORDS, has_hits=has_hits
+        )
     found_by = np.full(matches.units.n, -1, np.int8)
     # the last first, so that the first of `WAYS` is what stays
     for number, way in reversed(list(enumerate(WAYS))):
@@ -477,7 +471,7 @@ def _found_by(matches: Matches, signals: Signals) -> NDArray[np.int8]:
     return found_by
 
 
-def _least_cosine(best: float, n_tokens: int, *, has_hits: bool) -> float:
+def _least_cosine(best: float, chance_cosine: float, *, is_question: bool, has_hits: bool) -> float:
     """Return the cosine from which on a unit is a hit by its meaning alone.
 
     It must be high enough to be no chance. Once there are hits, by words or by such a cosine to a question, what comes
@@ -485,11 +479,11 @@ def _least_cosine(best: float, n_tokens: int, *, has_hits: bool) -> float:
 
     Args:
         best: The cosine of the nearest unit.
-        n_tokens: How many words the query has.
+        chance_cosine: See `Vectors.chance_cosine`.
+        is_question: Whether the query has several words.
         has_hits: Whether there are hits by words.
     """
-    is_question = n_tokens >= _QUESTION_WORDS
-    least = _LEAST_OF_QUESTION if is_question else _LEAST_COSINE
+    least = chance_cosine * (_SHARE_FOR_QUESTION if is_question else 1)
     if has_hits or (is_question and best >= least):
         return min(max(_SHARE_OF_NEAREST * best, _LEAST_AMONG_HITS), least)
     return least

@@ -25,7 +25,7 @@ from brainiac.verbs.reading import (
     search,
     why,
 )
-from brainiac.verbs.writing import Asked, Change, Remembered, Suggested, answer, ask, remember, suggest
+from brainiac.verbs.writing import Asked, Change, Remembered, Suggested, answer, ask, remember, save_prompt, suggest
 
 __all__ = [
     "MAX_RESULT_TOKENS",
@@ -50,6 +50,7 @@ __all__ = [
     "fetch",
     "list_folder",
     "remember",
+    "save_prompt",
     "search",
     "suggest",
     "why",

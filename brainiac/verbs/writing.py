@@ -249,6 +249,50 @@ def ask(
         UserError: There is no text, it cannot be asked there, it was refused, no model could serve, or the key was
             used for another text.
     """
+    new = _new_prompt(brain, text, conversation, model, caller, is_private=is_private, is_off_record=is_off_record)
+    if caller.is_person and not key:
+        # written now: its path is known only when it is, as a number is added to a name that is taken
+        path, is_written = brain.tree.relative(_write_new(new.folder, new.stem, new.meta, text)), True
+    else:
+        stem = _turn_name(caller, conversation, key) if key else f"{new.stem}-{new_id()[-8:]}"
+        path = f"{brain.tree.relative(new.folder)}/{stem}.md"
+        before = brain.read(path)
+        is_written = before is not None  # by an earlier call with the same key
+        if before is not None and _is_reworded(path, before, text):
+            if not can_revise:
+                raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
+            path, is_written = _revise(brain, path, before, new.meta, text, caller)
+            is_again = is_written and _is_answered(brain, path)
+    # a daemon in this process may take a file at once, so that its turn is made known before the file is there
+    with brain.turn(path, Turn(stream, tuple(earlier))):
+        if not is_written:
+            _write_new(new.folder, posixpath.basename(path).removesuffix(".md"), new.meta, text, is_unique=True)
+        return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
+
+
+def save_prompt(brain: Brain, text: str, *, conversation: str = "") -> str:
+    """Save a person's prompt in the inbox, as `ask` does first, and return its path; `answer` has it answered.
+
+    Raises:
+        UserError: There is no text, or it cannot be asked there.
+    """
+    new = _new_prompt(brain, text, conversation, "", PERSON, is_private=False, is_off_record=False)
+    return brain.tree.relative(_write_new(new.folder, new.stem, new.meta, text))
+
+
+@dataclass(frozen=True, slots=True)
+class _NewPrompt:
+    """Where a new prompt is saved, its name without suffix unless its caller gives another, and its front matter."""
+
+    folder: Path
+    stem: str
+    meta: Mapping[str, object]
+
+
+def _new_prompt(
+    brain: Brain, text: str, conversation: str, model: str, caller: Caller, *, is_private: bool, is_off_record: bool
+) -> _NewPrompt:
+    """Return how a prompt is to be saved; see `ask`."""
     if not text.strip():
         raise UserError("there is nothing to ask: the text is empty")
     _check_model(brain, model, caller)
@@ -261,28 +305,8 @@ def ask(
         meta["remember"] = False
     if not brain.is_active and not brain.git_operation:
         meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
-    folder = _conversation_folder(brain, conversation)
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
-    if caller.is_person and not key:
-        # written now: its path is known only when it is, as a number is added to a name that is taken
-        path, is_written = brain.tree.relative(_write_new(folder, stem, meta, text)), True
-    else:
-        stem = _turn_name(caller, conversation, key) if key else f"{stem}-{new_id()[-8:]}"
-        path = f"{brain.tree.relative(folder)}/{stem}.md"
-        before = brain.read(path)
-        is_written = before is not None  # by an earlier call with the same key
-        if before is not None and _is_reworded(path, before, text):
-            if not can_revise:
-                raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
-            path, is_written = _revise(brain, path, before, meta, text, caller)
-            is_again = is_written and _is_answered(brain, path)
-    # a daemon in this process may take a file at once, so that its turn is made known before the file is there
-    with brain.turn(path, Turn(stream, tuple(earlier))):
-        if not is_written:
-            _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
-        if brain.git_operation:
-            return Asked(path, waits=waiting_message(brain))
-        return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
+    return _NewPrompt(_conversation_folder(brain, conversation), stem, meta)
 
 
 def _conversation_folder(brain: Brain, conversation: str) -> Path:
@@ -383,6 +407,8 @@ def _answer(
     brain: Brain, path: str, *, is_again: bool, caller: Caller, on_wait: Callable[[str, str], None] | None
 ) -> Asked:
     """Have a prompt answered and return the answer; see `answer`."""
+    if brain.git_operation:
+        return Asked(path, waits=waiting_message(brain))
     try:
         if is_again and brain.is_watched:  # the daemon is this process
             target = answer_again(brain, path)

@@ -7,6 +7,7 @@ plan of a `/forget`.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.documents import Hit
 
 MODEL = "commands"  # the `model` of a response that no engine wrote
+_UNKNOWN = re.compile(r"/[a-z]+(?=\s|\Z)")  # not a path such as /usr/bin
 HELP = """\
 {engine}
 
@@ -90,6 +92,9 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
                 reply.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
             case "forget":
                 _reply_to_forget(brain, command, request, reply)
+    # commands of a door are text (F-PRM-10)
+    if not request.prompt.by and (unknown := _UNKNOWN.match(request.prompt.said)):
+        reply.paragraphs.append(f"`{unknown[0]}` is no command, so it is read as text; `/help` lists the commands.")
     reply.paragraphs = [redact(brain, paragraph) for paragraph in reply.paragraphs]  # no copy of a secret in the answer
     names = {command.name for command in request.prompt.commands}
     if not request.prompt.remember and "forget" not in names:

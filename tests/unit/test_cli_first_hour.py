@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from brainiac_plugins.promotion.filing import tidy_inbox
 
 from brainiac import __version__
 from brainiac.brain import Brain
-from brainiac.cli.ask import ShownLinks
+from brainiac.cli.ask import ShownLinks, _uninterrupted
 from brainiac.cli.log import sentence
 from brainiac.errors import NotABrainError
 from brainiac.formats.markdown import find_links
@@ -155,6 +157,29 @@ def test_who_asks_nothing_is_told_what_to_ask(shell: Shell, tmp_path: Path, mode
     assert (2, True) == (done.code, said in done.err)
     helped = shell("ask", "/help", "--brain", str(brain.root))
     assert (0, model != "offline") == (helped.code, f"`{model}`" in helped.out)
+
+
+@pytest.mark.parametrize(("text", "is_told"), [("/remeber it all", True), ("/usr/bin is full", False)])
+def test_a_mistyped_command_is_told_and_kept_as_text(shell: Shell, tmp_path: Path, text: str, is_told: bool) -> None:
+    """Who mistypes a command learns so in the answer."""
+    brain = make_brain(tmp_path / "brain")
+    done = shell("ask", text, "--brain", str(brain.root))
+    assert (0, is_told) == (done.code, "`/remeber` is no command" in done.out)
+    assert text in brain.tree.short_term.read_text()
+
+
+def test_ctrl_c_waits_while_a_line_of_the_conversation_is_saved() -> None:
+    """The interrupted work is finished, and the interrupt counts then."""
+    done = []
+
+    def save() -> None:
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("saved")
+
+    with pytest.raises(KeyboardInterrupt):
+        save()
+    assert ["saved"] == done
 
 
 def test_links_of_an_answer_lead_somewhere_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

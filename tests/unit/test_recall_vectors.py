@@ -18,6 +18,7 @@ from brainiac.llm.embedding import RemoteEmbedder
 from brainiac.llm.gate import may_be_embedded
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.embed import (
+    ORDINARY_SENTENCES,
     EmbedderError,
     Matrix,
     VectorFile,
@@ -53,7 +54,7 @@ class HashEmbedder:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return the sum of the words' directions."""
-        self.embedded += texts
+        self.embedded += [text for text in texts if text not in ORDINARY_SENTENCES]
         return unit_norm(np.array([sum(map(self._direction, text.lower().split())) for text in texts]))
 
     @staticmethod
@@ -150,6 +151,23 @@ def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> No
     recall.reindex()
     for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
         assert "memory/long_term/b.md" == recall.search(asked)[0].path
+    recall.close()
+
+
+@pytest.mark.slow
+def test_in_a_new_brain_only_what_a_query_is_about_is_near(tmp_path: Path) -> None:
+    """Of a handful of texts each is found by what it means, and none by words that have nothing to do with any."""
+    page = tmp_path / "brain" / "memory" / "long_term" / "told.md"
+    page.parent.mkdir(parents=True)
+    texts = ("Tom lent me his drill.", "The rent is due on the first.", "My locker is 118.", "My sister is a botanist.")
+    page.write_text("# Notes\n\n" + "".join(f"- {text} ^s{n}\n" for n, text in enumerate(texts)), "utf-8")
+    settings = Settings(recall=RecallSettings(embedder="local"))
+    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    recall.reindex()
+    assert ["Tom lent me his drill."] == [hit.text for hit in recall.search("Who gave me a tool?")]
+    assert "The rent is due on the first." == recall.search("landlord")[0].text
+    for query in ("qwxz", "xylophone quark", "chess olympiad"):
+        assert [] == recall.search(query), query
     recall.close()
 
 
@@ -255,7 +273,8 @@ def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: 
     assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
     recall.search("automobile trouble")
     recall.close()
-    asked = [text for request in served.requests for text in request.body["input"]]
+    asked = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
+    assert len({*ORDINARY_SENTENCES, *asked}) == sum(len(request.body["input"]) for request in served.requests)
     assert ["The car broke down on the highway.", "User drinks oolong.", "automobile trouble"] == sorted(asked)
     first = served.requests[0]
     found = (first.path, first.body["model"], first.headers["Authorization"])
@@ -295,15 +314,19 @@ def test_a_model_at_a_server_of_this_machine_is_local(served: ChatServer) -> Non
 def test_embedding_is_paid_for(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch is journaled with its cost; one that may pass the budget is not asked for, and status says why."""
     monkeypatch.setenv("LOCAL_KEY", "sk-local")
-    llm = {"prices": {"openai/meaning-1": [2_000_000.0, 0.0]}, "daily_budget_usd": 21.0}
+    llm = {"prices": {"openai/meaning-1": [2_000_000.0, 0.0]}, "daily_budget_usd": 3000.0}
     brain = make_brain(tmp_path, {"llm": llm, "recall": {"embedder": "openai/meaning-1"}})
     machine = {"api_bases": {"openai": served.url}, "api_key_variables": {"openai": "LOCAL_KEY"}}
     write_machine(brain, machine)
     brain.recall.reindex()
+    page = "# Long\n\n" + "\n\n".join(f"{n}: " + "Portland is a city of roses and rain. " * 90 for n in range(9))
+    (brain.tree.long_term / "concrete/long.md").write_text(page, "utf-8")
+    brain.recall.reindex()
     costs = [event.data["cost_usd"] for event in brain.journal.events(kinds={"model-called"})]
-    assert ["embed"] == [event.data["purpose"] for event in brain.journal.events(kinds={"model-called"})]
-    assert [2.0] == costs  # the server says 1 token
+    assert {"embed"} == {event.data["purpose"] for event in brain.journal.events(kinds={"model-called"})}
+    assert {2.0} == set(costs)  # the server says 1 token
     assert len(costs) == len(served.requests)
+    assert not any("roses" in text for request in served.requests for text in request.body["input"])
     assert "daily_budget_usd" in brain.recall.status()["embedder"]["problem"]
     assert brain.recall.search("Portland")
     brain.close()
@@ -344,8 +367,8 @@ def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pyt
     for word in ("oolong", "sencha", "assam"):
         assert word in recall.search(f"{word} tea", is_private=True)[0].text
     recall.close()
-    sent = sorted(text for request in served.requests for text in request.body["input"])
-    assert ["Good.", "Open car.", "Open fact", "Open road."] == [text for text in sent if text]
+    sent = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
+    assert ["Good.", "Open car.", "Open fact", "Open road."] == sorted(text for text in sent if text)
 
 
 def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
@@ -380,7 +403,7 @@ def test_vectors_kept_in_bytes_lose_nothing_that_ranks(tmp_path: Path) -> None:
     file, asked = VectorFile(tmp_path, "m"), vectors[7]
     for start in range(0, 5000, 1000):
         file.add(range(start, start + 1000), vectors[start : start + 1000])
-    centre = vectors.sum(0) / (len(vectors) + 10)
+    centre = vectors.mean(0)
     expected = unit_norm(vectors - centre) @ unit_norm((asked - centre)[None])[0]
     keys = np.arange(5000, dtype=np.uint64)
     for opened in (file, VectorFile(tmp_path, "m")):
