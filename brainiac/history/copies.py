@@ -96,15 +96,12 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
     Returns:
         The events of what was merged, set aside, proposed or named.
     """
-    return [*settle_differences(brain), *_settle_versions(brain, marked)]
-
-
-def _settle_versions(brain: Brain, marked: Iterable[str] | None) -> list[Event]:
+    events = settle_differences(brain)
     if brain.is_active:
-        return [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
-    if brain.git_operation or _has_active_journal(brain):  # git itself may be about to merge them
-        return []
-    return settle_moved(brain)
+        events += [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+    elif not (brain.git_operation or _has_active_journal(brain)):  # git itself may be about to merge them
+        events += settle_moved(brain)
+    return events
 
 
 def _has_active_journal(brain: Brain) -> bool:
@@ -499,9 +496,9 @@ def note_differences(state: Path, path: str, ours: bytes, theirs: bytes, merged:
     differs = _hashes_of_differences(merged)
     event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
     note = {"event": event.to_json(), "differences": [asdict(difference) for difference in merged.differences]}
-    draft, folder = state / new_id(), state / _DIFFERENCES
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    disk = Disk()
+    disk, draft, folder = Disk(), state / new_id(), state / _DIFFERENCES
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    disk.mkdir(folder)
     disk.write(draft, json.dumps(note).encode())
     disk.fsync(draft)
     disk.rename_new(draft, folder / draft.name)
