@@ -111,7 +111,11 @@ class Record:
         return cls._cached_fields
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as plain JSON values; what was read and not changed since is as it was stored."""
+        """Return the record as plain JSON values; defaults are left out.
+
+        Of a record that was read from JSON, keys without a field and fields with the value they were read with stay as
+        they were stored: another version of the program may have written them otherwise.
+        """
         data = dict(self.stored or {})
         as_read = None if self.stored is None else type(self).from_json(self.stored)
         for item in self._fields():

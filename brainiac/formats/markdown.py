@@ -538,7 +538,7 @@ class _Part:
     lines: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self) -> tuple[str, list[str]]:
-        """Return the labelled text, and the lines that a person added and that are no part of it.
+        """Return the labelled text, and a person's remarks: the lines that are no part of it.
 
         `_labelled` wrote the text as a block quote below the label, or after it on one line: in quotation marks, or
         without them for thoughts. In any other form a person wrote it, and all lines are the text.
@@ -555,16 +555,22 @@ class _Part:
 
 
 def _texts_and_remarks(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
-    """Return the text of each label, and the lines of a person's remarks; without labels all lines are `User`'s."""
-    if len(parts) == 1:
-        return {"User": parts[0].read()[0], "AI": "", "Thoughts": ""}, []
+    """Return the text of each label, and the lines of a person's remarks.
+
+    Args:
+        parts: The lines above the first label, then each label's. Those above are remarks; where there are no labels,
+            they are the text of `User`.
+    """
+    above, *labelled = parts
+    if not labelled:
+        return {"User": above.read()[0], "AI": "", "Thoughts": ""}, []
     texts: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
-    remarks = [raw for _, raw in parts[0].lines]
-    for part in parts[1:]:
-        text, added = part.read()
+    remarks = [raw for _, raw in above.lines]
+    for part in labelled:
+        text, part_remarks = part.read()
         texts[part.label].append(text)
-        remarks += added
-    return {label: "\n".join(lines) for label, lines in texts.items()}, remarks
+        remarks += part_remarks
+    return {label: "\n".join(label_texts) for label, label_texts in texts.items()}, remarks
 
 
 def _without_blank_ends(text: str) -> str:

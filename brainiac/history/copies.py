@@ -463,10 +463,8 @@ def _settle_marked(brain: Brain, path: str) -> Event | None:
     ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)
     base = _base_of(brain, path, sides)
     merged = merge(brain.tree.kind_of(path), base, ours, theirs, was_removed=_Removals(brain, path).has)
-    differs = _hashes_of_differences(merged)
-    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
     changes = [update(path, raw, merged.text), *_review_lines(brain, path, merged)]
-    return brain.commit(event, by=_BY, changes=changes)
+    return brain.commit(_merge_event(path, ours, theirs, merged), by=_BY, changes=changes)
 
 
 def _base_of(brain: Brain, path: str, sides: Sides) -> bytes | None:
@@ -484,7 +482,9 @@ def _encoded(text: str) -> bytes:
 
 
 def note_differences(state: Path, path: str, ours: bytes, theirs: bytes, merged: Merge) -> None:
-    """Note what both sides of git's merge had changed, for `settle_differences`: git is writing the tree just now.
+    """Write what both sides of git's merge had changed to a file, for `settle_differences` to commit later.
+
+    The merge driver cannot commit it, since git is writing the tree just now.
 
     Args:
         state: The brain's state folder on this machine.
@@ -493,8 +493,7 @@ def note_differences(state: Path, path: str, ours: bytes, theirs: bytes, merged:
         theirs: The version that was merged into it.
         merged: The result.
     """
-    differs = _hashes_of_differences(merged)
-    event = MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
+    event = _merge_event(path, ours, theirs, merged)
     note = {"event": event.to_json(), "differences": [asdict(difference) for difference in merged.differences]}
     disk, draft, folder = Disk(), state / new_id(), state / _DIFFERENCES
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -531,6 +530,12 @@ def _settle_differences(brain: Brain, file: str) -> Event | None:
 
 def _change(path: str, before: bytes | None, after: bytes) -> Change:
     return create(path, after) if before is None else update(path, before, after)
+
+
+def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> MarkersMerged:
+    """Return the event of a merge of git's two versions, whether from between markers or by the merge driver."""
+    differs = _hashes_of_differences(merged)
+    return MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
 
 
 def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:

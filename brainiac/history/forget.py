@@ -256,7 +256,7 @@ class _Planner:
     # --- pages ----------------------------------------------------------------------------------------------
 
     def _remove_from_page(self, memory: Memory) -> None:
-        """Plan a page without the statements that rest on the exchanges alone, and without their ids as sources.
+        """Plan a page that names the exchanges: a captured note is removed, any other page loses what rests on them.
 
         A page that a process wrote, or that holds exchanges, is removed if nothing but headings is left of it.
         """
@@ -268,19 +268,22 @@ class _Planner:
         if note and self._ids.issuperset(note.record.sources):
             self._remove_note_page(memory, note)
             return
+        page = self._remaining_page(memory)
+        if is_bare(page.memory) and is_by_process(memory, self._log):
+            self._titles.append(memory.title)
+            self.plan.drop(memory.path, "nothing else stands on it")
+        elif str(page) != text:
+            self.plan.write(memory.path, str(page), "what rests on it alone, and the source")
+
+    def _remaining_page(self, memory: Memory) -> MemoryDocument:
+        """Return a page without the exchanges, without what rests on them alone, and without their ids as sources."""
         page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
         for statement in memory.statements:
             page = self._without_source(page, statement)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         other_sources = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=other_sources) if other_sources != sources else page
-        page = _without_unused_mentions(page)
-        is_ours = self._log.knows_page(memory.uuid) or list(find_events(memory.text))
-        if is_bare(page.memory) and is_ours:
-            self._titles.append(memory.title)
-            self.plan.drop(memory.path, "nothing else stands on it")
-        elif str(page) != text:
-            self.plan.write(memory.path, str(page), "what rests on it alone, and the source")
+        return _without_unused_mentions(page)
 
     def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
         """Plan to remove a page that is nothing but a captured note, unless a person edited it since."""
@@ -397,6 +400,11 @@ def unreadable(brain: Brain, exchanges: Collection[str]) -> Iterator[tuple[str, 
 def is_bare(memory: Memory) -> bool:
     """Return whether a page has no content but headings."""
     return not _HEADINGS.sub("", memory.body).strip()
+
+
+def is_by_process(memory: Memory, log: StatementLog) -> bool:
+    """Return whether a process wrote on a page: a statement, or an exchange word for word."""
+    return log.knows_page(memory.uuid) or any(find_events(memory.text))
 
 
 def _without_exchanges(text: str, exchanges: Container[str]) -> str:

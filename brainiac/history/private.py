@@ -26,12 +26,20 @@ from brainiac.events import (
 )
 from brainiac.formats.discretion import mark_events_private
 from brainiac.formats.frontmatter import edit_meta
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, one_line, with_private_marks
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, one_line, with_private_marks
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.forget import ForgetPlan, find_remaining, is_bare, pages_naming, pieces_of, unreadable
+from brainiac.history.forget import (
+    ForgetPlan,
+    find_remaining,
+    is_bare,
+    is_by_process,
+    pages_naming,
+    pieces_of,
+    unreadable,
+)
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
@@ -233,8 +241,7 @@ class _Marking:
         open_text = shareable_text(after)
         # where only headings would be left to show, the whole page becomes private, its title included
         has_headings_alone = open_text is not None and is_bare(parse_memory(path, open_text))
-        is_ours = self._log.knows_page(memory.uuid) or list(find_events(text))
-        if has_headings_alone and is_ours:
+        if has_headings_alone and is_by_process(memory, self._log):
             return str(MemoryDocument(text, path).set_meta(private=True))
         self._record_new_wording(memory, after, statements)
         return self._without_keys(after, path)
@@ -333,7 +340,10 @@ class _Marking:
         return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
 
     def _mark_echo(self, path: str, repeats: Callable[[str], bool], text: str) -> str:
-        """Return a page with marks on the answers, and on statements from these exchanges, that repeat the words."""
+        """Return a page with marks on the answers, and on statements from these exchanges alone, that repeat the words.
+
+        Where other statements repeat them too, the plan's `kept` names the page.
+        """
         if shareable_text(text) is None:  # all of it is private already
             return text
         memory = parse_memory(path, _with_marked_answers(text, repeats))
@@ -342,13 +352,13 @@ class _Marking:
             for statement in memory.statements
             if repeats(statement.text) and not PRIVATE.search(statement.text)
         ]
-        ours = [statement for statement in echoes if self._rests_on_them_alone(memory, statement)]
-        if len(ours) < len(echoes):
+        own_echoes = [statement for statement in echoes if self._is_from_exchanges_alone(memory, statement)]
+        if len(own_echoes) < len(echoes):
             self.plan.kept.append(f"{path} says it too, openly")
-        return _with_marked_statements(memory.text, ours)
+        return _with_marked_statements(memory.text, own_echoes)
 
-    def _rests_on_them_alone(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a process wrote a statement, and from these exchanges alone."""
+    def _is_from_exchanges_alone(self, memory: Memory, statement: Statement) -> bool:
+        """Return whether a process wrote a statement, from the exchanges that become private and from no others."""
         changes = self._log.provenance_of(memory.uuid, statement)
         return bool(changes) and sources_of(changes) <= self._ids
 

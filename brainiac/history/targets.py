@@ -172,7 +172,7 @@ class _WordSearch:
         """Add the exchanges of a file that have the words; return the text without its exchanges."""
         for placed in reversed(list(find_events(text))):
             event = placed.event
-            # an answer of the keyless engine is recorded as links alone: their titles are nobody's words
+            # an answer of the offline engine is recorded as links alone: their titles are nobody's words
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
             if self._matches(f"{event.user}\n{answer}"):
                 self._is_private |= event.is_private

@@ -294,7 +294,7 @@ class Provenance:
         return is_open and all(source.user or source.ai for source in step.sources)
 
     def _said(self, exchange: str) -> Said:
-        """Return an exchange as the reader may see it; where they may not, one with the id alone."""
+        """Return an exchange as the gate shows it to the reader; one with the id alone where it shows nothing of it."""
         return self._exchanges.shown(exchange, self._gate) or Said(exchange, at="", user="")
 
     def _blocks(self, statement: Statement) -> list[str]:

@@ -193,7 +193,7 @@ def _encoder() -> Callable[[str], list[int]] | None:
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
     try:
-        # a tenth of a second and a Rust library: a keyless brain never counts
+        # a tenth of a second and a Rust library: a brain without a model never counts
         import tiktoken
 
         return tiktoken.get_encoding("cl100k_base").encode_ordinary

@@ -352,7 +352,7 @@ class Daemon:
         self.bus.merge_versions()
 
     def _check_displaced(self) -> None:
-        """Look whether a file that a commit displaced was saved since (`write_ahead.py`); then again later."""
+        """Merge what an editor saved into a file while a commit replaced that file; then again later."""
         self.bus.later(DISPLACED_SECONDS, self._check_displaced)
         self.bus.notice.submit("displaced", self._brain.committer.check_displaced)
 

@@ -4,7 +4,7 @@ A unit is the smallest thing a search returns: a statement, one speaker's words 
 Wider scales (neighbours, windows, the whole page) are made from the units of a page when it is ranked.
 
 What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages; nor a
-command; nor a text of links alone, which is what the keyless engine's answers are recorded as.
+command; nor a text of links alone, which is what the offline engine's answers are recorded as.
 A file that does not follow its format is still found by its words.
 """
 

@@ -264,7 +264,9 @@ class EmbeddedIndex:
             raise ValueError(f"made as {made_as[0] if made_as else 'unknown'}, not as {self._key}")
 
     def _open_text(self, *, is_new: bool) -> tantivy.Index:
-        """Return the engine's index, with a document for each passage: its terms, its page's number, its `_tie`."""
+        """Return the engine's index, with a document for each passage: its terms, its page's number, and its `_tie`,
+        which orders passages with the same terms.
+        """
         folder = self._folder / "text"
         folder.mkdir(mode=0o700, exist_ok=True)
         schema = tantivy.SchemaBuilder()

@@ -26,8 +26,8 @@ from brainiac.search.vocabulary import LikeWords, Numbers, Places, term_hash
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
 
-# A longer pause than this ends a conversation; people who write to each other answer later than a model does.
-TALK_MINUTES, DIALOGUE_MINUTES = 15, 240
+# A longer pause than this ends a conversation with a model, or of people in a transcript, who answer later.
+_CHAT_PAUSE, _TRANSCRIPT_PAUSE = 15, 240  # minutes
 COMMON_SHARE = 1 / 3  # what stands in a greater share of all passages tells nothing by itself
 _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
 # Where there are vectors: a question in other words than the answer's is met by chance alone, and the best of what has
@@ -164,14 +164,15 @@ class Units:
     def _begins_scope(self) -> NDArray[np.bool_]:
         """Return for each unit but the first whether another conversation or page begins with it.
 
-        What one person told an hour apart seldom belongs together, nor do turns without a time.
+        A conversation begins with a turn after a pause, and with each turn of which only the day is known.
         """
         minute, is_turn = self.features["minute"].astype(np.int64), self.is_turn > 0
-        longest_pause = np.where(self.is_labelled[1:] > 0, DIALOGUE_MINUTES, TALK_MINUTES)
-        is_after_pause = (minute[1:] == f.NO_DAY) | (np.abs(np.diff(minute)) > longest_pause)
+        longest_pause = np.where(self.is_labelled[1:] > 0, _TRANSCRIPT_PAUSE, _CHAT_PAUSE)
+        is_after_pause = np.abs(np.diff(minute)) > longest_pause
+        has_no_time = minute[1:] == f.NO_DAY
         is_on_other_page = np.diff(self.page) > 0
         is_of_other_kind = is_turn[1:] != is_turn[:-1]
-        begins: NDArray[np.bool_] = is_on_other_page | is_of_other_kind | (is_turn[1:] & is_after_pause)
+        begins: NDArray[np.bool_] = is_on_other_page | is_of_other_kind | (is_turn[1:] & (is_after_pause | has_no_time))
         return begins
 
     @cached_property
@@ -464,8 +465,9 @@ class Matches:
 
 
 def _is_name(term: str, names: set[str]) -> bool:
-    """Return whether a term is a speaker's name, or its stem: a stemmer may have cut the name's end."""
-    return any(name.startswith(term) or term == name for name in names if len(term) > 2)
+    """Return whether a term is a speaker's name, whole or without its end, which a stemmer may have cut."""
+    # fewer than three letters begin too many names
+    return len(term) > 2 and any(name.startswith(term) for name in names)
 
 
 # --- the signals ------------------------------------------------------------------------------------------------

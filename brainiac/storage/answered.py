@@ -362,19 +362,23 @@ class Answered:
         return _PathHistory(last) if last and last[0].prompt_hash == undo.after else history
 
     def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
-        """Return a path's history after a prompt moved there, with the answers it had at its former path."""
+        """Return a path's history after a prompt moved there: its answers, then those from the prompt's former path.
+
+        A move of the file is in the journal as such; or as `PromptMoved`, when the inbox recognized the prompt by its
+        text and had the response follow; or as both, one after the other.
+        """
         is_by_inbox = move.kind == PromptMoved.kind
-        # else the journal has the move of the file already, and only the response followed
-        is_from_elsewhere = move.source != move.path
-        former = self._history(str(move.source), _Moment(move.event, move.position)) if is_from_elsewhere else history
-        # the inbox recognizes a prompt by its text after the old path was removed
+        # the same path: the second of both, so that the answers are here already and only the response followed
+        has_followed = move.source == move.path
+        former = history if has_followed else self._history(str(move.source), _Moment(move.event, move.position))
+        # the removal of the old path may be in the journal before the inbox recognizes the prompt at the new one
         answers = former.answers or (former.removed if is_by_inbox else ())
         if not answers:
             return history
         last = replace(answers[-1], prompt=move.path)
         if is_by_inbox:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
-        earlier = history.answers if is_from_elsewhere else ()
+        earlier = () if has_followed else history.answers
         return _PathHistory((*earlier, *answers[:-1], last))
 
     def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:

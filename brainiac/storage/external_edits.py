@@ -411,28 +411,24 @@ class ExternalEdits:
             self._transactions.disk.sync_filesystem(blobs.folder)
 
     def _merge_saves(self, states: Mapping[str, FileState], scan: _Scan) -> list[str]:
-        """Merge the stale saves of a scan, and remove from the scan these and all files that cannot be decided yet.
+        """Merge the changed files whose editor had not loaded our last write (stale saves), and return their paths.
 
-        Undecided are files that are being saved now, and, when `ADOPT_SECONDS` are over, all that remain; they are put
-        into `open_paths`.
-
-        Returns:
-            The paths that were merged.
+        They are taken out of the scan, which keeps the edits that are only to be recorded, and put into `open_paths`.
+        So are files that are still being saved, and, when `ADOPT_SECONDS` are over, all that were not looked at.
         """
         merged: list[str] = []
         self.open_paths = []
         deadline = self._clock.monotonic() + ADOPT_SECONDS
         for path in [path for path in scan.texts if path in states]:
-            content = scan.texts[path]
-            if self._clock.monotonic() > deadline or not self._is_at_rest(states[path], content):
-                self.open_paths.append(path)
-            elif self.saves.merge_stale(states[path], content):
-                self.open_paths.append(path)  # it may have been saved once more in that moment
+            state, content = states[path], scan.texts[path]
+            is_at_rest = self._clock.monotonic() <= deadline and self._is_at_rest(state, content)
+            is_merged = is_at_rest and self.saves.merge_stale(state, content)
+            if is_merged:
                 merged.append(path)
-            else:
-                continue
-            del scan.texts[path]
-            scan.stamps.pop(path, None)
+            if is_merged or not is_at_rest:
+                self.open_paths.append(path)  # a merged file may have been saved once more in that moment
+                del scan.texts[path]
+                scan.stamps.pop(path, None)
         return merged
 
     def _is_at_rest(self, state: FileState, content: bytes) -> bool:

@@ -223,7 +223,7 @@ class ForeignPart:
 
     Attributes:
         events: In order.
-        end: Where its last whole line ends, in bytes.
+        end: The offset in the file behind its last whole line.
         mark: The last bytes before that; where they differ later, the file was rewritten.
     """
 
@@ -336,16 +336,18 @@ class Journal:
 
         Args:
             path: Of the file.
-            start: How many bytes of it were read before.
-            mark: The last of these bytes, to check that the file was only appended to.
+            start: How many bytes of it were read before; 0 at first.
+            mark: The last `_MARK_BYTES` of these, or all where they are fewer.
 
         Returns:
-            The events after `start`, and how far they reach; None where the bytes before `start` have changed.
+            The events after `start`, with the `start` and `mark` for the next call. None where the file is gone, or was
+            not only appended to, as the bytes before `start` are not those of `mark`.
         """
+        mark_size = min(start, _MARK_BYTES)
         try:
             with open(path, "rb") as file:
-                file.seek(max(start - _MARK_BYTES, 0))
-                before, after = file.read(start - file.tell()), file.read()
+                file.seek(start - mark_size)
+                before, after = file.read(mark_size), file.read()
         except FileNotFoundError:
             return None
         # git or a sync service may put back an older file, or one that was purged: then all of it is read again;

@@ -107,10 +107,10 @@ class Correction:
 
 
 class _Edits(NamedTuple):
-    """What persons did to pages; see `StatementLog.corrections` and `by_hand`."""
+    """What persons did to pages; see `StatementLog.corrections` and `edit_times`."""
 
     corrections: list[Correction]
-    by_hand: dict[tuple[str, str], str]
+    times: dict[tuple[str, str], str]
 
 
 class StatementLog:
@@ -118,7 +118,7 @@ class StatementLog:
 
     Args:
         store: Whose journals are asked.
-        corrected_since: ISO 8601 moment; what persons did before it is left out of `corrections` and `by_hand`.
+        corrected_since: ISO 8601 moment; what persons did before it is left out of `corrections` and `edit_times`.
             Promotion gives that of the oldest event it consolidates, which older corrections cannot contradict. None
             where both are not needed.
     """
@@ -126,7 +126,7 @@ class StatementLog:
     def __init__(self, store: Store, corrected_since: str | None = None) -> None:
         self._store, self._corrected_since = store, corrected_since
         self._undone = undone_events(store)  # this follows the journals
-        self._stated: dict[str, dict[tuple[str, str], str]] = {}  # what `_since` returned, by page
+        self._stated: dict[str, dict[tuple[str, str], str]] = {}  # what `_our_statements` returned, by page
 
     # --- statements -----------------------------------------------------------------------------------------
 
@@ -137,18 +137,21 @@ class StatementLog:
             page: The page's uuid.
             statement: Of the page as it is now.
         """
-        return (statement.block_id, text_hash(statement.text)) in self._since(page)
+        return (statement.block_id, text_hash(statement.text)) in self._our_statements(page)
 
     def since_of(self, page: str, statement: Statement) -> str:
         """Return the ISO date on which a statement of ours was said; "" if unknown, or for a person's statement."""
-        return self._since(page).get((statement.block_id, text_hash(statement.text)), "")
+        return self._our_statements(page).get((statement.block_id, text_hash(statement.text)), "")
 
     def note_stated(self, page: str, block: str, text: str, since: str) -> None:
         """Treat a statement as ours from now on, before the commit that records it."""
-        self._since(page)[block, text_hash(text)] = since
+        self._our_statements(page)[block, text_hash(text)] = since
 
-    def _since(self, page: str) -> dict[tuple[str, str], str]:
-        """Return the ISO date on which each statement of ours on a page was said, by block id and text hash."""
+    def _our_statements(self, page: str) -> dict[tuple[str, str], str]:
+        """Return the date of each statement on a page that a process wrote, by its block id and text hash.
+
+        The date is that on which it was said, ISO 8601; "" where it is unknown.
+        """
         if page not in self._stated:
             rows = self._rows("statements", "block, hash, since", "page = ? AND is_owning AND block != ''", page)
             self._stated[page] = {(block, digest): since for block, digest, since in rows}
@@ -294,9 +297,9 @@ class StatementLog:
         return self._edits.corrections
 
     @property
-    def by_hand(self) -> dict[tuple[str, str], str]:
-        """When a person wrote each statement, ISO 8601, by the page's uuid and text hash; since `corrected_since`."""
-        return self._edits.by_hand
+    def edit_times(self) -> dict[tuple[str, str], str]:
+        """When persons wrote or reworded statements since `corrected_since`, ISO 8601, by page uuid and text hash."""
+        return self._edits.times
 
     @cached_property
     def all_corrections(self) -> list[Correction]:
@@ -310,7 +313,7 @@ class StatementLog:
     def _edits_since(self, moment: str) -> _Edits:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
-        by_hand: dict[tuple[str, str], str] = {}
+        times: dict[tuple[str, str], str] = {}
         rows = self._changes_by_hand("path, before, after, at", "at >= ?", moment)
         for path, *hashes, at in rows:
             # compared with a purged text, which is not kept, every statement would seem to be edited
@@ -322,8 +325,8 @@ class StatementLog:
                     text = with_rooted_links(self._store, before[uuid, digest], [posixpath.dirname(path)])
                     corrections.append(Correction(uuid, text, at))
                 for key in after.keys() - before.keys():
-                    by_hand[key] = at
-        return _Edits(corrections, by_hand)
+                    times[key] = at
+        return _Edits(corrections, times)
 
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:
         """Return columns of the recorded changes of files that persons made on this device, oldest first.

@@ -235,21 +235,26 @@ class ProposalCheck:
     def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
         """Yield the actions for pages to be archived.
 
-        A proposal to compress compresses the days of a month into one digest, where there are several days without a
-        private line. All other pages are archived.
+        A proposal to compress has the days of a month compressed into one digest, but for those with a private line or
+        alone in their month. These and all other pages are archived.
         """
-        paths_by_month: dict[str, list[str]] = defaultdict(list)  # by the digest's folder; "" for those without one
+        days_by_month: dict[str, list[str]] = defaultdict(list)  # by the folder that gets the month's digest
+        other_paths: list[str] = []
         for path in paths:
             text = self._pages.memories[path].text
             # a digest has no private marks, so that no private line may come into it
-            has_digest = self._pages.kind_of(path) == "events" and shareable_text(text) == text
-            month = self._month_of(path) if has_digest and proposal.action == "compress" else ""
-            paths_by_month[month].append(path)
-        for month, paths_here in paths_by_month.items():
-            if month and len(paths_here) > 1:
-                yield Action("compress", tuple(paths_here), month, proposal.reason)
+            is_open_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
+            if is_open_day and proposal.action == "compress":
+                days_by_month[self._month_of(path)].append(path)
             else:
-                yield Action("archive", tuple(paths_here), reason=proposal.reason)
+                other_paths.append(path)
+        for month, days in days_by_month.items():
+            if len(days) > 1:
+                yield Action("compress", tuple(days), month, proposal.reason)
+            else:
+                yield Action("archive", tuple(days), reason=proposal.reason)
+        if other_paths:
+            yield Action("archive", tuple(other_paths), reason=proposal.reason)
 
     def _month_of(self, path: str) -> str:
         """Return the folder for the digest of a day: that of its month, or the day's own where that has no date."""

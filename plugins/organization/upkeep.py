@@ -101,17 +101,18 @@ class Upkeep:
             self._pending.are_links_due = True  # it may be a page that was moved and edited at once
 
     def _ask_about(self, change: FileChange) -> None:
-        """Propose to forget the exchanges of a page that a person deleted; not after `forget` or `undo`."""
-        if change.kind is not PathKind.MEMORY or change.is_ours:
+        """Propose to forget the exchanges that a page was made from, where a person deleted it and did not move it."""
+        if change.kind is not PathKind.MEMORY or change.is_ours:  # ours: a commit removed it, as `forget` does
             return
         for event in self._brain.journal.events(kinds={events.NoteDeleted, events.NotesDeleted}, reverse=True):
             removed_hashes = (old.before for old in event.changes if old.path == change.path and old.after is None)
             if removed_hash := next(removed_hashes, None):
-                # the journal has no text of an off-the-record page (BlobError), and no exchange led to it
+                # of an off-the-record page the journal has no text (BlobError), and there is nothing to ask
                 with suppress(BlobError, FormatError):
                     text = self._brain.committer.text_of(removed_hash).decode("utf-8", "surrogateescape")
-                    path = self._brain.recall.links.path_of(parse_memory(change.path, text).uuid)
-                    if path in ("", change.path):  # else it was moved
+                    path_of_uuid = self._brain.recall.links.path_of(parse_memory(change.path, text).uuid)
+                    was_moved = path_of_uuid not in ("", change.path)
+                    if not was_moved:
                         forget.ask_about_deleted(self._brain, change.path, text)
                 return  # the last removal is the one that was reported
 

@@ -461,7 +461,9 @@ def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iter
 
 
 def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str]) -> None:
-    """Give a page the title, tags, emotion, summary and order of statements that a model answered.
+    """Give a page the title, tags and order of statements that a model answered, and keep the answer in its draft.
+
+    `PageDraft.finished` takes emotion and summary from there.
 
     Args:
         draft: The page drafts.

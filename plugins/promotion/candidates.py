@@ -83,10 +83,10 @@ def _decision_id(exchange: str, text_hash: str) -> str:
     return f"{exchange}:{text_hash}"
 
 
-def keyless_candidates(
+def offline_candidates(
     brain: Brain, draft: Draft, texts: Sequence[MarkedText], origins: LinkOrigins
 ) -> list[Candidate]:
-    """Return the operations of the keyless engine for marked words: `same` if a statement has them, else `new`.
+    """Return the operations of the offline engine for marked words: `same` if a statement has them, else `new`.
 
     Args:
         brain: The brain.
@@ -98,7 +98,7 @@ def keyless_candidates(
     # private words are compared with private statements alone, others with others
     for is_private in (False, True):
         group = [text for text in texts if text.event.is_private == is_private]
-        operations = _keyless_operations(brain, draft, [text.marked for text in group], is_private=is_private)
+        operations = _offline_operations(brain, draft, [text.marked for text in group], is_private=is_private)
         for text, operation in zip(group, operations, strict=True):
             # the links in an operation's text are relative to the file of its event
             event_of_operation = replace(text.event, user=operation.text, ai="")
@@ -108,10 +108,10 @@ def keyless_candidates(
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
 
 
-def _keyless_operations(
+def _offline_operations(
     brain: Brain, draft: Draft, marked: Sequence[Marked], *, is_private: bool
 ) -> Sequence[Operation]:
-    """Return an operation of the keyless engine for each of the marked words."""
+    """Return an operation of the offline engine for each of the marked words."""
     if not marked:
         return []
     pages = [

@@ -370,5 +370,5 @@ def _is_kept_whole(brain: Brain, answer: Answer, prompt_file: bytes, response_fi
     on_page = next((event for event in events if event.id == answer.exchange), None)
     if on_page is None or on_page.user != prompt.text:
         return False  # the page has no secret of a prompt, so that the texts differ
-    # what the keyless engine answered only quotes memory: of it the page has the links
+    # what the offline engine answered only quotes memory: of it the page has the links
     return response.model in QUOTING or on_page.ai == response.text

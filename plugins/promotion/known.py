@@ -2,7 +2,7 @@
 
 Nothing here decides what is kept: a statement that is not shown stays as it is. Words only rank, in any language.
 
-Stand-ins are not shown: statements that the keyless engine kept of exchanges which a model reads only later. The model
+Stand-ins are not shown: statements that the offline engine kept of exchanges which a model reads only later. The model
 then decides as if it had been there from the start. A stand-in whose words its operations have is taken out, so that
 nothing is said twice; its words are still on the page of their day. Any other stand-in stays.
 """

@@ -117,7 +117,7 @@ def check_corrections(log: StatementLog, step: Step) -> None:
         return
     # what an assistant or a document says later does not outweigh a correction: with "" each of them counts as later
     said_at = step.candidate.at if step.candidate.origin == "person" else ""
-    written_at = [log.by_hand.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
+    written_at = [log.edit_times.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
     if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
         raise UserError("a person put it right by hand after it was said")
 

@@ -203,7 +203,7 @@ class Consolidator:
     def request_for(self, events: Sequence[StmEvent], draft: Draft) -> Question:
         """Return the request for events, with the meaning of its short names."""
         is_private = events[0].is_private
-        shown_events = [self._origins.with_rooted_links(self._without_keyless_answer(event)) for event in events]
+        shown_events = [self._origins.with_rooted_links(self._without_offline_answer(event)) for event in events]
         by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}
         known = self._known(draft, list(by_name.values()), is_private=is_private)
         by_id = {f"s{number}": statement for number, statement in enumerate(known.statements, 1)}
@@ -264,8 +264,8 @@ class Consolidator:
             return None
         return None if last.response and last.response.model == OFFLINE else last
 
-    def _without_keyless_answer(self, event: StmEvent) -> StmEvent:
-        """Return an exchange without the keyless engine's answer, which only quotes memory."""
+    def _without_offline_answer(self, event: StmEvent) -> StmEvent:
+        """Return an exchange without the offline engine's answer, which only quotes memory."""
         recorded = self._exchanges.event(event.id)
         return replace(event, ai="") if recorded and recorded.data.get("model") == OFFLINE else event
 

@@ -41,7 +41,7 @@ from brainiac.storage.statements import StatementLog, line_id
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order, renew_summary
-from .candidates import find_marked, keyless_candidates
+from .candidates import find_marked, offline_candidates
 from .draft import Draft
 from .filing import NAME, n_tokens
 from .finish import Work, finish
@@ -391,7 +391,7 @@ class Run:
         """
         work = self._work
         marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=with_earlier)
-        self._carry_out_all(keyless_candidates(self._brain, self._draft, marked, work.origins))
+        self._carry_out_all(offline_candidates(self._brain, self._draft, marked, work.origins))
 
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
         """Carry out the candidates for pages that exist, then those for new pages, page by page.

@@ -289,7 +289,7 @@ class ProjectionMachine(RuleBasedStateMachine):
             assert recorded == sorted((change.event.id, change.hash) for change in log.history_of("page"))
             owning = (event for event in events if event.kind != "proposal-applied" and event.id not in undone)
             ours = {row.block for event in owning for row in rows_of(event)}
-            assert ours == {block for block, _ in log._since("page")}
+            assert ours == {block for block, _ in log._our_statements("page")}
 
 
 def statement(text: str) -> dict[str, Any]:

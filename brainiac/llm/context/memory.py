@@ -558,6 +558,9 @@ def conversation_blocks(
 ) -> list[Block]:
     """Return two blocks: the conversation's earlier turns in a line each, and its last turns whole.
 
+    Each may take `CONVERSATION_SHARE` of the budget. Of both the oldest turns are dropped first, and where all blocks
+    together are too many the one with the earlier turns is cut first.
+
     Args:
         turns: The turns, oldest first.
         logged_ids: Ids of exchanges that the event log shows already; they are left out.
@@ -566,16 +569,14 @@ def conversation_blocks(
     """
     events = [event_of(turn) for turn in turns if turn.id not in logged_ids]
     longest_tokens = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
-    lines = [
-        quoted(f"{safe_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}")
-        for event in events[:-LAST_TURNS]
-    ]
-    whole = [event_text(event, longest_tokens, count) for event in events[-LAST_TURNS:]]
+    earlier, last = events[:-LAST_TURNS], events[-LAST_TURNS:]
+    lines = [quoted(f"{safe_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}") for event in earlier]
+    whole = [event_text(event, longest_tokens, count) for event in last]
     block = partial(Block, stability=Stability.CONVERSATION, share=CONVERSATION_SHARE, drops="first-quarters")
-    heading = "### This conversation"  # one above both
+    heading = "### This conversation"  # one for both, above the first that has turns
     return [
         block("conversation summary", lines, heading=heading, cut_order=40),
-        block("conversation", whole, heading="" if lines else heading, cut_order=50),
+        block("conversation", whole, heading="" if earlier else heading, cut_order=50),
     ]
 
 
