@@ -321,22 +321,24 @@ class _ByModels:
     """
 
     def __init__(self, changes: Sequence[StatementChange]) -> None:
-        # kind of the event that wrote a statement last, by its block id and the hash of its words
-        self._last = {(change.block, change.hash): change.event.kind for change in changes}
-        # all block ids that processes gave, under History too
-        self._past = {change.former.history for change in changes} | {change.block for change in changes}
+        # the block id and the hash of the words of each statement, where a process wrote it last
+        last = {(change.block, change.hash): change.event.kind for change in changes}
+        self._present = {key for key, kind in last.items() if kind in (MemoryPromoted.kind, MemoryOrganized.kind)}
+        formers = [change.former for change in changes]
+        # block ids under History; in older journals no hash says whose words they were before
+        self._former = {ref.history for ref in formers if not ref.hash or (ref.block, ref.hash) in self._present}
+        self._former |= {block for block, _ in self._present}
 
     def has(self, statement: Statement) -> bool:
         """Return whether a process wrote a statement in its present words.
 
-        One that a person corrected or released is the person's; one under History counts if a process ever wrote it.
+        One that a person corrected or released is the person's. Of one under History its words before that count.
         """
         if not statement.block_id:
             return False
         if statement.is_history:
-            return statement.block_id in self._past
-        last = self._last.get((statement.block_id, text_hash(statement.text)))
-        return last in (MemoryPromoted.kind, MemoryOrganized.kind)
+            return statement.block_id in self._former
+        return (statement.block_id, text_hash(statement.text)) in self._present
 
 
 def _without_entries(text: str, path: str) -> str:

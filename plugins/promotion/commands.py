@@ -17,7 +17,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, agree, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.history.rebuild import Raw, is_rebuilt_from, make_raw, settle
+from brainiac.history.rebuild import Raw, check_folder, is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 
 from .past import Past, catch_up, plan_past, require_model
@@ -182,9 +182,12 @@ def rebuild(
 ) -> None:
     """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
     with opened_brain(is_reading=True) as brain:
-        require_model(brain, model)
         # a rebuild that was interrupted goes on with the brain that it made
-        raw = None if is_rebuilt_from(into, brain) else make_raw(brain, into)
+        is_begun = is_rebuilt_from(into, brain)
+        if not is_begun:
+            check_folder(into, brain)
+        require_model(brain, model)
+        raw = None if is_begun else make_raw(brain, into)
     with closing(Brain(into)) as new:
         settle(new)
         for line in _raw_lines(raw) if raw and not as_json else ():

@@ -90,13 +90,15 @@ def test_what_a_person_did_holds(tmp_path: Path) -> None:
     own = brain.root / "memory/long_term/concrete/boat.md"
     own.write_text("# Boat\n\n- The boat is called Kittiwake.\n", "utf-8")
     later(brain)
+    correct(brain, possible_targets(brain, "Kittiwake")[0], "The boat is called Puffin.")
     forget(brain, find_words(brain, "chess"))
     purge(brain, find_words(brain, "Plumtree"))
 
     new = rebuilt(brain, tmp_path / "b", ScriptedEngine())
-    holding = ["My locker has number 41.", "My sister Ruth lives in Bristol.", "The boat is called Kittiwake."]
+    holding = ["My locker has number 41.", "My sister Ruth lives in Bristol.", "The boat is called Puffin."]
     assert holding == sorted(statements(new)) == sorted(statements(brain))
     assert "She is left-handed." in page_with(new, "Bristol").text
+    assert "Kittiwake" in own.read_text("utf-8"), "under History"
     assert own.read_bytes() == (new.root / "memory/long_term/concrete/boat.md").read_bytes()
     texts = [new.journal.blobs.get(digest) for digest in new.journal.blobs.digests()]
     assert not any(b"keeps bees" in content for content in (*texts, *all_bytes(new.root).values()))
