@@ -298,7 +298,7 @@ def origin_in(meta: Mapping[str, Any]) -> str:
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return front matter with all keys in lower case; of `Private` and `private` the latter's value counts."""
+    """Return front matter with its keys in lower case too; of `Private` and `private` the latter's value counts."""
     return {str(key).casefold(): value for key, value in meta.items()} | dict(meta)
 
 

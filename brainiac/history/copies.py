@@ -539,6 +539,7 @@ def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> Marker
 
 
 def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:
+    """Return the hashes of the texts that stand second where both sides' texts stand; the event keeps these."""
     return tuple(content_hash(_encoded(difference.other)) for difference in merged.differences)
 
 

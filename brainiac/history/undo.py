@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from brainiac.brain import Brain
@@ -370,10 +371,11 @@ def _with_items_reversed(document: ShortTermDocument, old: ShortTermMemory, new:
     added, removed = _only_in(new, old), _only_in(old, new)
     document = document.without_items(*([item.text for item in items] for items in added))
     document = _with_items(document, removed)
-    boxes = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
-    document = document.with_open(item.text for item in boxes if not item.is_done)
-    # an item comes back with an open box
-    return document.with_done(item.text for items in (boxes, *removed) for item in items if item.is_done)
+    before = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
+    document = document.with_open(item.text for item in before if not item.is_done)
+    # `_with_items` brings items back with open boxes
+    before += chain.from_iterable(removed)
+    return document.with_done(item.text for item in before if item.is_done)
 
 
 def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:

@@ -357,12 +357,16 @@ class Placement:
         raise AssertionError("the last try returns or raises")
 
     def _was_swapped(self, step: Step, temporary: Path) -> bool:
-        """Return whether the files were swapped before a crash: the temporary file is not the new text any more."""
+        """Return whether the file and the temporary one changed places before a crash.
+
+        Before that the temporary file holds the new text, or as much of it as was written; after that the old file.
+        """
         content = read_bytes(temporary)
         if content is None:
             return False
-        # where the crash came while it was written, it is a beginning of the new text
-        return os.stat(temporary).st_ino == step.inode or not self._after(step).startswith(content)
+        is_old_file = os.stat(temporary).st_ino == step.inode
+        # a person may have saved the old file anew just before, which gives it another inode
+        return is_old_file or not self._after(step).startswith(content)
 
     def _remove(self, step: Step) -> None:
         """Move a file aside and check it there; one that a person changed meanwhile is put back."""

@@ -92,7 +92,7 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
                 reply.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
             case "forget":
                 _reply_to_forget(brain, command, request, reply)
-    # commands of a door are text (F-PRM-10)
+    # in a prompt that a program sent through the server, what looks like a command is text (F-PRM-10)
     if not request.prompt.by and (unknown := _UNKNOWN.match(request.prompt.said)):
         reply.paragraphs.append(f"`{unknown[0]}` is no command, so it is read as text; `/help` lists the commands.")
     reply.paragraphs = [redact(brain, paragraph) for paragraph in reply.paragraphs]  # no copy of a secret in the answer
