@@ -57,6 +57,12 @@ def drop(root: Path, name: str, text: str) -> None:
     aside.rename(root / "inbox" / f"{name}.md")
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether every thread of a process is stopped, as Linux tells it."""
+    states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def wait_for_answer(root: Path, name: str) -> str:
     path = root / f"inbox/{name}.response.md"
     eventually(path.exists, f"an answer to {name}", 30)
@@ -118,6 +124,7 @@ def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path) -> None:
         pytest.skip(f"the system keeps {limit} events")
     with daemon(root) as process:
         process.send_signal(signal.SIGSTOP)
+        eventually(lambda: is_stopped(process.pid), "it stops")  # on a busy machine it goes on for a while
         here, there = root / "memory/a.jpg", root / "memory/b.jpg"
         here.touch()
         for _ in range(limit // 4 + 100):  # each a move there and back: four events
