@@ -8,7 +8,7 @@ import posixpath
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -524,7 +524,7 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
     if target is not None and target.is_exact:
         record, is_private = _about_statement(brain, target, change, text, caller), _is_private(target)
     elif change == "forget":
-        record, is_private = _about_page(brain, name, caller), False  # a client is shown no private page
+        record, is_private = _about_page(brain, name, caller)
     else:
         raise UserError(f"{name!r} is no statement here; `search` gives ids that are")
     return brain.retry(lambda: _propose(brain, record, is_private, caller))
@@ -568,8 +568,8 @@ def _about_statement(brain: Brain, target: StatementMatch, change: Change, text:
     return RetireProposal(what=what, operation="retire", replaced_by="", sources=(), **common)
 
 
-def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
-    """Return the proposal to forget a page or an exchange that the caller may see.
+def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[ProposalRecord, bool]:
+    """Return the proposal to forget a page or an exchange that the caller may see, and whether it names a private page.
 
     Raises:
         UserError: There is none.
@@ -578,7 +578,9 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> ProposalRecord:
     what = f"Forget {_on_one_line(page.title)} ({page.id}), as {_on_one_line(caller.by)} suggests"
     from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
 
-    return find_target(brain, page.id).proposal(what)
+    # only the person can name what a door would not show; an exchange is no note, and its line counts as private too
+    is_private = caller.is_person and replace(caller, is_person=False).gate(brain).read_note(page.id) is None
+    return find_target(brain, page.id).proposal(what), is_private
 
 
 def _on_one_line(text: str) -> str:

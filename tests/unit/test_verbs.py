@@ -13,6 +13,7 @@ from brainiac.brain import Brain
 from brainiac.cli.log import sentence
 from brainiac.errors import UserError
 from brainiac.events import NoteEdited, PromptAnswered
+from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.prompt import parse_prompt
 from brainiac.history.digest import digest_since
 from brainiac.history.undo import undo
@@ -196,6 +197,16 @@ def test_a_page_is_suggested_to_be_forgotten(brain: Brain) -> None:
     settle_reviews(brain)
     assert brain.read_text(f"{FOLDER}/shed.md") is None
     assert made.id in review
+
+
+def test_the_person_s_suggestion_about_a_private_page_is_marked_private(brain: Brain) -> None:
+    """Its line in `review.md` names the page, and no model elsewhere may see that; an open page's line has no mark."""
+    write_private(brain)
+    write_memory(brain.root, f"{FOLDER}/shed.md", "Shed", 5, "The shed is green.")
+    for name in ("Diary", "Shed"):
+        verbs.suggest(brain, name, "forget")
+    lines = [line for line in (brain.read_text(brain.tree.review) or "").splitlines() if "- [ ]" in line]
+    assert [("Diary" in line, PRIVATE_MARK in line) for line in lines] == [(True, True), (False, False)]
 
 
 def test_why_through_a_door_shows_the_words_typed(brain: Brain) -> None:
