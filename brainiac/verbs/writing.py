@@ -569,7 +569,7 @@ def _about_statement(brain: Brain, target: StatementMatch, change: Change, text:
 
 
 def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[ProposalRecord, bool]:
-    """Return the proposal to forget a page or an exchange that the caller may see, and whether it names a private page.
+    """Return the proposal to forget a page or an exchange that the caller may see, and whether that is private.
 
     Raises:
         UserError: There is none.
@@ -578,9 +578,17 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[ProposalRecord
     what = f"Forget {_on_one_line(page.title)} ({page.id}), as {_on_one_line(caller.by)} suggests"
     from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
 
-    # only the person can name what a door would not show; an exchange is no note, and its line counts as private too
-    is_private = caller.is_person and replace(caller, is_person=False).gate(brain).read_note(page.id) is None
-    return find_target(brain, page.id).proposal(what), is_private
+    return find_target(brain, page.id).proposal(what), not _is_shown_at_doors(brain, page.id)
+
+
+def _is_shown_at_doors(brain: Brain, page_id: str) -> bool:
+    """Return whether any client may see a page or an exchange, that is, whether it is not private."""
+    door = replace(PERSON, is_person=False)
+    try:
+        named_page(brain, door.gate(brain), page_id, door)
+    except UserError:
+        return False
+    return True
 
 
 def _on_one_line(text: str) -> str:

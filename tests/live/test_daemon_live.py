@@ -58,7 +58,7 @@ def drop(root: Path, name: str, text: str) -> None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether every thread of a process is stopped, as Linux tells it."""
+    """Return whether every thread of a process is stopped, as Linux tells it."""
     states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
     return set(states) == {"T"}
 

@@ -199,14 +199,17 @@ def test_a_page_is_suggested_to_be_forgotten(brain: Brain) -> None:
     assert made.id in review
 
 
-def test_the_person_s_suggestion_about_a_private_page_is_marked_private(brain: Brain) -> None:
-    """Its line in `review.md` names the page, and no model elsewhere may see that; an open page's line has no mark."""
+def test_the_person_s_suggestion_about_what_is_private_is_marked_private(brain: Brain) -> None:
+    """Its line in `review.md` names the page, and no model elsewhere may see that; no other line has a mark."""
     write_private(brain)
     write_memory(brain.root, f"{FOLDER}/shed.md", "Shed", 5, "The shed is green.")
-    for name in ("Diary", "Shed"):
+    verbs.ask(brain, "The quince is ripe.")
+    verbs.ask(brain, "The plum is blue.", is_private=True)
+    quince, plum = (event.id for event in brain.journal.events(kinds={PromptAnswered}))
+    for name in ("Diary", "Shed", quince, plum):
         verbs.suggest(brain, name, "forget")
     lines = [line for line in (brain.read_text(brain.tree.review) or "").splitlines() if "- [ ]" in line]
-    assert [("Diary" in line, PRIVATE_MARK in line) for line in lines] == [(True, True), (False, False)]
+    assert [PRIVATE_MARK in line for line in lines] == [True, False, False, True]
 
 
 def test_why_through_a_door_shows_the_words_typed(brain: Brain) -> None:
