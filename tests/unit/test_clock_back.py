@@ -13,6 +13,9 @@ from tests.support.pipeline import eventually
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
+# libfaketime refuses to sleep until a moment of the monotonic clock, which is how Python's `time.sleep` waits
+SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds) and None\n"
+
 
 def put_clock(shift: Path, by: str) -> None:
     """Put the clock of the daemon, and wait until it sees that."""
@@ -32,7 +35,9 @@ def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Pat
         "FAKETIME_CACHE_DURATION": "1",  # without it each look at the clock reads the file
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "NO_FAKE_STAT": "1",
+        "PYTHONPATH": str(tmp_path),
     }
+    (tmp_path / "sitecustomize.py").write_text(SLEEP)
     put_clock(shift, "+0")
     with living(root, environment=environment) as one:
         one.answer("a.md", "I live in Portland.")
@@ -52,6 +57,7 @@ def test_a_clock_put_back_by_a_day_loses_doubles_and_stops_nothing(tmp_path: Pat
         one.answer("d.md", "I have a bicycle.")
         one.wait_for_event("exchange-reflected", prompt="inbox/d.md")
         assert 0 == one.terminate()
+    assert "job_failed" not in one.log.read_text()
     events = list(journal_of(root).events())
     assert [event.seq for event in events] == list(range(events[0].seq, events[0].seq + len(events)))
     assert all(earlier.id < later.id for earlier, later in pairwise(events))
