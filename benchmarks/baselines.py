@@ -101,7 +101,7 @@ def bm25(texts: Sequence[str], split: Callable[[str], list[str]], k1: float, b: 
 
 
 def embedder(texts: Sequence[str]) -> Find | None:
-    """The local embedder alone; None when it is not installed."""
+    """The local embedder alone; None when it cannot be loaded."""
     from brainiac.search.embed import EmbedderError, local_embedder
 
     try:

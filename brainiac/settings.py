@@ -188,10 +188,7 @@ class RecallSettings(_Section):
     """Search."""
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
-    embedder: str = Field(
-        "auto", description="`auto`, `none`, `local`, `minilm`, a folder with an ONNX model, or a litellm name"
-    )
-    index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
+    embedder: str = Field("auto", description="`auto`: the one that comes with brainiac; `none`, or a litellm name")
 
     @field_validator("language")
     @classmethod
@@ -244,6 +241,7 @@ class Settings(_Section):
     retired = {
         "paths.system": "`system/` stays where it is",
         "context.max_memories": "`context.memory_tokens`: found memories are limited by their tokens",
+        "recall.index": "search has one index, and plugins add none",
     }
 
     brain_id: str = Field(

@@ -254,7 +254,7 @@ def survey(brain: Brain) -> list[PluginStatus]:
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
     """Yield the problems with settings and state of this machine.
 
-    These are invalid values; plugins, sources, indexes or embedders that are not available; and databases in the state
+    These are invalid values; plugins, sources or embedders that are not available; and databases in the state
     folder that were damaged.
 
     Args:
@@ -280,9 +280,8 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         place = str(brain.places.config)
         yield from (Problem(place, problem.removeprefix(f"{place}: "), "models need it") for problem in error.problems)
     else:
-        for what in (_index_problem(brain), _embedder_problem(brain, machine, is_thorough=is_thorough)):
-            if what:
-                yield Problem(config, what, "until then search goes without it")
+        if what := _embedder_problem(brain, machine, is_thorough=is_thorough):
+            yield Problem(config, what, "until then search goes without it")
 
 
 def notices(brain: Brain) -> Iterator[Problem]:
@@ -307,27 +306,11 @@ def unknown_plugins(brain: Brain) -> Iterator[Problem]:
             yield Problem(brain.tree.relative(brain.tree.config), what, todo)
 
 
-def _index_problem(brain: Brain) -> str:
-    """Return why the index that the settings name cannot be used; "" when it can."""
-    name = brain.settings.recall.index
-    if name == "embedded":
-        return ""
-    factories: dict[str, object] = {}
-    host = PluginHost(brain, bundled_path("plugins"))  # a host of its own that records no faults
-    host.load()
-    host.call("register_indexes", register=factories.__setitem__)
-    if name in factories:
-        return ""
-    names = ", ".join(f"`{index}`" for index in ("embedded", *factories))
-    return f"`recall.index`: no plugin that may run here registers `{name}`; there is {names}"
-
-
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
     """Return why the embedder that the settings name cannot be used; "" when it can or was not tried."""
     name = brain.settings.recall.embedder
-    # a model on this machine must be loaded to be checked, for which only `doctor` has the time
-    is_on_disk = name == "local" or Path(name).expanduser().is_dir()
-    if name in ("auto", "none") or (is_on_disk and not is_thorough):
+    # the model on this machine must be loaded to be checked, for which only `doctor` has the time
+    if name == "none" or (name in ("auto", "local") and not is_thorough):
         return ""
     from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
     from brainiac.search.embed import EmbedderError, make_embedder

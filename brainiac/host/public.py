@@ -29,9 +29,7 @@ MODULES = {
         "brainiac.storage.links", "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.review",
         "brainiac.storage.statements",
     ),
-    "Search": (
-        "brainiac.search.documents", "brainiac.search.query", "brainiac.search.index", "brainiac.search.conformance",
-    ),
+    "Search": ("brainiac.search.documents", "brainiac.search.query"),
     "Models": (
         "brainiac.llm.schemas", "brainiac.llm.gate", "brainiac.llm.redaction", "brainiac.llm.catalog",
         "brainiac.llm.offline", "brainiac.llm.context.assembler", "brainiac.llm.context.blocks",
@@ -47,12 +45,10 @@ MODULES = {
 }  # fmt: skip
 
 
-# The documented ones, and those that a plugin cannot do without: an index returns pages, an engine takes requests.
+# The documented ones, and those that a plugin cannot do without.
 FORMER = {
     "brainiac.recall": "brainiac.search",
-    "brainiac.recall.conformance": "brainiac.search.conformance",
     "brainiac.recall.hit": "brainiac.search.documents",
-    "brainiac.recall.index": "brainiac.search.index",
     "brainiac.notes": "brainiac.formats",
     "brainiac.notes.memory": "brainiac.formats.page",
     "brainiac.notes.prompt": "brainiac.formats.prompt",
