@@ -103,7 +103,7 @@ def install(
 ) -> None:
     """Have the daemon start at each login, and again after a crash: shows the file first, and asks.
 
-    It is a systemd user unit, a launchd agent or a task of Windows. Without --now nothing is started before you log
+    It is a systemd user unit or a launchd agent. Without --now nothing is started before you log
     in again. It is started without the variables of your shell: keys of model providers belong into the file that
     this command names.
     """

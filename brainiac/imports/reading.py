@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, copilot, gemini, notes, transcripts
+from brainiac.imports import chatgpt, claude, gemini, notes, transcripts
 from brainiac.imports.records import Conversation, Item, text_of
 from brainiac.tree import is_temporary, slugify
 
@@ -32,6 +32,7 @@ MAX_RATIO = 300  # of a packed file; real exports shrink to a tenth
 MAX_ENTRIES = 500_000
 MAX_OBJECT_BYTES = 100_000_000  # of a JSON file that is no list and has to be read as a whole
 _NOTES = (".md", ".markdown")
+_COPILOT = "Conversation,Time,Author,Message"  # the head of its table
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8
 _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
@@ -62,7 +63,7 @@ class _File:
         size: In bytes, unpacked.
         open: Opens it.
         path: Relative to the folder or archive that the person named.
-        zone: The person's time zone, for moments without one.
+        zone: The person's time zone, for its days.
         file_at: ISO 8601 moment of the file, for texts without a date.
     """
 
@@ -250,14 +251,19 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
         case "[" | "{":
             return _transcript_reader_of(file) or _json_reader_of(file)
         case "<" if gemini.recognizes_page(head):
-            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.zone)
-    if copilot.recognizes(head):
-        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.file_at)
+            return "gemini", _refused("is a web page; order My Activity from Google again, as JSON, and import that")
+    if head.startswith(_COPILOT):
+        return "copilot", _refused("is Copilot's table, which is not read; save as Markdown what you want to bring in")
     if raw.startswith(b"%PDF-"):
         return "documents", _read_document
     if notes.is_mailbox(raw):
         return "mail", lambda opened, file: notes.mails(opened)
     return None
+
+
+def _refused(problem: str) -> _Reader:
+    """Return a reader that reads nothing and says why."""
+    return lambda opened, file: iter([Conversation("", file.name, problem=problem)])
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
