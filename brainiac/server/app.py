@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,6 @@ MAX_CONNECTIONS = 512
 IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
-def is_installed() -> bool:
-    """Return whether the packages of the `[server]` extra are there; imports none of them."""
-    return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
-
-
 @contextmanager
 def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = None) -> Iterator[None]:
     """Serve the doors of a daemon's brain while the block runs; where they cannot be served, it runs without them.
@@ -66,11 +60,6 @@ def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = Non
         port: The port; 0 for none, None for that of the settings.
     """
     port = brain.settings.server.port if port is None else port
-    if not is_installed():
-        if port:
-            tell("No port is served: the packages for that are not installed; `pip install 'brainiac[server]'`.")
-        yield
-        return
     with ExitStack() as resources:
         try:
             _serve(brain, port, tell, resources)
@@ -157,7 +146,7 @@ def _open_port(host: str, port: int, sockets: list[socket.socket], resources: Ex
 
 def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
     """Return all doors as one application; `url` is that of its port, "" where it has none."""
-    from starlette.applications import Starlette  # of the [server] extra
+    from starlette.applications import Starlette  # only where doors are served
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
@@ -182,7 +171,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
-        from brainiac.server.mcp import session_manager  # of the [server] extra
+        from brainiac.server.mcp import session_manager
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
@@ -212,7 +201,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     Raises:
         UserError: It did not start.
     """
-    import uvicorn  # of the [server] extra
+    import uvicorn  # only where doors are served
 
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

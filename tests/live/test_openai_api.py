@@ -25,8 +25,6 @@ from tests.support.openai_server import ChatServer, say
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
-pytest.importorskip("uvicorn", reason="needs the server extra: pip install -e '.[dev]'")
-
 CLIENTS = Path(sys.prefix) / "clients"
 MACHINE = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
