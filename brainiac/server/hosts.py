@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import json
 import os
@@ -113,7 +112,9 @@ def check_start(entry: dict[str, Any]) -> None:
     Raises:
         UserError: It does not start, or does not answer in time; the message has what it printed last.
     """
-    from mcp.shared.exceptions import MCPError  # a second, and only for this
+    import asyncio
+
+    from mcp.shared.exceptions import MCPError  # both only for this, since they take a second
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
         try:
