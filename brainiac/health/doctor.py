@@ -48,11 +48,11 @@ from brainiac.history.purge import apply_tombstones, remains
 from brainiac.skeleton import create_brain
 from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
+from brainiac.storage.serving import is_running
 from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")

@@ -16,7 +16,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.errors import FormatError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
@@ -27,9 +27,9 @@ from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.filed import FiledExchanges
-from brainiac.storage.files import locked, set_aside_files
-from brainiac.storage.heartbeat import possible_other_daemon, serving_message
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.files import set_aside_files
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import elsewhere_message, is_served_elsewhere, is_served_here
 from brainiac.storage.sources import find_sources
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
@@ -149,15 +149,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
 def _daemon(brain: Brain) -> dict[str, Any]:
     """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
+    if not is_served_here(brain):  # the report of a daemon that has ended is not used
+        return {"is_running": False} | ({"elsewhere": elsewhere_message(brain)} if is_served_elsewhere(brain) else {})
     state = read_run_state(brain.places.state)
-    try:
-        # only a running daemon holds this lock; the report of one that has ended is not used
-        with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = possible_other_daemon(brain)
-            return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
-    except LockedError:
-        fields = ("pid", "since", "watch", "problem", "pending")
-        return {"is_running": True, **{name: getattr(state, name) for name in fields}}
+    fields = ("pid", "since", "watch", "problem", "pending")
+    return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
 def _unanswered(

@@ -22,11 +22,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from brainiac.brain import Brain
-from brainiac.errors import LockedError, ModelError, UserError
+from brainiac.errors import ModelError, UserError
 from brainiac.llm.catalog import endpoint_of
 from brainiac.server.hosts import KEPT_VARIABLES, Edit, read_text
-from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_served_here
 
 COMMAND_SECONDS = 60.0
 _TASK_SPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
@@ -356,11 +356,7 @@ def state_of(brain: Brain, unit: Unit) -> ServiceState:
 
 def _daemon(brain: Brain) -> int:
     """Return the process of the daemon that serves the brain; 0 for none."""
-    try:
-        with locked(brain.places.state / LOCK, wait_seconds=0):  # only a running daemon holds it
-            return 0
-    except LockedError:
-        return read_run_state(brain.places.state).pid
+    return read_run_state(brain.places.state).pid if is_served_here(brain) else 0
 
 
 def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:

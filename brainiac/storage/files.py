@@ -16,7 +16,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
@@ -356,7 +356,7 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
     """Hold a lock for this thread; a thread that has it may enter again, other threads and processes wait.
 
     Args:
-        path: The lock file, in the state folder; made when missing and never removed.
+        path: The lock file; made when missing and never removed.
         wait_seconds: How long to wait; None: without limit; 0: not at all.
 
     Raises:
@@ -377,6 +377,38 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
                 lock.between_processes.release()
     finally:
         lock.within.release()
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock of a lock file, this one included; a missing file is not made."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    lock = _lock_of(path)
+    if not lock.within.acquire(blocking=False):
+        return True
+    try:
+        # within the lock among threads: closing a second handle would release what another thread just got
+        return lock.depth > 0 or not _is_free(path)
+    finally:
+        lock.within.release()
+
+
+def _is_free(path: Path) -> bool:
+    """Return whether a file's lock could be shared, so that two who ask at once do not see each other."""
+    try:
+        import fcntl  # POSIX only
+    except ImportError:
+        with suppress(LockedError), locked(path, 0):
+            return True
+        return False
+    try:
+        with path.open("rb") as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # not readable, or on a drive that keeps no locks
+        return True
+    return True
 
 
 def _lock_of(path: Path) -> _Lock:

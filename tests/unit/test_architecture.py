@@ -19,7 +19,7 @@ WRITERS = {
     "brainiac/storage/journal.py": "the device id, in the state folder",
     "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
     "brainiac/storage/projection.py": "removes a damaged projection from the cache",
-    "brainiac/storage/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
+    "brainiac/storage/serving.py": "removes a link in the place of a daemon's lock file",
     "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/host/trust.py": "trust, in the state folder",
