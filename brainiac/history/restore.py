@@ -55,7 +55,8 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
     for number, (path, digest) in enumerate(digests.items(), 1):
         actual = file_hash(backup.folder / FILES / path)
         if actual != digest:
-            problems.append(f"{path}: {'missing' if actual is None else 'has other bytes than when it was made'}")
+            what = "missing, or no file" if actual is None else "has other bytes than when it was made"
+            problems.append(f"{path}: {what}")
         progress(number, len(digests))
     return problems
 

@@ -85,16 +85,6 @@ class Disk:
         os.utime(target, ns=(info.st_mtime_ns, info.st_mtime_ns))
         return digest.hexdigest()
 
-    def link(self, source: Path, target: Path) -> bool:
-        """Make a hard link to a file; return False where the filesystem has none."""
-        try:
-            os.link(source, target, follow_symlinks=False)
-        except OSError as error:
-            if error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOSPC):
-                raise
-            return False
-        return True
-
     def truncate(self, path: Path, size: int) -> None:
         """Cut a file to a size in bytes."""
         os.truncate(path, size)
