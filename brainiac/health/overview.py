@@ -5,6 +5,7 @@ It is read cheaply: from the tree, the daemon's own report and the journal's las
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -26,6 +27,7 @@ from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
+from brainiac.storage.copies import possible_original
 from brainiac.storage.filed import FiledExchanges
 from brainiac.storage.files import set_aside_files
 from brainiac.storage.runstate import read_run_state
@@ -282,7 +284,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
 
 
 def notices(brain: Brain) -> Iterator[Problem]:
-    """Yield things to know that are no problem: settings that no longer exist."""
+    """Yield things to know that are no problem: settings that no longer exist, and copies that nobody merges."""
     files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
         (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
         (str(brain.places.config), brain.places.config, MachineSettings),
@@ -290,6 +292,13 @@ def notices(brain: Brain) -> Iterator[Problem]:
     for where, path, model in files:
         for name, instead in retired_settings(path, model).items():
             yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
+    tree = brain.tree
+    for original in (tree.short_term, tree.review, tree.config, tree.core_identity):
+        for name in sorted(os.listdir(original.parent)) if original.parent.is_dir() else ():
+            # such a name may be meant, and of these files no uuid tells whether it is
+            if possible_original(name, (original.name,)):
+                what = f"may be another device's version of {original.name}; nobody reads it"
+                yield Problem(tree.relative(original.with_name(name)), what, "take over what it has, then delete it")
 
 
 def unknown_plugins(brain: Brain) -> Iterator[Problem]:
