@@ -177,15 +177,28 @@ class Bus:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
-        with self._changed:
-            is_checked = not self._hints and not self._is_checking and not self.settler.waiting_paths
-        return is_checked and not any(tier.pending for tier in self._tiers)
+        """Whether no path is to be checked, no file waits to be finished, no timer is due, and no job runs.
+
+        Retries may be pending.
+        """
+        with self._changed:  # or a file may go on from those that wait to a job between the two
+            return not self._is_working and not self.settler.waiting_paths
+
+    @property
+    def _is_working(self) -> bool:
+        """Whether there is something to do that needs no time to pass; the caller holds the lock."""
+        left = self._seconds_left(self._brain.clock.monotonic())
+        is_due = left is not None and left <= 0
+        return bool(self._hints) or self._is_checking or is_due or any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
-        """Block until `is_idle`."""
+        """Block until `is_idle`; a clock that is moved by hand is moved on to when the next file is finished."""
+        clock = self._brain.clock
         with self._changed:
             while not self.is_idle:
+                due = self.settler.next_due()
+                if due is not None and not self._is_working:
+                    clock.skip(due - clock.monotonic())
                 self._changed.wait()
 
     @property

@@ -125,12 +125,12 @@ FLOORS = (
     "brainiac.host brainiac.skeleton",
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
-    "brainiac.testing brainiac.verbs brainiac brainiac.imports",
+    "brainiac.verbs brainiac brainiac.imports",
     "brainiac.server",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",
-    "brainiac.__main__",
+    "brainiac.testing brainiac.__main__",
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 
