@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Stamp, Watcher, folders_beside, scan
 from brainiac.storage.runstate import RunState, read_run_state, write_run_state
-from brainiac.storage.serving import is_running, require_alone, serve_alone
+from brainiac.storage.serving import Serving, is_running, require_alone
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Daemon:
     ) -> None:
         self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered, self._tell = brain, is_backlog_answered, tell
-        self._locks, self._stop_request = ExitStack(), threading.Event()
+        self._serving, self._stop_request = Serving(brain), threading.Event()
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(
@@ -151,7 +151,9 @@ class Daemon:
             with self._beside:
                 # in short waits: a signal that another thread received, or that came just before, does not end the wait
                 while not self._stop_request.wait(SIGNAL_SECONDS):
-                    pass
+                    if problem := self._serving.keep():
+                        self._tell(problem)
+                        self.ask_to_stop()
             return self.stop()
         finally:
             for number, handler in former.items():
@@ -170,11 +172,13 @@ class Daemon:
         Raises:
             LockedError: Another daemon serves this brain, of this home or another.
         """
-        with ExitStack() as locks:
-            if warning := serve_alone(self._brain, locks):
-                self._tell(warning)
+        if warning := self._serving.begin():
+            self._tell(warning)
+        try:
             self._begin(is_watching)
-            self._locks = locks.pop_all()
+        except BaseException:
+            self._serving.end()
+            raise
 
     def stop(self) -> bool:
         """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
@@ -188,7 +192,7 @@ class Daemon:
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
         self._report(is_stopped=True)
-        self._locks.close()
+        self._serving.end()
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
 

@@ -15,8 +15,9 @@ import sqlite3
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count
@@ -370,34 +371,63 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock of a lock file, this one included; a missing file is not made."""
-    if path.is_symlink() or not path.is_file():
-        return False
-    lock = _lock_of(path)
-    if not lock.within.acquire(blocking=False):
+    """Return whether a process or thread holds the lock of a lock file, this one included."""
+    if _lock_of(path).depth:
         return True
     try:
-        # within the lock among threads: closing a second handle would release what another thread just got
-        return lock.depth > 0 or not _is_free(path)
+        with locked(path, wait_seconds=0):
+            return False
+    except LockedError:
+        return True
+
+
+def take_flock(path: Path, wait_seconds: float) -> int:
+    """Take the kernel's lock on a file, made when missing; return the handle, which holds it until it is closed.
+
+    Unlike that of `locked` it is this very handle's, and the handle only reads: whoever may read the file may ask for
+    its lock, and its disk may be made read-only meanwhile.
+
+    Raises:
+        LockedError: Another handle held it all that time.
+        OSError: The file cannot be made, it is a link, or its drive or this system keeps no such locks.
+    """
+    handle = os.open(path, _READ | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    end = time.monotonic() + wait_seconds
+    try:
+        while not _flock(handle, is_shared=False):
+            if time.monotonic() > end:
+                raise _busy(path)
+            time.sleep(0.02)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def is_flocked(path: Path) -> bool:
+    """Return whether somebody holds the lock of `take_flock` on a file; False where it cannot be asked."""
+    try:
+        handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        return not _flock(handle, is_shared=True)  # shared: two who ask at once do not see each other
+    except OSError:
+        return False
     finally:
-        lock.within.release()
+        os.close(handle)
 
 
-def _is_free(path: Path) -> bool:
-    """Return whether a file's lock could be shared, so that two who ask at once do not see each other."""
+def _flock(handle: int, *, is_shared: bool) -> bool:
+    """Return whether an open file could be locked."""
     try:
         import fcntl  # POSIX only
-    except ImportError:
-        with suppress(LockedError), locked(path, 0):
-            return True
-        return False
+    except ImportError as error:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP)) from error
     try:
-        with path.open("rb") as file:
-            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # not readable, or on a drive that keeps no locks
-        return True
     return True
 
 

@@ -220,19 +220,25 @@ def test_whatever_stands_in_the_place_of_the_lock(homes: tuple[Home, Home], tmp_
 
 
 def test_a_lock_that_is_deleted_or_copied(homes: tuple[Home, Home]) -> None:
-    """The file deleted or replaced under a daemon: it goes on, and no second one of its home starts. A copy of the
-    folder, the file included, is nobody's."""
+    """The file deleted or replaced under a daemon: it locks the new one at once, and a second daemon is still refused.
+    A copy of the folder, the file included, is nobody's."""
     first, second = homes
     first.run()
     first.wait_until_serving()
     second.root = first.root.with_name("copy")
     shutil.copytree(first.root, second.root)
-    second.run()
+    copied = second.run()
     second.wait_until_serving()
-    (first.root / FILE).unlink()
-    assert 1 == first("run").returncode
-    (first.root / FILE).write_bytes(b"replaced")
-    assert 1 == first("run").returncode
+    copied.terminate()
+    assert 0 == copied.wait(30)
+    second.root = first.root
+    for new in (None, b"replaced"):
+        (first.root / FILE).unlink()
+        if new is not None:
+            (first.root / FILE).write_bytes(new)
+        eventually(lambda: bool(second.status()["daemon"].get("elsewhere")), "the new file is locked")
+        second.check_refused()
+        assert 1 == first("run").returncode
     ask(first.root, [0])
     wait_for(first.root, [0])
     check_each_once(first.root, [0])
