@@ -40,9 +40,6 @@ T = TypeVar("T", bound=_Section)
 
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
 
-# two purposes of the first version; one call does the work of both now, and of two models the last one's counts
-_FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
-
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
 MIN_BUDGET_TOKENS = 256  # core identity and a prompt need at least this
 
@@ -125,16 +122,11 @@ class ModelSettings(_Section):
 
     @field_validator("models")
     @classmethod
-    def _with_present_purposes(cls, models: dict[str, str]) -> dict[str, str]:
-        """Return the models by present purposes, of which a former one has the model only if it has none itself.
-
-        Raises:
-            ValueError: There is no such purpose.
-        """
-        if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
+    def _refuse_unknown_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        """Refuse a model for a purpose that there is not."""
+        if unknown := [name for name in models if name not in PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
-        former = {purpose: models[name] for name, purpose in _FORMER_PURPOSES.items() if name in models}
-        return former | {name: model for name, model in models.items() if name in PURPOSES}
+        return models
 
 
 class ContextSettings(_Section):

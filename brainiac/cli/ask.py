@@ -18,7 +18,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_styled, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import find_links
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import Tree
 from brainiac.verbs import Asked

@@ -68,16 +68,12 @@ def run(
         return
     shows_news = is_terminal(sys.stdout) and not as_json
     configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
-    is_clean, is_to_run = True, True
-    while is_to_run:
-        with opened_brain(is_shared=True) as brain:
-            if shows_news:
-                tell_events(brain)
-            port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
-            doors = serving(brain, say, port=port)
-            daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors)
-            is_clean = daemon.run() and is_clean
-            is_to_run = daemon.is_replaced  # another daemon took over: run again, which waits for its end
+    with opened_brain(is_shared=True) as brain:
+        if shows_news:
+            tell_events(brain)
+        port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
+        doors = serving(brain, say, port=port)
+        is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

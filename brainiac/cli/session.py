@@ -15,7 +15,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.clock import SYSTEM, Clock, iso, parse_iso
 from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
-from brainiac.storage.heartbeat import is_running, require_alone
+from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
 from brainiac.terminal import clean, is_terminal, one_line, say, show
 from brainiac.tree import find_root

@@ -5,6 +5,7 @@ It is read cheaply: from the tree, the daemon's own report and the journal's las
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,7 +17,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.errors import FormatError, SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
@@ -26,10 +27,11 @@ from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
+from brainiac.storage.copies import possible_original
 from brainiac.storage.filed import FiledExchanges
-from brainiac.storage.files import locked, set_aside_files
-from brainiac.storage.heartbeat import possible_other_daemon, serving_message
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.files import set_aside_files
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import elsewhere_message, is_served_elsewhere, is_served_here
 from brainiac.storage.sources import find_sources
 from brainiac.tree import OUR_TEMPORARY_PREFIX
 
@@ -149,15 +151,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
 def _daemon(brain: Brain) -> dict[str, Any]:
     """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
+    if not is_served_here(brain):  # the report of a daemon that has ended is not used
+        return {"is_running": False} | ({"elsewhere": elsewhere_message(brain)} if is_served_elsewhere(brain) else {})
     state = read_run_state(brain.places.state)
-    try:
-        # only a running daemon holds this lock; the report of one that has ended is not used
-        with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = possible_other_daemon(brain)
-            return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
-    except LockedError:
-        fields = ("pid", "since", "watch", "problem", "pending")
-        return {"is_running": True, **{name: getattr(state, name) for name in fields}}
+    fields = ("pid", "since", "watch", "problem", "pending")
+    return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
 def _unanswered(
@@ -285,7 +283,7 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
 
 
 def notices(brain: Brain) -> Iterator[Problem]:
-    """Yield things to know that are no problem: settings that no longer exist."""
+    """Yield things to know that are no problem: settings that no longer exist, and copies that nobody merges."""
     files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
         (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
         (str(brain.places.config), brain.places.config, MachineSettings),
@@ -293,6 +291,13 @@ def notices(brain: Brain) -> Iterator[Problem]:
     for where, path, model in files:
         for name, instead in retired_settings(path, model).items():
             yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
+    tree = brain.tree
+    for original in (tree.short_term, tree.review, tree.config, tree.core_identity):
+        for name in sorted(os.listdir(original.parent)) if original.parent.is_dir() else ():
+            # such a name may be meant, and of these files no uuid tells whether it is
+            if possible_original(name, (original.name,)):
+                what = f"may be another device's version of {original.name}; nobody reads it"
+                yield Problem(tree.relative(original.with_name(name)), what, "take over what it has, then delete it")
 
 
 def unknown_plugins(brain: Brain) -> Iterator[Problem]:

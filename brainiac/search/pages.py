@@ -35,7 +35,6 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.storage.copies import twin_of
 from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
@@ -302,8 +301,6 @@ class Unindexed:
         text = content.decode("utf-8", "replace")
         written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
         page = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written)
-        if twin_of(self._tree, path):  # another device's copy, which is merged soon: only the original is found
-            page = replace(page, units=())
         read = self._last_read[path] = _Read(page, stamp)
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.errors import LockedError, ModelError, UserError
+from brainiac.errors import ModelError, UserError
 from brainiac.llm.catalog import endpoint_of
 from brainiac.server.hosts import KEPT_VARIABLES, Edit, read_text
-from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_served_here
 
 COMMAND_SECONDS = 60.0
 _PID = re.compile(r"\b(?:MainPID=|pid = )([1-9][0-9]*)")
@@ -305,11 +305,7 @@ def state_of(brain: Brain, unit: Unit) -> ServiceState:
 
 def _daemon(brain: Brain) -> int:
     """Return the process of the daemon that serves the brain; 0 for none."""
-    try:
-        with locked(brain.places.state / LOCK, wait_seconds=0):  # only a running daemon holds it
-            return 0
-    except LockedError:
-        return read_run_state(brain.places.state).pid
+    return read_run_state(brain.places.state).pid if is_served_here(brain) else 0
 
 
 def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:

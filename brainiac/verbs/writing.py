@@ -45,9 +45,9 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 from brainiac.verbs.reading import PERSON, SCHEME, Caller, named_page
