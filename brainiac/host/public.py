@@ -21,9 +21,7 @@ MODULES = {
         "brainiac.storage.links", "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.review",
         "brainiac.storage.statements",
     ),
-    "Search": (
-        "brainiac.search.documents", "brainiac.search.query", "brainiac.search.index", "brainiac.search.conformance",
-    ),
+    "Search": ("brainiac.search.documents", "brainiac.search.query"),
     "Models": (
         "brainiac.llm.schemas", "brainiac.llm.gate", "brainiac.llm.redaction", "brainiac.llm.catalog",
         "brainiac.llm.offline", "brainiac.llm.context.assembler", "brainiac.llm.context.blocks",
