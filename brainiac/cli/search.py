@@ -23,6 +23,7 @@ from brainiac.search.query import excerpt, matches
 from brainiac.search.rank import Ranked, contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
+from brainiac.text.tokens import as_sentence
 from brainiac.verbs import briefing
 
 _SHOWN_SIGNALS = 8
@@ -125,7 +126,7 @@ class _HitPrinter:
         print_styled(line)
         print_styled(Text(f"   {' · '.join(self._where(hit))}"))
         for former in hit.former:
-            print_styled(Text(f"   {former}"))
+            print_styled(Text(f"   {as_sentence(former)}"))
 
     def _where(self, hit: Hit) -> Iterator[str]:
         """Yield the page's title, the day, the path, and how the hit was found."""

@@ -26,6 +26,7 @@ from brainiac.host.plugins import PluginHost
 from brainiac.host.trust import bundled_path
 from brainiac.storage.heartbeat import is_running
 from brainiac.terminal import say
+from brainiac.text.tokens import as_sentence
 
 
 def register(app: typer.Typer) -> None:
@@ -188,7 +189,7 @@ def trust(
         for file, digest in sorted(fingerprint.items()):
             say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
         if problem := host.problem_of(name):
-            say(f"It would not be loaded: {problem}.")
+            say(as_sentence(f"It would not be loaded: {problem}"))
         refusal = f"{name} is not trusted, read its files first"
         agree("Have you read them, and trust them?", is_agreed=yes, refusal=refusal)
         host.trust.trust(name, fingerprint)

@@ -16,9 +16,11 @@ from brainiac.history.targets import find_words
 from brainiac.history.undo import correct, possible_targets, take_back, undo
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose
+from brainiac.server.app import serving
 from brainiac.storage.causes import last_caused
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.served import Served, free_port
 
 OLD, NEW = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
 HOME = PageRef(title="Home", folder="home")
@@ -72,6 +74,22 @@ def test_an_exchange_is_found_with_what_holds_instead(brain: Brain) -> None:
     assert [f"“{OLD}” no longer holds; now: {NEW}"] == list(map(str, said.former))
     tell(brain, "What is the rent?")
     assert [[]] == [list(hit.former) for hit in hits if hit.kind == "statement"]
+
+
+def test_that_words_no_longer_hold_is_said_wherever_they_are_shown(
+    brain: Brain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `ask`, by `search` and by the model `brainiac/recall` of a chat program, each as one sentence with one end."""
+    put_right(brain)
+    told, port = f"no longer holds; now: {NEW}\n", free_port()
+    with serving(brain, print, port=port):
+        asked = {"model": "brainiac/recall", "messages": [{"role": "user", "content": "rent in Graz"}]}
+        reply = Served(brain, port).send("POST", "/v1/chat/completions", asked)
+    assert told in reply.json["choices"][0]["message"]["content"] + "\n"
+    shell = Shell(capsys, str(brain.root))
+    brain.tree.config.write_text("")  # without a model
+    assert told in shell("ask", "How much rent do I pay in Graz?").out
+    assert told in shell("search", "rent in Graz").out
 
 
 def test_what_holds_on_a_private_page_is_told_to_no_remote_model(brain: Brain) -> None:
