@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageErr
 from brainiac.storage.causes import find_event
 from brainiac.storage.heartbeat import is_running, require_alone
 from brainiac.storage.store import Store
-from brainiac.terminal import clean, is_terminal, one_line, say, show
+from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, say, show
 from brainiac.text.dates import TIMES, time_named
 from brainiac.tree import find_root
 
@@ -117,6 +118,20 @@ def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: in
     if width:
         screen.width = width
     screen.print(shown, style=style or None)
+
+
+def print_path(shown: str, file: Path, *, before: str = "", stderr: bool = False) -> None:
+    """Print the path of a file; a terminal that can opens it.
+
+    Args:
+        shown: As it is to be read.
+        file: Its absolute path.
+        before: What stands before it on the line.
+        stderr: To standard error.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    place = opening(shown, file if is_terminal(stream) else None)
+    beneath(stream).write(f"{one_line(before)}{place}\n")
 
 
 def local_time(at: str) -> str:
