@@ -79,7 +79,7 @@ class Overview:
         active_device: The device that the settings name to run the processes; None for none.
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere` where another may serve it.
         model: The default model of the settings.
-        counts: How many files of each kind, and how many exchanges in short-term memory.
+        counts: How many files of each kind, exchanges in short-term memory, and notes in the folders of `sources:`.
         pending: `prompt` (its path) and `reason` of each prompt that waits.
         unread: Paths of files in the inbox of a type that is not read.
         problems: A sentence on each problem.
@@ -123,6 +123,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
+    notes = sum(is_shown(tree.relative(note.path)) for note in tree.source_notes())
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
     pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
@@ -137,7 +138,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         active_device=settings.active_device,
         daemon=daemon,
         model=settings.llm.model,
-        counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
+        counts={name: counts[kind] for kind, name in COUNTED.items()}
+        | {"exchanges_in_stm": exchanges, "source_notes": notes},
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
         unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
         problems=list(_problems(brain, is_named=may_show is None)),

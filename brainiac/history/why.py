@@ -47,6 +47,16 @@ class StatementMatch:
     is_exact: bool = True
 
     @property
+    def text(self) -> str:
+        """The statement's words."""
+        return self.statement.text
+
+    @property
+    def path(self) -> str:
+        """Path of its page."""
+        return self.memory.path
+
+    @property
     def name(self) -> str:
         """Path and block id of the statement; its words where it has no block id."""
         block = self.statement.block_id

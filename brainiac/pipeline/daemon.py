@@ -33,6 +33,7 @@ from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Stamp, Watcher, folders_beside, scan
 from brainiac.storage.runstate import RunState, read_run_state, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone
+from brainiac.text.tokens import as_sentence
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
 
@@ -308,7 +309,9 @@ class Daemon:
         """Tell the person the state of each of the brain's own plugins, with the reason where one does not run."""
         for plugin in plugins:
             if plugin.source == "brain":
-                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
+                self._tell(
+                    as_sentence(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}")
+                )
 
     def _report(self, *, is_stopped: bool = False) -> None:
         """Write the daemon's state for `status`, if it changed."""

@@ -40,6 +40,7 @@ from brainiac.server.guard import (
     guarded,
     is_loopback,
 )
+from brainiac.text.tokens import as_sentence
 
 DEFAULT_PORT = 4747
 SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
@@ -65,7 +66,7 @@ def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = Non
             _serve(brain, port, tell, resources)
         except (OSError, UserError) as error:
             resources.close()
-            tell(f"Nothing is served: {error}.")
+            tell(as_sentence(f"Nothing is served: {error}"))
         yield
 
 
@@ -84,7 +85,7 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         try:
             url = _open_port(settings.host, port, sockets, resources)
         except (OSError, UserError) as error:
-            tell(f"Port {port} is not served: {error}.")
+            tell(as_sentence(f"Port {port} is not served: {error}"))
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}

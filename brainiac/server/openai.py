@@ -26,6 +26,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ModelError, UserError
 from brainiac.events import new_id
+from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt
 from brainiac.formats.prompt import Response as PromptResponse
 from brainiac.formats.short_term import ShortTermMemory
@@ -34,6 +35,7 @@ from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest
 from brainiac.server.guard import error_body
 from brainiac.server.rest import CLIENT_HEADER, Threads, failure, json_of
 from brainiac.server.tools import message_of
+from brainiac.text.tokens import as_sentence
 from brainiac.verbs import Caller
 
 MODEL, RECALL = "brainiac", "brainiac/recall"
@@ -243,11 +245,25 @@ def messages_of(values: Any) -> list[tuple[str, str]]:
 
 
 def _text_in(content: Any) -> str:
-    """Return the text of a message's content; images and files in it are left out."""
+    """Return the text of a message's content.
+
+    Raises:
+        UserError: There is an image, a recording or a file in it.
+    """
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    for kind in (str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)):
+        if kind != "refusal":  # an assistant's, which is its way of having no text
+            raise UserError(f"a message has a part of the type `{kind:.40}`; only text is read here: send it without")
     return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _require_no_tools(body: Mapping[str, Any]) -> None:
+    """Raise `UserError` where a request offers functions that nobody here would call, or demands that one is called."""
+    choice = body.get("tool_choice") or body.get("function_call")
+    if body.get("tools") or body.get("functions") or choice not in (None, "none", "auto"):
+        raise UserError("`tools` are not served here: the answer is text from memory; send the request without them")
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
@@ -289,7 +305,11 @@ def _recalled(brain: Brain, turn: Turn) -> Reply:
     """Return what a search finds, quoted; nothing is written."""
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
     # a client, unlike the person, gets each text as a block quote, to which the source is added
-    quotes = [f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)" for match in matches]
+    quotes = [
+        f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)"
+        + "".join(f"\n> {one_line(as_sentence(former))}" for former in match.hit.former)
+        for match in matches
+    ]
     return _reply(turn, "\n\n".join(quotes) or "Memory holds nothing on that.", RECALL)
 
 
@@ -342,6 +362,7 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
     async def answer(request: Request) -> Response:
         try:
             body = await json_of(request)
+            _require_no_tools(body)
             turn = turns.of(request.headers, body, messages_of(body.get("messages")))
         except BrainiacError as error:
             return failure(error)

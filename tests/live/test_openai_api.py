@@ -25,6 +25,8 @@ from tests.support.openai_server import ChatServer, say
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
+HERON = {"type": "text", "text": "My heron is called Ada."}
+SAID = {"role": "user", "content": [HERON]}
 CLIENTS = Path(sys.prefix) / "clients"
 MACHINE = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
@@ -301,6 +303,11 @@ def test_the_inspector_of_mcp(served: Served, node_modules: Path) -> None:
         {"messages": []},
         {"messages": "x" * 3, "model": "nobody"},
         {"messages": [{"role": "system", "content": "x"}]},
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,x"}}, HERON]}]},
+        {"messages": [{"role": "user", "content": [HERON, {"type": "input_audio", "input_audio": {}}]}]},
+        {"messages": [SAID], "tools": [{"type": "function", "function": {"name": "f"}}]},
+        {"messages": [SAID], "functions": [{"name": "f"}]},
+        {"messages": [SAID], "tool_choice": "required"},
     ],
 )
 def test_a_wrong_request_is_told(served: Served, body: dict[str, Any]) -> None:
