@@ -295,7 +295,7 @@ class Tree:
     def own_folders(self) -> list[Path]:
         """Return the folders right in the root that are not the brain's, without hidden ones and links."""
         ours = {self.relative(top).split("/")[0] for top in self._tops}
-        return [folder for folder in _subfolders(self.root) if folder.name not in ours]
+        return [folder for folder in subfolders(self.root) if folder.name not in ours]
 
     def source_folders(self) -> list[SourceFolder]:
         """Return the folders with the notes of all sources.
@@ -311,7 +311,7 @@ class Tree:
                 continue
             folders.append(SourceFolder(folder, is_deep=False))
             # its subfolders one by one, since the brain's own are among them, or one of them leads to the brain
-            remaining += self.own_folders() if folder == self.root else _subfolders(folder)
+            remaining += self.own_folders() if folder == self.root else subfolders(folder)
         return folders
 
     def source_notes(self) -> Iterator[os.DirEntry[str]]:
@@ -382,7 +382,7 @@ def _of_error(error: OSError) -> tuple[str, str]:
     return f"cannot be opened ({error.strerror})", "give yourself the right to it, or shorten its path"
 
 
-def _subfolders(folder: Path) -> list[Path]:
+def subfolders(folder: Path) -> list[Path]:
     """Return the folders in a folder; hidden ones and links are left out."""
     try:
         with os.scandir(folder) as entries:

@@ -14,7 +14,7 @@ import re
 import subprocess
 import time
 import unicodedata
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -142,8 +142,7 @@ def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
             what = f"has the same name as {first} where case or accents are not told apart"
             yield Problem(path, what, "rename one of them; links are healed by their uuid")
     misfits: list[Misfit] = []
-    for _ in brain.tree.walk(brain.tree.long_term, brain.tree.archive, misfits=misfits):
-        pass
+    deque(brain.tree.walk(brain.tree.long_term, brain.tree.archive, misfits=misfits), maxlen=0)
     yield from (Problem(*misfit) for misfit in misfits)
 
 
@@ -438,6 +437,9 @@ class _Journal:
         """Yield each event once, with its file and line."""
         files = sorted(folder.glob("[0-9]*.jsonl"))
         for file in files:
+            if not os.access(file, os.R_OK):
+                self._add_bad_line(file, 1, "it cannot be read", "give yourself the right to it", of_others="are")
+                continue
             with open(file, "rb") as lines:
                 for number, raw in enumerate(lines, 1):
                     # a torn last line is normal after a crash: the next event removes it

@@ -6,7 +6,7 @@ It is read cheaply: from the tree, the daemon's own report and the journal's las
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,7 +31,7 @@ from brainiac.storage.files import locked, set_aside_files
 from brainiac.storage.heartbeat import possible_other_daemon, serving_message
 from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.storage.sources import find_sources
-from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, subfolders
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
 PROBE_BYTES = 4096
@@ -122,6 +122,9 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
+    for folder in subfolders(tree.journal):
+        if folder.name != "blobs":  # those have thousands of files
+            deque(tree.walk(folder, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)

@@ -150,7 +150,12 @@ def test_a_path_that_the_system_refuses_stops_nothing_else(tmp_path: Path) -> No
         (concrete / name / "page.md").write_text("- The key hangs in the hall. ^aaaa\n")
     (concrete / "by\udcffte.md").write_text("- The key hangs in the hall. ^bbbb\n")
     (concrete / "new\nline.md").write_text("- The key hangs in the hall. ^cccc\n")
+    for name in ("other", "another"):
+        (root / "logs/journal" / name).mkdir(parents=True)
+        (root / "logs/journal" / name / "2025-01-01.jsonl").write_text("{}\n")
     refused = [
+        root / "logs/journal/other",
+        root / "logs/journal/another/2025-01-01.jsonl",
         inbox / "unread.response.md",
         inbox / "talk/x.response.md",
         *inbox.glob("locked"),
@@ -187,4 +192,5 @@ def test_a_path_that_the_system_refuses_stops_nothing_else(tmp_path: Path) -> No
     folder = "memory/long_term/concrete"
     assert {"inbox/locked", f"{folder}/locked", "inbox/unsearchable/x.md", f"{folder}/unsearchable/page.md"} <= named
     assert {f"{folder}/by\\udcffte.md", f"{folder}/new\\nline.md", "inbox/loop.response.md"} <= named
+    assert {"logs/journal/other", "logs/journal/another/2025-01-01.jsonl"} <= named
     assert {"inbox/unread.response.md", "inbox/talk/x.response.md"} <= named
