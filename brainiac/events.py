@@ -839,11 +839,13 @@ class ExchangesImported(EventData):
     Attributes:
         service: Where they come from: `chatgpt`, `claude`, …
         episodes: Path of each page that exchanges were put on, with their ids.
+        notes: Path of the page of each note, with the note's id; by it a second import knows the note.
     """
 
     kind = "exchanges-imported"
     service: str
     episodes: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @record

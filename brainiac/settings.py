@@ -203,7 +203,7 @@ class RecallSettings(_Section):
 class ServerSettings(_Section):
     """What programs on this machine reach: REST, MCP, OpenAI's API. `brainiac mcp` needs none of it."""
 
-    port: int = Field(0, ge=0, le=65535, description="`brainiac run` serves this port; 0: none")
+    port: int = Field(0, ge=0, le=65535, description="which port is opened where a machine opens one; 0: 4747")
     host: str = Field(
         "127.0.0.1",
         description="another than this machine alone also needs a token of yours in BRAINIAC_SERVER_TOKEN",
@@ -308,6 +308,7 @@ class MachineSettings(_Section):
     api_key_variables: dict[str, str] = Field(
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
     )
+    serve: bool = Field(False, description="`brainiac run` opens the port of `server.port`, as `run --serve` does")
 
 
 class SettingsFile(Generic[T]):

@@ -13,7 +13,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.log import news
 from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list
-from brainiac.errors import UserError
+from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
@@ -71,12 +71,23 @@ def run(
     with opened_brain(is_shared=True) as brain:
         if shows_news:
             tell_events(brain)
-        port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
-        doors = serving(brain, say, port=port)
+        doors = serving(brain, say, port=_port(brain, is_asked=serve))
         is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed
+
+
+def _port(brain: Brain, *, is_asked: bool) -> int:
+    """Return the port to open, 0 for none: `server.port` only says which, since it is synced to other machines."""
+    port = brain.settings.server.port
+    try:
+        is_open = is_asked or brain.machine.serve
+    except SettingsError:  # `status` shows the problem
+        is_open = False
+    if port and not is_open:
+        say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
+    return (port or DEFAULT_PORT) if is_open else 0
 
 
 def tell_events(brain: Brain) -> None:

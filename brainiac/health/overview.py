@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,14 +17,14 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, SettingsError
+from brainiac.errors import SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.trust import bundled_path
-from brainiac.pipeline.inbox import read_prompt
+from brainiac.pipeline.inbox import find_backlog
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.copies import possible_original
@@ -33,7 +33,7 @@ from brainiac.storage.files import set_aside_files
 from brainiac.storage.runstate import read_run_state
 from brainiac.storage.serving import elsewhere_message, is_served_elsewhere, is_served_here
 from brainiac.storage.sources import find_sources
-from brainiac.tree import OUR_TEMPORARY_PREFIX
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, subfolders
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
 PROBE_BYTES = 4096
@@ -81,7 +81,7 @@ class Overview:
         model: The default model of the settings.
         counts: How many files of each kind, exchanges in short-term memory, and notes in the folders of `sources:`.
         pending: `prompt` (its path) and `reason` of each prompt that waits.
-        unread: Paths of files in the inbox of a type that is not read.
+        unread: A line on each file or folder that is passed over: of a type that is not read, no file, no usable name.
         problems: A sentence on each problem.
         notices: A sentence on each thing to know that is no problem.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
@@ -115,13 +115,18 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     settings, tree = brain.settings, brain.tree
     is_shown = may_show or (lambda path: True)
 
+    misfits: list[Misfit] = []
+
     def shown_paths(top: Path) -> Iterator[str]:
-        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top)))
+        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top, misfits=misfits)))
 
     # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
     inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
+    for folder in subfolders(tree.journal):
+        if folder.name != "blobs":  # those have thousands of files
+            deque(tree.walk(folder, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     notes = sum(is_shown(tree.relative(note.path)) for note in tree.source_notes())
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
@@ -130,6 +135,9 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     faults = _faults(brain)
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
+    unread = [f"{path}: files of this type are not read" for path, kind in inbox.items() if kind is PathKind.OTHER]
+    if may_show is None:  # it cannot be told whether what nobody reads is private
+        unread += [f"{path}: {what}; {todo}" for path, what, todo in misfits]
     catch_up = () if may_show else _kept_for_models(brain)  # private exchanges are among those that it counts
     return Overview(
         brain=str(brain.root),
@@ -141,7 +149,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         counts={name: counts[kind] for kind, name in COUNTED.items()}
         | {"exchanges_in_stm": exchanges, "source_notes": notes},
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
-        unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
+        unread=sorted(unread),
         problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_undone_answers(brain, without_response), *catch_up],
         faults=faults,
@@ -172,15 +180,11 @@ def _unanswered(
         daemon: The `daemon` field of an overview.
     """
     reason = daemon.get("elsewhere") or why_nobody_answers(brain) or "no daemon is running; start `brainiac run`"
-    for path in without_response:
-        try:
-            prompt = read_prompt(brain, path)
-        except FormatError as error:
-            yield {"prompt": path, "reason": error.problem}
-            continue
-        if prompt is not None and not brain.answered.is_answered(prompt):
-            error_file = error_path(path)
-            yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else reason}
+    backlog = find_backlog(brain, without_response)
+    for path in backlog.unanswered:
+        error_file = error_path(path)
+        reason_here = f"see {error_file}" if error_file in inbox else reason
+        yield {"prompt": path, "reason": backlog.problems.get(path) or reason_here}
 
 
 def _undone_answers(brain: Brain, without_response: Collection[str]) -> Iterator[str]:

@@ -396,7 +396,8 @@ def settle_logs(brain: Brain) -> list[Event]:
 
 def _copies_in(brain: Brain, *folders: Path) -> list[tuple[Path, Path]]:
     """Return (original, copy) of the files in some folders whose names are those of conflict copies."""
-    copies = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    # by these two, which pass over what may not be looked at
+    copies = [path for folder in folders for path in sorted(folder.glob("*")) if os.path.isfile(path)]
     return [(copy.with_name(name), copy) for copy in copies if (name := original_of(copy.name))]
 
 

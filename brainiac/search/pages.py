@@ -17,6 +17,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,7 +36,7 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
+from brainiac.tree import NOTE_ENDINGS, Tree
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
@@ -45,7 +46,6 @@ _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
 _BATCH = 200
 _WRITTEN_PAGES = 4000  # while building, so many are written at once
-_PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
 
 T = TypeVar("T")
 
@@ -68,44 +68,12 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
     short_term = tree.relative(tree.short_term)
     if stamp := stamp_of(tree, short_term):
         stamps[short_term] = stamp
-    folders = [(str(top), tree.relative(top)) for top in (tree.long_term, tree.archive)]
-    while folders:
-        folder, relative = folders.pop()
-        with contextlib.suppress(OSError):  # gone since it was listed
-            folders += _list_folder(folder, relative, into=stamps)
-    return stamps | _source_stamps(tree)
-
-
-def _source_stamps(tree: Tree) -> dict[str, Stamp]:
-    """Return every note of the sources with its stamp; none is reached through a symlink."""
-    stamps: dict[str, Stamp] = {}
-    for entry in tree.source_notes():
+    pages = (entry for entry in tree.walk(tree.long_term, tree.archive) if entry.name.endswith(".md"))
+    for entry in chain(pages, tree.source_notes()):
         with contextlib.suppress(OSError):  # gone since the folder was listed
             status = entry.stat(follow_symlinks=False)
             stamps[tree.relative(entry.path)] = Stamp(status.st_mtime_ns, status.st_size)
     return stamps
-
-
-def _list_folder(folder: str, relative: str, into: dict[str, Stamp]) -> list[tuple[str, str]]:
-    """Add the stamps of a folder's Markdown files to a dict; return its folders as absolute and relative path.
-
-    It leaves out what `Tree.walk` leaves out.
-    """
-    folders = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            # the pattern first: it is fast, and most names match it
-            if not _PLAIN_NAME.match(name) and is_temporary(name):
-                continue
-            if entry.is_file(follow_symlinks=False):
-                if name.endswith(".md"):
-                    with contextlib.suppress(OSError):  # gone since the folder was listed
-                        status = entry.stat(follow_symlinks=False)
-                        into[f"{relative}/{name}"] = Stamp(status.st_mtime_ns, status.st_size)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, f"{relative}/{name}"))
-    return folders
 
 
 # --- files not in the index yet ---------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where the
-settings or `run --serve` name a port, on that port of this machine.
+"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where
+`run --serve` or this machine's own settings say so, on a port of this machine.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from brainiac.server.address import (
     write_address,
 )
 from brainiac.server.guard import (
+    ADMIT,
     LOOPBACK_NAMES,
     OBSIDIAN,
     ASGIApp,
@@ -48,19 +49,20 @@ STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
+MAX_STRANGERS = 256  # of these, connections on which nothing came yet that may call; the rest is for those that may
+STRANGER_SECONDS = 10.0  # within which a request that may call has to come
 IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
 @contextmanager
-def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = None) -> Iterator[None]:
+def serving(brain: Brain, tell: Callable[[str], None], *, port: int = 0) -> Iterator[None]:
     """Serve the doors of a daemon's brain while the block runs; where they cannot be served, it runs without them.
 
     Args:
         brain: The daemon's.
         tell: Called with sentences for the person who started it.
-        port: The port; 0 for none, None for that of the settings.
+        port: The port; 0 for none.
     """
-    port = brain.settings.server.port if port is None else port
     with ExitStack() as resources:
         try:
             _serve(brain, port, tell, resources)
@@ -209,6 +211,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
 
     config = uvicorn.Config(
         app,
+        http=_protocol(),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -230,6 +233,42 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         if not thread.is_alive() or time.monotonic() > deadline:
             raise UserError("the server did not start; the log tells more")
         time.sleep(LOOK_SECONDS)
+
+
+def _protocol() -> Any:
+    """Return uvicorn's protocol with bounds for strangers, the connections on which no request came yet that may call.
+
+    Without them, connections that begin a request and never end it would keep everybody else out.
+    """
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # of the [server] extra
+
+    base: Any = AutoHTTPProtocol
+    strangers: dict[Any, None] = {}  # in the order in which they came
+
+    class Bounded(base):  # type: ignore[misc]  # which class it is depends on the packages that are installed
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            app = self.app
+
+            async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+                await app({**scope, ADMIT: lambda: strangers.pop(self, None)}, receive, send)
+
+            self.app = serve
+            strangers[self] = None
+            self.loop.call_later(STRANGER_SECONDS, self.end_stranger)
+            if len(strangers) > MAX_STRANGERS:
+                next(iter(strangers)).end_stranger()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            strangers.pop(self, None)
+            super().connection_lost(error)
+
+        def end_stranger(self) -> None:
+            if self in strangers:
+                del strangers[self]
+                self.transport.close()
+
+    return Bounded
 
 
 def _run_server(server: Any, sockets: list[socket.socket]) -> None:

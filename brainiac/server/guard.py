@@ -27,6 +27,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OBSIDIAN = "app://obsidian.md"
 COOKIE = "brainiac_session"
 LOGIN = "/login"
+ADMIT = "brainiac.admit"  # in a scope: a function to be called once a request of its connection may pass
 MAX_BODY_BYTES = 8_000_000  # a long conversation, sent whole with each turn
 LOGIN_SECONDS = 60.0
 SESSION_SECONDS = 30 * 86_400.0
@@ -205,6 +206,8 @@ def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
         elif scope["path"] == LOGIN and method == "GET":
             await _login(guard, scope)(scope, receive, send)
         else:
+            if admit := scope.get(ADMIT):
+                admit()
             await app(scope, _limited(receive), _with_cors(send, guard, headers))
 
     return serve

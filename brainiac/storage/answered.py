@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import NamedTuple
 
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import ConfinementError, FormatError
+from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats.prompt import (
     Exchange,
@@ -29,8 +29,10 @@ from brainiac.formats.prompt import (
 )
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
+from brainiac.tree import is_printable
 
 MAX_TURNS = 20
+MAX_RESPONSES = 99  # to one prompt; a file's name must have room for the number
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
 
@@ -293,17 +295,26 @@ class Answered:
 
         The answer to a revision replaces our last answer if that is unchanged. A response that a person wrote or
         edited is kept, and the answer gets the next number.
+
+        Raises:
+            FormatError: It has as many responses as a prompt may have.
         """
         answer = self.of(prompt.path)
         our_response = (answer.response, answer.response_hash) if answer and answer.is_ours else None
-        targets = self._response_targets(prompt.path)
-        return next(t for t in targets if t.before is None or our_response == (t.path, content_hash(t.before)))
+        for target in self._response_targets(prompt.path):
+            if target.before is None or our_response == (target.path, content_hash(target.before)):
+                return target
+        raise FormatError(prompt.path, f"has {MAX_RESPONSES} responses; move some of them away")
 
     def _response_targets(self, prompt_path: str) -> Iterator[Target]:
-        """Yield the first, second, … path for a response to a prompt, without end."""
-        for number in count(1):
+        """Yield the first, second, … path for a response to a prompt; passed over where a link, a pipe, … stands."""
+        for number in range(1, MAX_RESPONSES + 1):
             path = response_path(prompt_path, number)
-            yield Target(path, self._store.read(path))
+            file = self._store.tree.absolute(path)
+            if not os.path.lexists(file):
+                yield Target(path, None)
+            elif stat.S_ISREG(os.lstat(file).st_mode):
+                yield Target(path, self._store.read(path))
 
     def error_removal(self, prompt: Prompt) -> list[Change]:
         """Return the change that removes a prompt's error file; no change where there is no such file."""
@@ -446,7 +457,8 @@ class Answered:
     def _exchanges_in(self, folder: str) -> Iterator[Exchange]:
         """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
         files = self._store.tree.absolute(folder).glob("*.response*.md")
-        responses = [response for file in files if (response := self._response_file(f"{folder}/{file.name}"))]
+        names = [file.name for file in files if is_printable(file.name)]
+        responses = [response for name in names if (response := self._response_file(f"{folder}/{name}"))]
         for response in sorted(responses, reverse=True):
             if exchange := self._exchange(response.prompt, response.path):
                 yield exchange
@@ -493,15 +505,15 @@ class Answered:
 
     def _exchange(self, prompt_path: str, answer_path: str) -> Exchange | None:
         """Return the exchange of two files; None where one is missing or cannot be parsed."""
-        raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
-        if raw_prompt is None or raw_response is None:
-            return None
         try:
+            raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
+            if raw_prompt is None or raw_response is None:
+                return None
             response = parse_response(answer_path, raw_response)
             at = response.created_at or iso(self._store.clock.now())
             prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=self._inbox)
-        except FormatError:
-            return None  # an error file tells the person when the file itself is handled
+        except (UserError, OSError):
+            return None  # the person is told when the file itself is handled
         return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)
 
 
