@@ -174,7 +174,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
-        from brainiac.server.mcp import session_manager
+        from brainiac.server.mcp import session_manager  # see above
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]

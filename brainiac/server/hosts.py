@@ -112,9 +112,9 @@ def check_start(entry: dict[str, Any]) -> None:
     Raises:
         UserError: It does not start, or does not answer in time; the message has what it printed last.
     """
-    import asyncio
+    import asyncio  # with mcp it takes a second, and no other command needs it
 
-    from mcp.shared.exceptions import MCPError  # both only for this, since they take a second
+    from mcp.shared.exceptions import MCPError
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
         try:
@@ -130,6 +130,7 @@ def check_start(entry: dict[str, Any]) -> None:
 
 
 async def _ask_for_tools(entry: dict[str, Any], printed: TextIO) -> None:
+    # what hosts speak with, heavy, and only for this
     from mcp.client.session import ClientSession
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
