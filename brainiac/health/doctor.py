@@ -46,13 +46,12 @@ from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.skeleton import create_brain
-from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
+from brainiac.storage.serving import is_running
 from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, shown
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
@@ -189,7 +188,7 @@ def check_versions(brain: Brain) -> Iterator[Problem]:
     for path in find_marked(brain):
         yield Problem(path, "holds conflict markers of git", todo, fix)
     for path, new_path in find_moved(brain):
-        yield Problem(path, f"is a version of {new_path}, where the page was moved", todo, fix)
+        yield Problem(path, f"is a version of {new_path}", todo, fix)
 
 
 # --- pages -------------------------------------------------------------------------------------------------
@@ -198,7 +197,7 @@ def check_versions(brain: Brain) -> Iterator[Problem]:
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
     for path, error in pages.broken.items():
-        if is_marked(brain, path) or twin_of(brain.tree, path):
+        if is_marked(brain, path):
             continue  # reported by `check_versions`
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():

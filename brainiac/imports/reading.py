@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, copilot, gemini, notes, transcripts
+from brainiac.imports import chatgpt, claude, gemini, notes, transcripts
 from brainiac.imports.records import Conversation, Item, Note, page_path, text_of
 from brainiac.tree import is_temporary, slugify
 
@@ -34,6 +34,7 @@ MAX_ENTRIES = 500_000
 MAX_RECORD_BYTES = 50_000_000  # of one record of a JSON file, which is read into memory as a whole
 MAX_DEPTH = 200  # of a JSON file; its parser's memory grows with the square of it, and real exports have 20
 _NOTES = (".md", ".markdown")
+_COPILOT = "Conversation,Time,Author,Message"  # the head of its table
 # what a broken archive, file or drive makes of reading; a file that is encrypted, or packed in an unknown way
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8
@@ -66,7 +67,7 @@ class _File:
         size: In bytes, unpacked.
         open: Opens it.
         path: Relative to the folder or archive that the person named.
-        zone: The person's time zone, for moments without one.
+        zone: The person's time zone, for its days.
         file_at: ISO 8601 moment of the file, for texts without a date.
     """
 
@@ -274,14 +275,19 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
         case "[" | "{":
             return _transcript_reader_of(file) or _json_reader_of(file)
         case "<" if gemini.recognizes_page(head):
-            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.zone)
-    if copilot.recognizes(head):
-        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.file_at)
+            return "gemini", _refused("is a web page; order My Activity from Google again, as JSON, and import that")
+    if head.startswith(_COPILOT):
+        return "copilot", _refused("is Copilot's table, which is not read; save as Markdown what you want to bring in")
     if raw.startswith(b"%PDF-"):
         return "documents", _read_document
     if notes.is_mailbox(raw):
         return "mail", lambda opened, file: notes.mails(opened)
     return None
+
+
+def _refused(problem: str) -> _Reader:
+    """Return a reader that reads nothing and says why."""
+    return lambda opened, file: iter([Conversation("", file.name, problem=problem)])
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:

@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from brainiac.clock import iso, parse_iso
@@ -222,12 +222,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def moment_of(value: Any, zone: tzinfo = UTC) -> str:
+def moment_of(value: Any) -> str:
     """Return a moment as ISO 8601 UTC; "" for what is none.
 
     Args:
-        value: Seconds or milliseconds since 1970, or an ISO 8601 moment.
-        zone: Of a moment that names none.
+        value: Seconds or milliseconds since 1970, or an ISO 8601 moment, of UTC where it names no zone.
     """
     # what a service writes as a date is in no documentation: anything may come
     try:
@@ -235,7 +234,7 @@ def moment_of(value: Any, zone: tzinfo = UTC) -> str:
             seconds = value / 1000 if value > _MAX_SECONDS else value
             return iso(datetime.fromtimestamp(seconds, UTC))
         moment = datetime.fromisoformat(text_of(value).strip())
-        return iso(moment if moment.tzinfo else moment.replace(tzinfo=zone))
+        return iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from brainiac.server.guard import (
     guarded,
     is_loopback,
 )
+from brainiac.text.tokens import as_sentence
 
 DEFAULT_PORT = 4747
 SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
@@ -54,11 +54,6 @@ STRANGER_SECONDS = 10.0  # within which a request that may call has to come
 IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
-def is_installed() -> bool:
-    """Return whether the packages of the `[server]` extra are there; imports none of them."""
-    return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
-
-
 @contextmanager
 def serving(brain: Brain, tell: Callable[[str], None], *, port: int = 0) -> Iterator[None]:
     """Serve the doors of a daemon's brain while the block runs; where they cannot be served, it runs without them.
@@ -68,17 +63,12 @@ def serving(brain: Brain, tell: Callable[[str], None], *, port: int = 0) -> Iter
         tell: Called with sentences for the person who started it.
         port: The port; 0 for none.
     """
-    if not is_installed():
-        if port:
-            tell("No port is served: the packages for that are not installed; `pip install 'brainiac[server]'`.")
-        yield
-        return
     with ExitStack() as resources:
         try:
             _serve(brain, port, tell, resources)
         except (OSError, UserError) as error:
             resources.close()
-            tell(f"Nothing is served: {error}.")
+            tell(as_sentence(f"Nothing is served: {error}"))
         yield
 
 
@@ -97,7 +87,7 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         try:
             url = _open_port(settings.host, port, sockets, resources)
         except (OSError, UserError) as error:
-            tell(f"Port {port} is not served: {error}.")
+            tell(as_sentence(f"Port {port} is not served: {error}"))
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
@@ -159,7 +149,7 @@ def _open_port(host: str, port: int, sockets: list[socket.socket], resources: Ex
 
 def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
     """Return all doors as one application; `url` is that of its port, "" where it has none."""
-    from starlette.applications import Starlette  # of the [server] extra
+    from starlette.applications import Starlette  # only where doors are served
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
@@ -184,7 +174,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
-        from brainiac.server.mcp import session_manager  # of the [server] extra
+        from brainiac.server.mcp import session_manager
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
@@ -214,7 +204,7 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     Raises:
         UserError: It did not start.
     """
-    import uvicorn  # of the [server] extra
+    import uvicorn  # only where doors are served
 
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

@@ -27,7 +27,6 @@ from brainiac.formats.prompt import (
     prompt_path_of,
     response_path,
 )
-from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 from brainiac.tree import is_printable
@@ -132,10 +131,8 @@ class Answered:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, self._projection = store, store.projection
+        self._store, self._projection, self._device = store, store.projection, store.journal.device
         self._inbox = store.tree.relative(store.tree.inbox)
-        # other devices whose daemons served this very folder and ended: their open exchanges are finished here
-        self._own_devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
 
     def refresh(self) -> None:
@@ -261,15 +258,14 @@ class Answered:
             own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
                 handling them.
         """
-        where = "(exchanges.at <= ? OR exchanges.device NOT IN (SELECT value FROM json_each(?)))"
-        lines = self._undelivered_lines(where, own_until, json.dumps(self._own_devices))
+        lines = self._undelivered_lines("(exchanges.at <= ? OR exchanges.device != ?)", own_until, self._device)
         return [from_line(line.encode()) for line in lines]
 
     def _handled_devices(self) -> list[str]:
         """Return the devices whose exchanges this one handles: all where `active_device` names it, else its own."""
-        if self._store.settings.active_device == self._store.journal.device:
+        if self._store.settings.active_device == self._device:
             return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
-        return self._own_devices
+        return [self._device]
 
     def _has_files(self, line: str) -> bool:
         """Return whether the files of an exchange are here; another device's journal may arrive before them.
@@ -292,7 +288,7 @@ class Answered:
         sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
         rows = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
-        return [line for device, line in rows if device in self._own_devices or self._has_files(line)]
+        return [line for device, line in rows if device == self._device or self._has_files(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return the path for a prompt's answer and the content of the file that is there now.
