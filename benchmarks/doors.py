@@ -190,7 +190,7 @@ def main() -> None:
         root, port = Path(folder) / "brain", free_port()
         queries = (write_brain(root, options.memories) * options.searches)[: options.searches]
         living_brain(root, f"inbox: {{settle_ms: 20}}\nserver: {{port: {port}}}\n")
-        with living(root):
+        with living(root, "--serve"):
             eventually(lambda: read_address(places_of(root).state) is not None, "a server", 60)
             rest(port, token_of(places_of(root).state))("search", {"query": queries[0]})
             taken = asyncio.run(measure(root, port, queries))

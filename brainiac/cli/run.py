@@ -81,10 +81,9 @@ def run(
 def _port(brain: Brain, *, is_asked: bool) -> int:
     """Return the port to open, 0 for none: `server.port` only says which, since it is synced to other machines."""
     port = brain.settings.server.port
-    try:
+    is_open = is_asked
+    with suppress(SettingsError):  # `status` shows the problem
         is_open = is_asked or brain.machine.serve
-    except SettingsError:  # `status` shows the problem
-        is_open = False
     if port and not is_open:
         say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
     return (port or DEFAULT_PORT) if is_open else 0

@@ -124,9 +124,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
-    for folder in subfolders(tree.journal):
-        if folder.name != "blobs":  # those have thousands of files
-            deque(tree.walk(folder, misfits=misfits), maxlen=0)
+    journals = [folder for folder in subfolders(tree.journal) if folder.name != "blobs"]  # those are thousands of files
+    deque(tree.walk(*journals, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     notes = sum(is_shown(tree.relative(note.path)) for note in tree.source_notes())
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")

@@ -129,7 +129,10 @@ def import_path(
     report, commits = Report(), _Commits(brain, path.name)
     with opened_exports(path, brain.zone) as (exports, report.others):
         if not exports:
-            raise UserError(f"{path}: nothing in it has a known format; docs/import.md says what can be imported")
+            names = f" ({', '.join(report.others[:3])})" if report.others else ""
+            raise UserError(
+                f"{path}: nothing in it has a known format{names}; docs/import.md says what can be imported"
+            )
         total, n_read = sum(export.size for export in exports), 0
 
         def count(n_bytes: int) -> None:

@@ -103,7 +103,8 @@ def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], lis
             try:
                 service_and_reader = _reader_of(file)
             except _UNREADABLE as error:
-                raise UserError(f"{file.name} cannot be read ({_what(error)}); nothing was imported") from error
+                others.append(replace(file, name=f"{file.name} (cannot be read: {_what(error)})"))
+                continue
             if service_and_reader:
                 service, reader = service_and_reader
                 exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
@@ -111,7 +112,7 @@ def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], lis
                 others.append(file)
         # Markdown beside conversations explains the export, and is no note of the person's
         has_conversations = any(export.service != "documents" for export in exports)
-        note_files = [] if has_conversations else [file for file in others if file.name.lower().endswith(_NOTES)]
+        note_files = [] if has_conversations else [file for file in others if file.path.lower().endswith(_NOTES)]
         if note_files:
             size = sum(file.size for file in note_files)
             exports += [Export(path.name, "notes", size, partial(_read_notes, note_files, slugify(path.stem)))]

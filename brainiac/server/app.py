@@ -240,7 +240,7 @@ def _protocol() -> Any:
 
     Without them, connections that begin a request and never end it would keep everybody else out.
     """
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # of the [server] extra
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # only where doors are served
 
     base: Any = AutoHTTPProtocol
     strangers: dict[Any, None] = {}  # in the order in which they came

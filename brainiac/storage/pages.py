@@ -78,11 +78,8 @@ class PageSet:
             entry: Its file.
             former: The page in the former set; None where it was not there or not settled.
         """
-        try:
-            # before the file is read: a file written in between is then read again by the next set
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            return  # it vanished
+        # from before the file is read: a file written in between is then read again by the next set
+        status = entry.stat(follow_symlinks=False)
         stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         page = former.page if former is not None and former.stamp == stamp else self._read(path)
         if page is None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ main()
 def daemon(tmp_path: Path) -> Iterator[Living]:
     """A daemon that serves a port too."""
     config = f"inbox: {{settle_ms: 20}}\nserver: {{port: {free_port()}}}\nrecall: {{embedder: none}}\n"
-    with living(living_brain(tmp_path / "brain", config)) as daemon:
+    with living(living_brain(tmp_path / "brain", config), "--serve") as daemon:
         state = places_of(daemon.root).state
         eventually(lambda: read_address(state) is not None, "a server", 30)
         yield daemon
@@ -230,3 +231,26 @@ def test_four_clients_lose_nothing(daemon: Living) -> None:
     expected = {f"N{1000 * (client + 1) + number}." for client in numbers for number in range(1, each + 1)}
     assert expected == {note.rstrip().rpartition("\n")[2] for note in notes}
     assert len(numbers) * each == len(notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "machine", "is_open"), [((), "", False), (("--serve",), "", True), ((), "serve: true\n", True)]
+)
+def test_no_synced_setting_opens_a_port(
+    tmp_path: Path, arguments: tuple[str, ...], machine: str, is_open: bool
+) -> None:
+    """`server.port`, which may be synced, says which port; this machine says whether one is opened."""
+    port = free_port()
+    config = f"server: {{port: {port}}}\nrecall: {{embedder: none}}\n"
+    root = living_brain(tmp_path / "brain", config)
+    places = places_of(root)
+    places.config.parent.mkdir(parents=True, exist_ok=True)
+    places.config.write_text(machine)
+    with living(root, *arguments) as daemon:
+        eventually(lambda: read_address(places.state) is not None, "a server", 30)
+        with socket.socket() as line:
+            assert is_open == (line.connect_ex(("127.0.0.1", port)) == 0)
+        told = daemon.log.read_text()
+    assert is_open == (f"Serving http://127.0.0.1:{port}" in told)
+    assert is_open != (f"Port {port} is not opened" in told)
+    assert is_open or f"`serve: true` into {places.config}" in told

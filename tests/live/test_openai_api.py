@@ -71,7 +71,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             patch.setenv(variable, str(home / "machine"))
         model.default = answering
         model_machine(model.url)
-        with living(living_brain(home / "brain", config)) as daemon:
+        with living(living_brain(home / "brain", config), "--serve") as daemon:
             state = places_of(daemon.root).state
             eventually(lambda: read_address(state) is not None, "a server", 60)
             yield Served(daemon, f"http://127.0.0.1:{port}/v1", token_of(state), model)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from brainiac.server.address import FILE, TOKEN, call, read_address, token_of
-from brainiac.server.app import serving
+from brainiac.server.app import STRANGER_SECONDS, serving
 from brainiac.server.guard import MAX_BODY_BYTES, Logins
 from tests.support.attacks import ATTACKS, ENDPOINTS, EVIL, Attack, sent
 from tests.support.models import make_brain
@@ -61,6 +63,46 @@ def test_a_body_that_does_not_say_its_length_is_bounded(server: Served) -> None:
             answer = b""
     assert not answer or answer.startswith(b"HTTP/1.1 413")
     assert 200 == server.send("POST", "/api/search", {"query": "Portland"}).status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", ["half a head", "a head without a token", "a preflight", "nothing"])
+def test_strangers_keep_nobody_out(server: Served, sent: str) -> None:
+    """700 connections that never show a token, whatever they send, cost a client of ours no answer; they are ended."""
+    head = f"GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+    preflight = f"{head}Origin: {OBSIDIAN}\r\nAccess-Control-Request-Method: GET\r\n\r\n".replace("GET", "OPTIONS", 1)
+    texts = {"half a head": f"{head}X-Slow: ", "a head without a token": f"{head}\r\n", "a preflight": preflight}
+    strangers = []
+    try:
+        for _ in range(700):
+            strangers.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            strangers[-1].sendall(texts.get(sent, "").encode())
+        for _ in range(3):
+            assert 200 == server.send("POST", "/api/search", {"query": "Portland"}).status
+        began = time.monotonic()
+        for stranger in strangers:
+            stranger.settimeout(max(STRANGER_SECONDS + 5 - (time.monotonic() - began), 0.1))
+            with suppress(ConnectionError):
+                while stranger.recv(4096):
+                    pass  # the server closes it, at once or when its time is over
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+@pytest.mark.slow
+def test_a_client_that_showed_its_token_may_take_its_time(server: Served) -> None:
+    """Its connection stays open for longer than a stranger's, between two calls and while it sends one."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+        head = f"GET /api/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+        answers = []
+        for part in (head, head[:20], head[20:]):
+            line.sendall(part.encode())
+            answers.append(line.recv(65536) if part.endswith("\r\n\r\n") else b"")
+            while answers[-1] and not answers[-1].endswith(b"}"):
+                answers[-1] += line.recv(65536)
+            time.sleep(STRANGER_SECONDS / 2 + 1)
+    assert [True, False, True] == [answer.startswith(b"HTTP/1.1 200") for answer in answers]
 
 
 def test_known_origins_may_call_and_no_other(server: Served) -> None:

@@ -123,6 +123,44 @@ def test_nobody_is_called_like_a_process(server: Served) -> None:
     assert ["api:person", "api:promotion", "api:unknown"] == by
 
 
+@pytest.mark.parametrize(
+    "name", ["x" * 10_000, "漢" * 4_000, "/".join(["a"] * 2_000), "../" * 3_000, "a^" + "x" * 10_000]
+)
+def test_ids_of_any_length_and_depth_are_refused_with_a_sentence(server: Served, name: str) -> None:
+    """An id, a path or a conversation that no file can have is the caller's mistake and no bug; nothing is written."""
+    before = sorted((server.brain.root / "inbox").rglob("*"))
+    for verb, arguments in (
+        ("fetch", {"id": name}),
+        ("why", {"id": name}),
+        ("list", {"path": name}),
+        ("remember", {"text": "I have a boat.", "about": name}),
+        ("ask", {"text": "Where do I live?", "conversation": name}),
+        ("suggest", {"id": name, "change": "forget"}),
+    ):
+        reply = call(server, verb, **arguments)
+        assert 400 == reply.status, verb
+        assert "bug" not in reply.json["error"]["message"]
+    assert before == sorted((server.brain.root / "inbox").rglob("*"))
+
+
+def test_the_status_names_no_place_of_this_machine(server: Served) -> None:
+    """Neither the brain's folder nor the person's: it is named alone, also in a problem; odd names do not break it."""
+    root = server.brain.root
+    (root / "inbox/by\udcffte.md").write_text("My boat is called Ada.")
+    (root / "plugins/by\udcffte.py").write_text("")
+    (root / "inbox/x.docx").write_bytes(b"x")
+    server.brain.places.config.parent.mkdir(parents=True, exist_ok=True)
+    server.brain.places.config.write_text("nonsense: 1\n")
+    (server.brain.places.state / "observed.sqlite.damaged").write_bytes(b"x")
+    reply = server.send("GET", "/api/status")
+    assert (200, root.name) == (reply.status, reply.json["brain"])
+    assert any("nonsense" in problem for problem in reply.json["problems"])
+    assert any("damaged" in problem for problem in reply.json["problems"])
+    for place in (root, server.brain.places.state, server.brain.places.config, Path.home()):
+        assert str(place) not in reply.raw.decode()
+    assert ["inbox/x.docx: files of this type are not read"] == reply.json["unread"]
+
+
 def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
     """Not by name, not as a count, not as an event; an open page beside it is told."""
     call(server, "remember", text="My heron is called Ada.")
