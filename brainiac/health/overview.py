@@ -139,7 +139,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         counts={name: counts[kind] for kind, name in COUNTED.items()}
         | {"exchanges_in_stm": exchanges, "source_notes": notes},
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
-        unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
+        unread=sorted(
+            path
+            for path, kind in inbox.items()
+            if kind is PathKind.OTHER or (kind is PathKind.FILE and error_path(path) in inbox)
+        ),
         problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_undone_answers(brain, without_response), *catch_up],
         faults=faults,
