@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 
 from brainiac import __version__
-from brainiac.cli.session import name_brain, print_problems, problems_of
+from brainiac.cli.session import name_brain, print_problems, problems_of, use_clock
+from brainiac.clock import SYSTEM, Clock
 from brainiac.errors import UserError
 from brainiac.host.trust import bundled_commands
 from brainiac.terminal import guard, is_terminal, say
@@ -76,8 +77,9 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code."""
+def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
+    """Run one command and return its exit code; the brain that it opens goes by a clock."""
+    use_clock(clock)
     arguments = _brain_first(arguments) or ["--help"]
     app, name = new_app(), _command(arguments)
     if name in COMMANDS:

@@ -17,7 +17,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, opened_brain, print_json, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.terminal import beneath, clean, is_terminal, opening, say
 from brainiac.tree import Tree
 from brainiac.verbs import Asked

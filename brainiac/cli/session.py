@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import SYSTEM, Clock, iso, parse_iso
 from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
 from brainiac.storage.causes import find_event
-from brainiac.storage.heartbeat import is_running, require_alone
+from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
 from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, say, show
 from brainiac.text.dates import TIMES, time_named
@@ -29,6 +29,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts
 
 _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 _named: str | None = None
+_clock: Clock = SYSTEM
 _zone: tzinfo = UTC  # of the person whose brain was opened last
 
 
@@ -36,6 +37,12 @@ def name_brain(folder: str | None) -> None:
     """Set the brain that `--brain` names, for this process."""
     global _named
     _named = folder
+
+
+def use_clock(clock: Clock) -> None:
+    """Set the clock of the brains that are opened from now on, for this process: a test moves one by hand."""
+    global _clock
+    _clock = clock
 
 
 @contextmanager
@@ -54,7 +61,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         LockedError: A daemon of another home serves the folder, and the command neither only reads nor is shared.
     """
     global _zone
-    brain = Brain(find_root(_named), is_reading=is_reading)
+    brain = Brain(find_root(_named), clock=_clock, is_reading=is_reading)
     _zone = brain.zone
     try:
         if is_reading:

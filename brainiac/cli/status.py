@@ -24,7 +24,7 @@ from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import Problem, notices, overview, unknown_plugins
 from brainiac.host.plugins import PluginHost
 from brainiac.host.trust import bundled_path
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.terminal import say
 from brainiac.text.tokens import as_sentence
 

@@ -16,9 +16,9 @@ from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import escape, format_link, relative_link
 from brainiac.formats.prompt import Prompt, parse_prompt
-from brainiac.imports.intake import Commits, Intake, Outcome, safe_path
+from brainiac.imports.intake import Commits, Intake, Outcome
 from brainiac.imports.notes import document
-from brainiac.imports.records import Note
+from brainiac.imports.records import Note, page_path
 from brainiac.search.documents import IMPORTED
 from brainiac.tree import PICTURES
 
@@ -34,7 +34,7 @@ def is_taken_in(brain: Brain, path: str) -> bool:
 
 def _page_of(brain: Brain, path: str) -> str:
     key = path.removeprefix(f"{brain.tree.layout.inbox}/")
-    return f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{SERVICE}/{safe_path(f'{key}.md')}"
+    return f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{SERVICE}/{page_path(f'{key}.md')}"
 
 
 def _time_of(stat: os.stat_result) -> str:

@@ -45,14 +45,15 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 from brainiac.verbs.reading import PERSON, SCHEME, Caller, named_page
 
 WAIT_SECONDS = 600.0
+MAX_CONVERSATION_BYTES = 500  # the path of its folder must leave room for the names in it
 CAPTURE_SECONDS = 5.0  # a daemon takes in a finished note in less than one
 LOOK_EVERY_SECONDS = 0.02
 _NAME_WORDS = 8
@@ -313,8 +314,12 @@ def _conversation_folder(brain: Brain, conversation: str) -> Path:
     """Return the folder of a conversation.
 
     Raises:
-        UserError: It is a folder in which nothing is answered, such as that of the notes.
+        UserError: It is a folder in which nothing is answered, such as that of the notes, or its name is too long.
     """
+    if len(conversation.encode("utf-8", "replace")) > MAX_CONVERSATION_BYTES:
+        raise UserError(
+            f"{conversation[:40]!r}…: the name of a conversation has at most {MAX_CONVERSATION_BYTES} bytes"
+        )
     # named from the root on, so that no message tells a client where the brain stands
     folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:

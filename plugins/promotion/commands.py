@@ -179,7 +179,7 @@ def rebuild(
             check_folder(into, brain)
         require_model(brain, model)
         raw = None if is_begun else make_raw(brain, into)
-    with closing(Brain(into)) as new:
+    with closing(Brain(into, clock=brain.clock)) as new:
         settle(new)
         for line in _raw_lines(raw) if raw and not as_json else ():
             say(line)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 

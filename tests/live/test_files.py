@@ -90,7 +90,7 @@ def test_what_cannot_be_taken_in_says_what_helps(root: Path, shell: Shell) -> No
     error = (root / "inbox/bridge.pdf.error.md").read_text()
     assert "cannot be read" in error
     assert "`brainiac import FILE`" in error.partition("**What to do:**")[2]
-    assert ["inbox/bridge.pdf"] == shell("status", "--json").json["unread"]
+    assert ["inbox/bridge.pdf: see inbox/bridge.pdf.error.md"] == shell("status", "--json").json["unread"]
     broken.write_bytes(BRIDGE)
     assert 0 == shell("run", "--once").code
     assert not (root / "inbox/bridge.pdf.error.md").exists()
