@@ -225,10 +225,9 @@ class Inbox:
         One that has git's conflict markers, or that another device answers, waits.
         """
         try:
-            if self._brain.tree.kind_of(path) is PathKind.FILE:
+            if self._brain.tree.kind_of(path) not in TO_ANSWER:
                 self._take_file(path)
-                return
-            if is_marked(self._brain, path):
+            elif is_marked(self._brain, path):
                 self.hold(path, "holds conflict markers of git; both versions are merged first")
             elif prompt := read_prompt(self._brain, path):
                 self._process_prompt(prompt)
@@ -418,32 +417,24 @@ class Inbox:
         self.hold(path, reason)
         self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
 
-    def report_unread(self, path: str) -> None:
-        """Write an error file beside a file of a type that is not read; remove it when that file is gone."""
-        if not self._brain.is_active:
-            return
-        if not is_printable(path):
-            return  # no file can be written beside it; `status` names it
+    def _take_file(self, path: str) -> None:
+        """Take in a PDF, a photo or a recording; write an error file beside what cannot be, or is of another type."""
+        if not self._brain.is_active or not is_printable(path):
+            return  # beside such a name no file can be written; `status` names it
         if not self._brain.tree.absolute(path).is_file():
             self._clear(path)
             return
-        ending = posixpath.splitext(path)[1] or posixpath.basename(path)
-        why = f"`{ending}` is no text: .md, .markdown and .txt are read; PDFs, photos and recordings are taken in."
-        todo = (
-            "Save it as a PDF, or its text as one of these. `brainiac import FILE` takes mail and what chat programs "
-            "export. This file stays as it is, and may be deleted with the other."
-        )
-        self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
-
-    def _take_file(self, path: str) -> None:
-        """Take in a PDF, a photo or a recording, or write an error file beside it."""
+        if self._brain.tree.kind_of(path) is not PathKind.FILE:
+            ending = posixpath.splitext(path)[1] or posixpath.basename(path)
+            why = f"`{ending}` is no text: .md, .markdown and .txt are read; PDFs, photos and recordings are taken in."
+            todo = (
+                "Save it as a PDF, or its text as one of these. `brainiac import FILE` takes mail and exports of chat "
+                "programs. This file stays as it is, and may be deleted with the other."
+            )
+            self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
+            return
         from brainiac.imports.dropped import take_in  # most brains get no such files
 
-        if not self._brain.is_active:
-            return
-        if not self._brain.tree.absolute(path).is_file():
-            self._clear(path)
-            return
         try:
             outcome = take_in(self._brain, path)
         except FormatError as error:  # it is still being copied, or what is written about it cannot be read yet
