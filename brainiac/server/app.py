@@ -248,7 +248,7 @@ def _protocol() -> Any:
     class Bounded(base):  # type: ignore[misc]  # which class it is depends on the packages that are installed
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            app = self.app
+            app: ASGIApp = self.app
 
             async def serve(scope: Scope, receive: Receive, send: Send) -> None:
                 await app({**scope, ADMIT: lambda: strangers.pop(self, None)}, receive, send)
