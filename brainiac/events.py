@@ -172,6 +172,7 @@ class PathKind(StrEnum):
     JOURNAL = "journal"
     IGNORED = "ignored"  # hidden, temporary, sync-conflict and our own temporary names
     SOURCE = "source"  # a note in a folder of `sources:`; read, never written
+    FILE = "file"
     OTHER = "other"
 
 

@@ -22,6 +22,9 @@ from brainiac.events import PathKind
 MAX_SLUG_BYTES = 80
 _MAX_STEM_BYTES = MAX_SLUG_BYTES - 6  # a number may be added to it
 OUR_TEMPORARY_PREFIX = ".brainiac-"
+PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".heic", ".heif", ".avif", ".tif", ".tiff", ".svg")
+_RECORDINGS = (".m4a", ".mp3", ".wav", ".ogg", ".opus", ".flac", ".aac", ".amr", ".mp4", ".mov", ".webm")
+FILE_ENDINGS = (".pdf", *PICTURES, *_RECORDINGS)  # of files that are no text and are taken in from the inbox
 NOTE_ENDINGS = (".md", ".markdown")
 TEXT_ENDINGS = (*NOTE_ENDINGS, ".txt")
 MARKER = Path("system") / "core_identity.md"  # a folder with this file is a brain
@@ -281,7 +284,7 @@ class Tree:
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
         """Return the kind of a file of the inbox by its name."""
         if not name.lower().endswith(TEXT_ENDINGS):
-            return PathKind.OTHER
+            return PathKind.FILE if name.lower().endswith(FILE_ENDINGS) else PathKind.OTHER
         if re.search(r"\.response(-\d+)?\.md$", name):
             return PathKind.RESPONSE
         if name.endswith(".error.md"):

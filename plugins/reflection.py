@@ -10,6 +10,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
+from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
 from brainiac.llm.redaction import kinds_of, redact
@@ -138,9 +139,17 @@ def _with_exchange(
     return logged.with_items(
         goals=_redacted(brain, reflection.goals),
         facts=_redacted(brain, facts if logged.has_event(event.id) else ()),
-        tasks=_redacted(brain, [*arguments(commands, "todo"), *reflection.tasks]),
+        tasks=_redacted(brain, _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])),
         is_private=exchange.is_private,
     ).with_done([*_ticked(document.memory.tasks, commands), *reflection.done])
+
+
+def _with_day(prompt: Prompt, tasks: Sequence[str]) -> Sequence[str]:
+    """Return the tasks of a prompt with the day that its front matter has for them; without any it is one itself."""
+    if not prompt.due:
+        return tasks
+    first_line = next((line for line in prompt.said.split("\n") if line.strip()), "")
+    return [f"{one_line(task)} (due {one_line(prompt.due)})" for task in tasks or filter(None, [first_line])]
 
 
 def _answer_to_note(brain: Brain, exchange: Exchange) -> str:

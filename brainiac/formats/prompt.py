@@ -111,6 +111,8 @@ class Prompt:
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
         by: The client that wrote it through a door; "" for a file that a person saved.
         device: The only device that may answer it; "" for the one that runs the processes.
+        tags: Tags of its front matter, without `#`, for the page that its words come to.
+        due: When the task in it is due, as written; "" for none.
         commands: The commands at its head; none where another than the person wrote it.
     """
 
@@ -132,6 +134,8 @@ class Prompt:
     origin: str = ORIGINS[0]
     by: str = ""
     device: str = ""
+    tags: tuple[str, ...] = ()
+    due: str = ""
     commands: tuple[Command, ...] = ()
 
     @property
@@ -229,6 +233,8 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
         origin=origin,
         by=_client(meta),
         device=_text(path, meta, "device") or "",
+        tags=_tags(path, meta),
+        due=_text(path, meta, "due") or "",
         commands=commands,
     )
 
@@ -363,6 +369,15 @@ def _links(path: str, meta: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not all(isinstance(link, str) for link in links):
         raise _wrong_type(path, key, "a link or a list of links", value)
     return links
+
+
+def _tags(path: str, meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tags of front matter, a list or words between commas; `FormatError` for anything else."""
+    value = meta.get("tags") or ()
+    tags = value.split(",") if isinstance(value, str) else value
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str | int) for tag in tags):
+        raise _wrong_type(path, "tags", "a list of tags", value)
+    return tuple(tag for tag in (str(tag).strip().lstrip("#") for tag in tags) if tag)
 
 
 def _wrong_type(path: str, key: str, expected: str, value: object) -> FormatError:

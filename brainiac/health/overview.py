@@ -135,6 +135,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
     unread = [f"{path}: files of this type are not read" for path, kind in inbox.items() if kind is PathKind.OTHER]
+    files = (path for path, kind in inbox.items() if kind is PathKind.FILE)
+    unread += [f"{path}: see {error_path(path)}" for path in files if error_path(path) in inbox]
     if may_show is None:  # it cannot be told whether what nobody reads is private
         unread += [f"{path}: {what}; {todo}" for path, what, todo in misfits]
     catch_up = () if may_show else _kept_for_models(brain)  # private exchanges are among those that it counts

@@ -53,6 +53,7 @@ SERVICES = {
     "notes": "Notes",
     "mail": "Mail",
     "documents": "Documents",
+    "files": "files in the inbox",
 }
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
 BATCH_CHARACTERS = 500_000  # of one commit
@@ -126,7 +127,7 @@ def import_path(
     Raises:
         UserError: Nothing in it has a known format, or it is an archive that must not be unpacked.
     """
-    report, commits = Report(), _Commits(brain, path.name)
+    report, commits = Report(), Commits(brain, path.name)
     with opened_exports(path, brain.zone) as (exports, report.others):
         if not exports:
             names = f" ({', '.join(report.others[:3])})" if report.others else ""
@@ -165,25 +166,26 @@ def _folder_in_memory(brain: Brain, path: Path) -> str:
     return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
-class _Commits:
+class Commits:
     """Makes the commits of one import, all caused by one event.
 
     Args:
         brain: The brain.
         source: Name of the file or folder that a person named.
+        by: Who imports.
 
     Attributes:
         event: Id of the event that causes them; "" before the first commit.
     """
 
-    def __init__(self, brain: Brain, source: str) -> None:
-        self._brain, self._source, self.event = brain, source, ""
+    def __init__(self, brain: Brain, source: str, by: str = "cli") -> None:
+        self._brain, self._source, self._by, self.event = brain, source, by, ""
 
     def commit(self, event: ExchangesImported, changes: Sequence[Change]) -> None:
         """Make a commit of the import."""
         if not self.event:
-            self.event = self._brain.record(ImportStarted(source=self._source), by="cli").id
-        self._brain.commit(event, by="cli", changes=changes, cause=self.event)
+            self.event = self._brain.record(ImportStarted(source=self._source), by=self._by).id
+        self._brain.commit(event, by=self._by, changes=changes, cause=self.event)
 
 
 class Intake:
@@ -195,17 +197,28 @@ class Intake:
         commits: Makes the commits.
         is_dry: Report what would be imported and write nothing.
         is_private: Mark every page private.
+        is_undone_known: Count what an undone import took in as imported before: what imports by itself must not bring
+            it back.
 
     Attributes:
         top: The folder of the pages: the service's, unless the documents lie in another folder of memory.
     """
 
-    def __init__(self, brain: Brain, service: str, commits: _Commits, *, is_dry: bool, is_private: bool) -> None:
+    def __init__(
+        self,
+        brain: Brain,
+        service: str,
+        commits: Commits,
+        *,
+        is_dry: bool = False,
+        is_private: bool = False,
+        is_undone_known: bool = False,
+    ) -> None:
         self._brain, self._service, self._commits = brain, service, commits
         self._is_dry, self._is_private = is_dry, is_private
         self._service_folder = f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{service}"
         self.top = self._service_folder
-        self._undone = json.dumps(list(undone_events(brain)))
+        self._undone = json.dumps([] if is_undone_known else list(undone_events(brain)))
         self._dry_pages: dict[str, str] = {}  # page by exchange id, of a dry run, which the journal knows nothing of
 
     def take(self, items: Iterable[Item]) -> Iterator[Outcome]:

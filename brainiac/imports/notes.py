@@ -105,13 +105,14 @@ def _mail(mail: EmailMessage, number: int) -> Note:
 # --- PDF files -----------------------------------------------------------------------------------------------------
 
 
-def document(opened: BinaryIO, path: str, file_at: str) -> Note:
+def document(opened: BinaryIO, path: str, file_at: str, link: str = "") -> Note:
     """Return a PDF file as a note with its text page by page, which says which pages have none.
 
     Args:
         opened: The file.
         path: Relative to the folder.
         file_at: ISO 8601 moment of the file.
+        link: To the file, in Markdown; without it the file stands beside the page.
     """
     content, name = opened.read(MAX_PDF_BYTES + 1), path.rpartition("/")[2]
     if len(content) > MAX_PDF_BYTES:
@@ -121,7 +122,7 @@ def document(opened: BinaryIO, path: str, file_at: str) -> Note:
         return Note(path, name, problem=pdf.problem)
     remark = _remark(pdf)
     count = f"{pdf.n_pages} page{'' if pdf.n_pages == 1 else 's'}"
-    parts = [f"# {name} (Documents)\n\n[{name}](<{name}>): {count}. {remark}".rstrip()]
+    parts = [f"# {name} (Documents)\n\n{link or f'[{name}](<{name}>)'}: {count}. {remark}".rstrip()]
     for number, page in enumerate(pdf.pages, 1):
         if page.strip():
             parts.append(f"## Page {number}\n\n> " + escape(page.strip()).replace("\n", "\n> "))

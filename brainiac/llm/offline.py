@@ -14,7 +14,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.markdown import format_link, one_line, relative_link
+from brainiac.formats.markdown import Link, format_link, one_line, relative_link, retarget_links
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
@@ -169,11 +169,23 @@ def quotations(
         yield FOUND
     for hit in (hits[index] for index in chosen):
         text = hit.text if len(hit.text) <= QUOTED_CHARACTERS else excerpt(hit.text, query, QUOTED_CHARACTERS)
+        text = _with_links_from(text, posixpath.dirname(hit.path), folder)
         fences = _FENCE.findall(text)
         if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         yield _source(hit, folder, zone) + "".join(f"\n{one_line(as_sentence(former))}" for former in hit.former)
+
+
+def _with_links_from(text: str, page_folder: str, folder: str) -> str:
+    """Return a text of a page with its relative links made relative to another folder."""
+
+    def target_of(link: Link) -> str:
+        """Return a link's new target; "" to leave a path from the root as it is."""
+        target = posixpath.normpath(posixpath.join(page_folder, link.target))
+        return "" if link.target.startswith("/") else relative_link(target, folder)
+
+    return retarget_links(text, target_of)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:

@@ -469,8 +469,8 @@ class Bus:
         elif kind is PathKind.CONFIG:  # other sources, models or devices may be set now
             self._look_at_sources()
             self.retry()
-        elif kind is PathKind.OTHER and path.startswith(self._brain.tree.layout.inbox + "/"):
-            self.foreground.submit(self._conversation(path), lambda: self.inbox.report_unread(path))
+        elif kind in (PathKind.FILE, PathKind.OTHER) and path.startswith(self._brain.tree.layout.inbox + "/"):
+            self.foreground.submit(self._conversation(path), lambda: self.inbox.take(path))
 
     def _submit_response(self, path: str, attempt: int = 1) -> None:
         likeliest_prompt = next(iter(prompt_path_of(path)), path)

@@ -29,7 +29,7 @@ from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
-from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
+from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt, untaken_files
 from brainiac.pipeline.watch import Stamp, Watcher, folders_beside, scan
 from brainiac.storage.runstate import RunState, read_run_state, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone
@@ -240,6 +240,7 @@ class Daemon:
         waiting = find_backlog(self._brain, stamps)
         # the first two cost no model call
         to_process = {*waiting.moved, *waiting.withdrawn, *self._hold_large_backlog(waiting.unanswered)}
+        to_process |= set(untaken_files(self._brain, stamps))
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():

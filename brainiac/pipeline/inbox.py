@@ -53,7 +53,8 @@ from brainiac.formats.prompt import (
 )
 from brainiac.history.copies import is_marked
 from brainiac.storage.answered import MAX_RESPONSES, Answer
-from brainiac.tree import MAX_NAME_BYTES, is_printable, is_too_long
+from brainiac.text.tokens import as_sentence
+from brainiac.tree import FILE_ENDINGS, MAX_NAME_BYTES, is_printable, is_too_long
 
 TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 FREE_MODEL = "offline"
@@ -61,6 +62,7 @@ BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
 MAX_STORAGE_SECONDS = 15.0  # short, since a person who has made room on the disk expects an answer soon
 CONFLICT_SECONDS = 0.05
+RESTED_SECONDS = 2.0  # before a file that is being copied is looked at again
 WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
 OFF_RECORD_REASON = "off the record: why is not kept"
 
@@ -138,6 +140,16 @@ def problem_of(error: UserError | StorageError) -> str:
     return error.problem if isinstance(error, FormatError | StorageError) else str(error)
 
 
+def untaken_files(brain: Brain, paths: Iterable[str]) -> list[str]:
+    """Return which of the paths are PDFs, photos and recordings of the inbox without a page."""
+    files = [path for path in paths if brain.tree.kind_of(path) is PathKind.FILE]
+    if not files:
+        return []
+    from brainiac.imports.dropped import is_taken_in  # most brains get no such files
+
+    return [path for path in files if not is_taken_in(brain, path)]
+
+
 def is_free(brain: Brain) -> bool:
     """Return whether answering costs nothing: the offline engine serves both purposes of an answer."""
     llm = brain.settings.llm
@@ -195,7 +207,7 @@ class Inbox:
         self._record_waiting(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
-        """Process the prompt or note at a path; where the disk fails, try again later.
+        """Process the prompt, note or other file at a path; where the disk fails, try again later.
 
         Whatever else is wrong with this path is its reason to wait, which `status` shows.
         """
@@ -208,12 +220,14 @@ class Inbox:
             self.hold(path, problem_of(error))
 
     def _process(self, path: str) -> None:
-        """Answer a prompt or capture a note, or write an error file where it cannot be parsed.
+        """Answer a prompt, capture a note, or take in a file; write an error file where it cannot be parsed.
 
         One that has git's conflict markers, or that another device answers, waits.
         """
         try:
-            if is_marked(self._brain, path):
+            if self._brain.tree.kind_of(path) not in TO_ANSWER:
+                self._take_file(path)
+            elif is_marked(self._brain, path):
                 self.hold(path, "holds conflict markers of git; both versions are merged first")
             elif prompt := read_prompt(self._brain, path):
                 self._process_prompt(prompt)
@@ -244,6 +258,11 @@ class Inbox:
             self._capture(prompt)
         else:
             self._ask(prompt)
+        # what it says is about the file that has its name, with another ending
+        stem = posixpath.splitext(prompt.path)[0]
+        for path in (stem, *(f"{stem}{ending}" for ending in FILE_ENDINGS)):
+            if self._brain.tree.kind_of(path) is PathKind.FILE and self._brain.tree.absolute(path).is_file():
+                self._take_file(path)
 
     def take_response(self, path: str) -> None:
         """Record a response that a person or another program wrote beside its prompt, unless that was done before.
@@ -398,19 +417,36 @@ class Inbox:
         self.hold(path, reason)
         self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
 
-    def report_unread(self, path: str) -> None:
-        """Write an error file beside a file of a type that is not read; remove it when that file is gone."""
-        if not self._brain.is_active:
-            return
-        if not is_printable(path):
-            return  # no file can be written beside it; `status` names it
+    def _take_file(self, path: str) -> None:
+        """Take in a PDF, a photo or a recording; write an error file beside what cannot be, or is of another type."""
+        if not self._brain.is_active or not is_printable(path):
+            return  # beside such a name no file can be written; `status` names it
         if not self._brain.tree.absolute(path).is_file():
             self._clear(path)
             return
-        ending = posixpath.splitext(path)[1] or posixpath.basename(path)
-        why = f"`{ending}` is no text: .md, .markdown and .txt are read."
-        todo = "Save its text as one of these; this file stays as it is, and may be deleted with the other."
-        self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
+        if self._brain.tree.kind_of(path) is not PathKind.FILE:
+            ending = posixpath.splitext(path)[1] or posixpath.basename(path)
+            why = f"`{ending}` is no text: .md, .markdown and .txt are read; PDFs, photos and recordings are taken in."
+            todo = (
+                "Save it as a PDF, or its text as one of these. `brainiac import FILE` takes mail and exports of chat "
+                "programs. This file stays as it is, and may be deleted with the other."
+            )
+            self._write_error(path, "This file is not read.", why, todo, reason="files of this type are not read")
+            return
+        from brainiac.imports.dropped import take_in  # most brains get no such files
+
+        try:
+            outcome = take_in(self._brain, path)
+        except FormatError as error:  # it is still being copied, or what is written about it cannot be read yet
+            self._brain.log.info("file_waits", path=path, reason=error.problem)
+            self._ask_later(path, RESTED_SECONDS)
+            return
+        if outcome.path:
+            self._clear(path)
+            return
+        todo = "Save it anew, or put its text into a note here. It stays as it is; `brainiac import FILE` tries it too."
+        why = as_sentence(f"It {outcome.reason}")
+        self._write_error(path, "This file was not taken in.", why, todo, reason=outcome.reason)
 
     def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
         """Write or update a prompt's error file, unless it says the same already."""

@@ -15,7 +15,7 @@ from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured, PathKind
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
-from brainiac.formats.prompt import Command, arguments, parse_commands
+from brainiac.formats.prompt import Command, Exchange, arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, Operation, PageName
@@ -162,8 +162,10 @@ def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -
 
     Of several marks on a text the first of these counts.
     """
-    unmarked = Marked(event.user, event.id, event.at, "", conversation=_conversation(brain, recorded))
-    commands, body = _commands_and_body(brain, event, recorded)
+    exchange = exchange_of(brain, recorded) if recorded else None
+    tags = exchange.prompt.tags if exchange else ()
+    unmarked = Marked(event.user, event.id, event.at, "", tags=tags, conversation=_conversation(brain, recorded))
+    commands, body = _commands_and_body(exchange, event)
     for text in arguments(commands, "remember"):
         yield _with_tags(replace(unmarked, text=text, by="command"))
     if recorded is not None and recorded.kind == NoteCaptured.kind:
@@ -171,23 +173,24 @@ def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -
         return
     for block in blocks_of(body):
         # a mark is about its block: a tag in one paragraph does not keep the whole message
-        if tags_in(block) or wiki_links_in(block):
-            yield _with_tags(replace(unmarked, text=block, by="tag" if tags_in(block) else "link"))
+        has_tag = tags_in(block) or (tags and not ends_as_question(block))  # those of front matter are about all of it
+        if has_tag or wiki_links_in(block):
+            yield _with_tags(replace(unmarked, text=block, by="tag" if has_tag else "link"))
         elif _can_be_repeated(block):
             yield from _marked_by_repetition(brain, replace(unmarked, text=block, by="repetition"), event)
 
 
-def _commands_and_body(brain: Brain, event: StmEvent, recorded: Event | None) -> tuple[Sequence[Command], str]:
+def _commands_and_body(exchange: Exchange | None, event: StmEvent) -> tuple[Sequence[Command], str]:
     """Return the commands of an exchange's prompt, and the text below them."""
-    exchange = exchange_of(brain, recorded) if recorded else None
     if exchange is not None and not exchange.prompt.commands:
         return (), event.user  # what looks like commands in a text from another program is none
     return parse_commands(event.user)
 
 
 def _with_tags(marked: Marked) -> Marked:
-    """Return marked words with the tags and wiki links that they hold."""
-    return replace(marked, tags=tuple(tags_in(marked.text)), links=tuple(wiki_links_in(marked.text)))
+    """Return marked words with the tags and wiki links that they hold besides those of their prompt."""
+    tags = dict.fromkeys((*tags_in(marked.text), *marked.tags))
+    return replace(marked, tags=tuple(tags), links=tuple(wiki_links_in(marked.text)))
 
 
 def _conversation(brain: Brain, recorded: Event | None) -> str:

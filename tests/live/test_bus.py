@@ -88,11 +88,11 @@ def test_temporary_hidden_conflicting_and_foreign_files_are_passed_over(root: Pa
     temporary = [".q.md", "q.md~", ".q.md.swp", "q.md.tmp", "4913", "#q.md#", "q.part", ".hidden/q.md"]
     copies = ["q.sync-conflict-20250916-153000-ABCDEFG.md", "q (Ann's conflicted copy 2025-09-16).md"]
     with running(root) as run:
-        for name in [*temporary, *copies, "photo.jpg"]:
+        for name in [*temporary, *copies, "sheet.docx"]:
             run.drop(f"inbox/{name}", "not a prompt")
         run.wait_idle()
         assert [] == run.plugin.prompts
-        assert "`.jpg` is no text" in (root / "inbox/photo.jpg.error.md").read_text()
+        assert "`.docx` is no text" in (root / "inbox/sheet.docx.error.md").read_text()
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t\n", "---\nstatus: draft\n---\nnot yet\n"])
@@ -433,11 +433,11 @@ def test_a_prompt_that_was_refused_and_then_deleted_waits_no_longer(root: Path) 
     """Its error file goes with it, and a file that was passed over is forgotten likewise."""
     with running(root) as run:
         (root / "inbox/q.md").write_bytes(b"\xff\xfe broken")
-        (root / "inbox/photo.jpg").write_bytes(b"x")
+        (root / "inbox/sheet.docx").write_bytes(b"x")
         run.wait_for("inbox/q.error.md")
-        eventually((root / "inbox/photo.jpg.error.md").exists)
+        eventually((root / "inbox/sheet.docx.error.md").exists)
         (root / "inbox/q.md").unlink()
-        (root / "inbox/photo.jpg").unlink()
+        (root / "inbox/sheet.docx").unlink()
         eventually(lambda: not list((root / "inbox").glob("*.error.md")))
         assert [] == run.daemon.bus.inbox.pending
 

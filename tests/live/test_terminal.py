@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import typer
@@ -18,6 +19,7 @@ from brainiac.brain import Brain
 from brainiac.cli.app import new_app, register_all
 from brainiac.events import Event, new_id
 from brainiac.storage.journal import to_line
+from brainiac.terminal import one_line
 from brainiac.testing import install_plugin, make_brain, run_once
 from tests.support.openai_server import ChatServer, say
 from tests.support.pipeline import eventually
@@ -248,8 +250,8 @@ def run_piped(root: Path, machine: dict[str, str], *words: str) -> subprocess.Co
     return run_program("--brain", str(root), *words, env={**os.environ, **machine})
 
 
-def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
-    """Markdown on a terminal: entities that stand for control characters, code and links, none of which steers it."""
+def test_an_answer_that_a_daemon_wrote_is_shown_clean(poisoned: tuple[Path, dict[str, str]]) -> None:
+    """Markdown as it stands: entities of control characters, code and links, none of which steers the terminal."""
     root, machine = poisoned
     log = root.parent / "daemon.log"
     with log.open("wb") as out:
@@ -263,7 +265,7 @@ def test_an_answer_that_a_daemon_wrote_is_rendered_clean(poisoned: tuple[Path, d
         daemon.wait()
     check(seen)
     assert "Mira lives in Porto. link (https://x.example/a) entity" in seen.text
-    assert "entity \\u202e" in seen.text
+    assert "entity &#8238;" in seen.text
     assert "waiting" not in empty.text  # nothing was asked
 
 
@@ -296,8 +298,14 @@ def test_no_command_lets_a_control_character_through(outputs: dict[str, list[See
         assert not is_telling or VISIBLE.search(seen.text), f"{words}: {seen.text}"
 
 
+_LINK = re.compile(r"\x1b\]8;;(file:///[!-~]+)\x1b\\(.*?)\x1b\]8;;\x1b\\")
+
+
 def check(seen: Seen) -> None:
     assert set() == seen.controls, seen.text[-3000:]
     assert "\rOVERWRITTEN" not in seen.text
     assert b"\x1b[8;5;7m" not in seen.raw
-    assert b"\x1b]8;" not in seen.raw, "a hidden link"
+    links = _LINK.findall(seen.raw.decode("utf-8", "replace"))
+    assert 2 * len(links) == seen.raw.count(b"\x1b]8;")
+    for uri, shown in links:  # no text hides where it leads: it is the end of that path
+        assert one_line(unquote(uri)).endswith(shown.partition("#^")[0])

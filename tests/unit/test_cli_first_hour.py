@@ -222,6 +222,34 @@ def test_links_open_where_an_answer_stands(shell: Shell, tmp_path: Path) -> None
     assert {"sea", "long_term"} == places()
 
 
+def test_tags_and_days_of_front_matter_are_kept(shell: Shell, tmp_path: Path) -> None:
+    """Tags come to the page, of a note and of a prompt; a task gets its day, and a note that is due is a task."""
+    root = make_brain(tmp_path / "brain").root
+    files = {
+        "notes/boat.md": '---\ntags: [boats, "#harbour"]\n---\n# Nerissa\n\nShe is long.\nHer berth is 118.\n',
+        "tree.md": "---\ntags: garden, plot\n---\nThe quince tree stands by the well.\n\nWhere is the plum?\n",
+        "pass.md": "---\ndue: 2026-12-01\n---\n/todo Renew the passport\n",
+        "notes/bank.md": "---\ndue: next Friday\n---\nCall the bank about the loan.\n",
+    }
+    for name, text in files.items():
+        (root / "inbox" / name).write_text(text)
+    (root / "inbox/odd.md").write_text("---\ntags: {a: b}\n---\nHello.\n")
+    assert 0 == shell("run", "--once", "--brain", str(root)).code
+    assert "must be a list of tags" in (root / "inbox/odd.error.md").read_text()
+    tasks = shell("ask", "/tasks", "--brain", str(root)).out
+    assert [
+        "- [ ] Call the bank about the loan. (due next Friday)",
+        "- [ ] Renew the passport (due 2026-12-01)",
+    ] == sorted(line for line in tasks.splitlines() if line.startswith("- [ ]"))
+    assert 0 == shell("promote", "--brain", str(root)).code
+    pages = {page.title: page for page in Brain(root).pages().memories.values() if "/concrete/" in page.path}
+    assert ["boats", "harbour"] == list(pages["Nerissa"].tags)
+    assert ["garden", "plot"] == list(pages["garden"].tags)
+    assert ["The quince tree stands by the well."] == [
+        statement.text.partition(" (")[0] for statement in pages["garden"].statements
+    ]
+
+
 def test_answered_prompts_leave_the_inbox_once_they_are_kept_whole(shell: Shell, tmp_path: Path) -> None:
     """After `inbox.keep_days`; what was a secret, edited, not filed yet or put back stays."""
     brain = make_brain(tmp_path / "brain")

@@ -1,0 +1,90 @@
+"""Files dropped into the inbox that are no text: each gets a page in `events/imported/files/` that links to it.
+
+The file stays where it was dropped, and none of its bytes comes into the journal. Its path is its identity, as in any
+import of notes: a file that changes changes its page, and a page that was deleted stays deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from datetime import UTC, datetime
+
+from brainiac.brain import Brain
+from brainiac.clock import iso
+from brainiac.errors import FormatError
+from brainiac.formats.frontmatter import render_meta
+from brainiac.formats.markdown import escape, format_link, relative_link
+from brainiac.formats.prompt import Prompt, parse_prompt
+from brainiac.imports.intake import Commits, Intake, Outcome
+from brainiac.imports.notes import document
+from brainiac.imports.records import Note, page_path
+from brainiac.search.documents import IMPORTED
+from brainiac.tree import PICTURES
+
+SERVICE, _SIZE = "files", "file_size"
+_TEXTS = (".md", ".txt", ".markdown")
+
+
+def is_taken_in(brain: Brain, path: str) -> bool:
+    """Return whether a file in the inbox has its page, by size and time: none is read at a start."""
+    page, stat = brain.read_text(_page_of(brain, path)) or "", brain.tree.absolute(path).stat()
+    return f"\n{_SIZE}: {stat.st_size}\n" in page and f"\nupdated_at: {_time_of(stat)}\n" in page
+
+
+def _page_of(brain: Brain, path: str) -> str:
+    key = path.removeprefix(f"{brain.tree.layout.inbox}/")
+    return f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{SERVICE}/{page_path(f'{key}.md')}"
+
+
+def _time_of(stat: os.stat_result) -> str:
+    return iso(datetime.fromtimestamp(stat.st_mtime, UTC))
+
+
+def take_in(brain: Brain, path: str) -> Outcome:
+    """Make or renew the page of a file in the inbox, in one commit.
+
+    Args:
+        brain: The brain.
+        path: Of a file of the kind `FILE`, relative.
+
+    Returns:
+        What became of it: `state` is `known` where its page has it already, or was deleted; `path` is that of the page.
+
+    Raises:
+        FormatError: The file changes meanwhile: it is still being copied.
+        OSError: It cannot be read.
+    """
+    file, name = brain.tree.absolute(path), posixpath.basename(path)
+    before, key = file.stat(), path.removeprefix(f"{brain.tree.layout.inbox}/")
+    at, page = _time_of(before), _page_of(brain, path)
+    about = _words_about(brain, path)
+    commits, is_private = Commits(brain, path, by="kernel"), bool(about and about.private)
+    intake = Intake(brain, SERVICE, commits, is_private=is_private, is_undone_known=True)
+    link = format_link(name, relative_link(path, posixpath.dirname(page)), "")
+    if name.lower().endswith(".pdf"):
+        with file.open("rb") as opened:
+            note = document(opened, key, at, link)
+    else:
+        mark = "!" if name.lower().endswith(PICTURES) else ""
+        stem = posixpath.splitext(name)[0]
+        note = Note(key, name, f"# {stem} ({name})\n\n{stem}: {mark}{link}\n")
+    after = file.stat()
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise FormatError(path, "is still being written")
+    said = "\n> " + escape(about.said.strip()).replace("\n", "\n> ") + "\n" if about else ""
+    text = f"{render_meta({_SIZE: before.st_size})}\n{note.text}{said}" if not note.problem else ""
+    note = Note(key, name, text, at, f"{key}.md", remark=note.remark, problem=note.problem)
+    (outcome,) = intake.take([note])
+    return outcome
+
+
+def _words_about(brain: Brain, path: str) -> Prompt | None:
+    """Return the prompt or note that has the name of a file; None for none, or one that is to be kept nowhere."""
+    for stem in (posixpath.splitext(path)[0], path):
+        for ending in _TEXTS:
+            raw = brain.read(stem + ending)
+            if raw is not None:
+                prompt = parse_prompt(stem + ending, raw, at="", inbox=brain.tree.layout.inbox)
+                return prompt if prompt.remember and not prompt.is_draft and prompt.said.strip() else None
+    return None
