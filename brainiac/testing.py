@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from brainiac.brain import Brain
@@ -120,7 +121,7 @@ class World:
         self.file_sync: FileSync = like.file_sync if like else FileSync()
         device = self.home / "state/brainiac/device_id"
         if not device.exists():  # else it would be named by the host
-            device.parent.mkdir(parents=True)
+            device.parent.mkdir(parents=True, exist_ok=True)
             device.write_text(f"{name}-0a1b2c\n")
         if not is_brain(self.root):
             with self._here(), closing(make_brain(self.root, clock=self.clock)) as brain:
@@ -221,7 +222,11 @@ class World:
         with self._here():
             line = ["--brain", str(self.root), *(words or ("run", "--once"))]
             process = machine.Process(target=_run_killed, args=(dict(os.environ), self.clock.now(), at, how, line))
-            process.start()
+            main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            try:
+                process.start()  # which would import the test's program again
+            finally:
+                sys.modules["__main__"] = main
             process.join(KILL_SECONDS)
             if process.exitcode is None:
                 process.kill()
