@@ -35,7 +35,7 @@ from brainiac.pipeline.watch import (
     scan,
     stamp_of,
 )
-from brainiac.storage.copies import original_of, twin_of
+from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
 
 
@@ -435,13 +435,14 @@ class Bus:
             self.retry()
 
     def _schedule_merge_if_needed(self, path: str, *, is_new_page: bool) -> None:
-        """Schedule a merge where a changed file has git's conflict markers, is a conflict copy, or is a new page.
+        """Schedule a merge where a changed file has git's conflict markers, or is a new page.
 
-        A new page may be one that another device moved here, or one that stands again where it was moved from.
+        A new page may be one that another device moved here, or one that stands again where it was moved from, or a
+        copy.
         """
         if is_marked(self._brain, path):
             self.conflicted.add(path)
-        if is_new_page or path in self.conflicted or twin_of(self._brain.tree, path):
+        if is_new_page or path in self.conflicted:
             self._schedule_merge()
 
     def _process_unwritten(self, path: str, *, has_new_content: bool) -> None:

@@ -217,7 +217,8 @@ def search(
 
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
-    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types]):
+    language = brain.settings.recall.language
+    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types], language):
         raise UserError(*problems)
     _refresh(brain)
     # a cursor is an offset into the same search; one hit more tells whether there is a next part
