@@ -9,15 +9,18 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
 from brainiac.brain import Brain
@@ -118,7 +121,7 @@ class World:
         self.file_sync: FileSync = like.file_sync if like else FileSync()
         device = self.home / "state/brainiac/device_id"
         if not device.exists():  # else it would be named by the host
-            device.parent.mkdir(parents=True)
+            device.parent.mkdir(parents=True, exist_ok=True)
             device.write_text(f"{name}-0a1b2c\n")
         if not is_brain(self.root):
             with self._here(), closing(make_brain(self.root, clock=self.clock)) as brain:
@@ -219,7 +222,11 @@ class World:
         with self._here():
             line = ["--brain", str(self.root), *(words or ("run", "--once"))]
             process = machine.Process(target=_run_killed, args=(dict(os.environ), self.clock.now(), at, how, line))
-            process.start()
+            main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            try:
+                process.start()  # which would import the test's program again
+            finally:
+                sys.modules["__main__"] = main
             process.join(KILL_SECONDS)
             if process.exitcode is None:
                 process.kill()
@@ -283,7 +290,9 @@ def _run_killed(environment: dict[str, str], now: datetime, at: int, how: Moment
     """Run a command in a process made for it, which is killed at an operation on the disk."""
     os.environ.clear()
     os.environ.update(environment)
-    CountingDisk(at, how, is_killed=True).stand_in()
+    disk = CountingDisk(at, how, is_killed=True)
+    for name in disk.OPERATIONS:  # of all disks of this process
+        setattr(Disk, name, getattr(disk, name))
     sys.exit(run(line, ManualClock(now)))
 
 
@@ -291,22 +300,12 @@ def _run_killed(environment: dict[str, str], now: datetime, at: int, how: Moment
 
 
 class _Version(NamedTuple):
-    """A file as a device last announced it.
-
-    Attributes:
-        vector: How many changes of each device it contains.
-        content: None where it is deleted.
-        time: When it was changed.
-    """
+    """A file as a device last announced it: how many changes of each device it contains, its text (None where it is
+    deleted), and when that was saved."""
 
     vector: Counter[str]
     content: bytes | None
     time: int
-
-    @property
-    def rank(self) -> tuple[bool, int, bytes]:
-        """Of two versions that do not contain each other the higher one stands, on every device alike."""
-        return self.content is not None, self.time, self.content or b""
 
 
 _NOTHING = _Version(Counter(), None, 0)
@@ -325,10 +324,8 @@ class FileSync:
         copies: How many conflict copies it made.
     """
 
-    _IGNORED = ("logs/access.log", "logs/digest", ".git/")
-
     def __init__(self, left_out: tuple[str, ...] = ()) -> None:
-        self._left_out, self.copies = (*self._IGNORED, *left_out), 0
+        self._left_out, self.copies = ("logs/access.log", "logs/digest", ".git/", *left_out), 0
         self._announced: dict[Path, dict[str, _Version]] = {}  # by folder and path
 
     def send(self, source: Path, target: Path, part: str = "") -> None:
@@ -340,41 +337,37 @@ class FileSync:
             part: The beginning of the paths that arrive; the rest is on its way.
         """
         theirs, ours = self._scan(source), self._scan(target)
-        for path, their in sorted(theirs.items()):
-            our = ours.get(path, _NOTHING)
-            if not path.startswith(part) or their.vector <= our.vector:
+        for path in sorted(path for path in theirs if path.startswith(part)):
+            their, our = theirs[path], ours.get(path, _NOTHING)
+            is_newer = our.vector <= their.vector or our.content == their.content
+            if their.vector <= our.vector or not (is_newer or _rank(their) > _rank(our)):
                 continue
-            is_newer = our.vector <= their.vector or their.content == our.content
-            if is_newer or their.rank > our.rank:
-                if not is_newer and our.content is not None:
-                    self.copies += 1
-                    stem, dot, ending = path.rpartition(".")
-                    name = f"{stem}.sync-conflict-20260101-{self.copies:06d}-ABCDEFG{dot}{ending}"
-                    self._write(target / name, our)
-                self._announced[target][path] = their._replace(vector=their.vector | our.vector)
-                self._write(target / path, their)
+            if not is_newer and our.content is not None:
+                self.copies += 1
+                copy = f".sync-conflict-20260101-{self.copies:06d}-ABCDEFG"
+                self._write((target / path).with_stem(Path(path).stem + copy), our)
+            ours[path] = their._replace(vector=their.vector | our.vector)
+            self._write(target / path, their)
 
     def files(self, root: Path) -> dict[str, bytes]:
         """Return the files of a folder that are synced."""
         paths = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
-        is_ours = ("/.~", "/.brainiac-")
+        is_synced = re.compile(r"(?!.*(^|/)\.(~|brainiac-))").match
         return {
-            name: path.read_bytes()
-            for name, path in paths.items()
-            if not name.startswith(self._left_out) and not any(mark in f"/{name}" for mark in is_ours)
+            path: file.read_bytes()
+            for path, file in paths.items()
+            if is_synced(path) and not path.startswith(self._left_out)
         }
 
     def _scan(self, root: Path) -> dict[str, _Version]:
         """Announce what changed in a folder since it was last looked at."""
         known, files = self._announced.setdefault(root, {}), self.files(root)
-        for path in sorted(known.keys() | files.keys()):
+        for path in known.keys() | files.keys():
             former, content = known.get(path, _NOTHING), files.get(path)
             if former.content != content:
-                vector = Counter(former.vector)
-                vector[str(root)] = max(vector.values(), default=0) + 1
-                time = (root / path).stat().st_mtime_ns if path in files else 0
-                known[path] = _Version(vector, content, time)
-        return dict(known)
+                vector = former.vector | Counter({str(root): max(former.vector.values(), default=0) + 1})
+                known[path] = _Version(vector, content, (root / path).stat().st_mtime_ns if path in files else 0)
+        return known
 
     @staticmethod
     def _write(place: Path, version: _Version) -> None:
@@ -384,6 +377,11 @@ class FileSync:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(version.content)
             os.utime(place, ns=(version.time, version.time))
+
+
+def _rank(version: _Version) -> tuple[bool, int, bytes]:
+    """Of two versions that do not contain each other the higher one stands, on every device alike."""
+    return version.content is not None, version.time, version.content or b""
 
 
 # --- a disk that fails ------------------------------------------------------------------------------------------------
@@ -403,39 +401,27 @@ class CountingDisk(Disk):
     """
 
     OPERATIONS = tuple(name for name in vars(Disk) if not name.startswith("_"))
-    _real = tuple(vars(Disk)[name] for name in OPERATIONS)  # also when this one stands in for all
 
     def __init__(self, stop_at: int = 0, how: str = "before", is_killed: bool = False) -> None:
         self.stop_at, self.how, self.is_killed = stop_at, how, is_killed
         self.done: list[str] = []
 
-    def stand_in(self) -> None:
-        """Count the operations of all disks of this process from now on."""
-        for name in self.OPERATIONS:
-            setattr(Disk, name, getattr(self, name))
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return partial(self.reached, name, found) if name in CountingDisk.OPERATIONS else found
 
-    def reached(self, name: str, *arguments: Any, **named: Any) -> object:
+    def reached(self, name: str, operation: Callable[..., object], *arguments: Any, **named: Any) -> object:
+        """Do an operation, or stop at it; for subclasses, which may do more."""
         self.done.append(name)
-        operation = self._real[self.OPERATIONS.index(name)]
         if len(self.done) != self.stop_at:
-            return operation(self, *arguments, **named)
+            return operation(*arguments, **named)
         if self.how == "torn" and name in ("write", "append"):
-            path, content = arguments
-            operation(self, path, content[: len(content) // 2], **named)
-        elif self.how == "torn" and name == "copy":
-            operation(self, *arguments, **named)
+            operation(arguments[0], arguments[1][: len(arguments[1]) // 2], **named)
+        elif self.how == "after" or (self.how == "torn" and name == "copy"):
+            operation(*arguments, **named)
+        if self.how == "torn" and name == "copy":
             os.truncate(arguments[1], arguments[1].stat().st_size // 2)
-        elif self.how == "after":
-            operation(self, *arguments, **named)
         if self.is_killed:
             os.kill(os.getpid(), signal.SIGKILL)
         self.stop_at = 0
         raise Crash
-
-
-def _counted(name: str) -> Any:
-    return lambda self, *arguments, **named: self.reached(name, *arguments, **named)
-
-
-for _name in CountingDisk.OPERATIONS:
-    setattr(CountingDisk, _name, _counted(_name))

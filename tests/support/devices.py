@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,8 @@ from brainiac.events import content_hash
 from brainiac.history.copies import settle_versions
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
-from brainiac.testing import run_once
-from tests.support.kernel import CountingDisk, Crash
+from brainiac.testing import CountingDisk, Crash, FileSync, run_once
 
-LEFT_OUT = ("logs/access.log", "logs/digest")  # as .stignore says
 JOURNALS = "logs/"
 
 
@@ -102,113 +100,26 @@ class Device:
 
     def files(self) -> dict[str, bytes]:
         """Return what is synced: all but what belongs to one machine."""
-        paths = (path for path in self.root.rglob("*") if path.is_file())
-        relative = {path.relative_to(self.root).as_posix(): path for path in paths}
-        return {
-            name: path.read_bytes()
-            for name, path in relative.items()
-            if not name.startswith((*LEFT_OUT, ".git/")) and "/.~" not in name and "/.brainiac-" not in name
-        }
+        return FileSync().files(self.root)
 
 
-@dataclass(frozen=True)
-class Version:
-    """A file as a device last announced it.
-
-    Attributes:
-        vector: How many changes of each device it contains.
-        content: None where it is deleted.
-        time: When it was changed.
-    """
-
-    vector: Mapping[str, int]
-    content: bytes | None
-    time: int = 0
-
-    @property
-    def rank(self) -> tuple[bool, int, bytes]:
-        """Of two versions that do not contain each other the higher one stands, on every device alike."""
-        return self.content is not None, self.time, self.content or b""
-
-    def has_all_of(self, other: Version) -> bool:
-        return all(self.vector.get(name, 0) >= count for name, count in other.vector.items())
-
-    def joined(self, other: Version) -> dict[str, int]:
-        names = self.vector.keys() | other.vector.keys()
-        return {name: max(self.vector.get(name, 0), other.vector.get(name, 0)) for name in names}
-
-
-NOTHING = Version({}, None)
-
-
-@dataclass
 class Syncthing:
-    """Syncthing as observed: of two versions that do not contain each other the later one stands, the other becomes a
-    copy on the device that had it; a deletion loses against a change.
+    """A sync tool.
 
-    Attributes:
+    Args:
         left_out: Beginnings of paths that are not synced: `logs/` as with Obsidian Sync.
     """
 
-    left_out: tuple[str, ...] = ()
-    copies: int = 0
-    announced: dict[str, dict[str, Version]] = field(default_factory=dict)  # by device and path
+    def __init__(self, left_out: tuple[str, ...] = ()) -> None:
+        self.tool = FileSync(left_out)
 
     def begin(self, devices: Sequence[Device]) -> None:
-        for device in devices:
-            self.announced[device.root.name] = {}
+        for device in devices[1:]:
             self.sync(devices[0], device)
 
     def sync(self, source: Device, target: Device, part: str = "") -> None:
-        """Bring what the source has to the target.
-
-        Args:
-            source: The one device.
-            target: The other one.
-            part: The beginning of the paths that arrive; the rest is on its way.
-        """
-        theirs, ours = self._scan(source), self._scan(target)
-        for path, their in sorted(theirs.items()):
-            our = ours.get(path, NOTHING)
-            if not path.startswith(part) or our.has_all_of(their):
-                continue
-            if their.has_all_of(our) or their.content == our.content:
-                self._put(target, path, replace(their, vector=their.joined(our)))
-            elif their.rank > our.rank:
-                if our.content is not None:
-                    self._keep_copy(target, path, our)
-                self._put(target, path, replace(their, vector=their.joined(our)))
-
-    def _scan(self, device: Device) -> dict[str, Version]:
-        """Announce what changed on a device since it was last looked at."""
-        known, files = self.announced[device.root.name], device.files()
-        for path in sorted(known.keys() | files.keys()):
-            former = known.get(path, NOTHING)
-            if not path.startswith(self.left_out or ("//",)) and former.content != files.get(path):
-                count = max(former.vector.values(), default=0) + 1
-                time = (device.root / path).stat().st_mtime_ns if path in files else 0
-                known[path] = Version({**former.vector, device.root.name: count}, files.get(path), time)
-        return dict(known)
-
-    def _keep_copy(self, target: Device, path: str, version: Version) -> None:
-        self.copies += 1
-        stem, dot, ending = path.rpartition(".")
-        name = f"{stem}.sync-conflict-20260101-{self.copies:06d}-ABCDEFG{dot}{ending}"
-        self._write(target.root / name, version)
-
-    def _put(self, target: Device, path: str, version: Version) -> None:
-        self.announced[target.root.name][path] = version
-        place = target.root / path
-        if version.content is None:
-            place.unlink(missing_ok=True)
-        elif not place.exists() or place.read_bytes() != version.content:
-            self._write(place, version)
-
-    @staticmethod
-    def _write(place: Path, version: Version) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(version.content or b"")
-        os.utime(place, ns=(version.time, version.time))
+        """Bring what the source has to the target: the paths that begin with `part`; the rest is on its way."""
+        self.tool.send(source.root, target.root, part)
 
 
 class Git:

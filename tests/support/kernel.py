@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from brainiac.clock import Clock, ManualClock
 from brainiac.storage.blobs import BlobStore
@@ -99,12 +101,12 @@ class PowerDisk(CountingDisk):
         super().__init__(stop_at, how)
         self.volatile: dict[Path, int] = {}
 
-    def reached(self, name: str, *arguments: object, **named: object) -> object:
+    def reached(self, name: str, operation: Callable[..., object], *arguments: Any, **named: Any) -> object:
         paths = [argument for argument in arguments if isinstance(argument, Path)]
         if name in ("write", "append"):
             (path,) = paths
             self.volatile.setdefault(path, path.stat().st_size if path.exists() else 0)
-        result = super().reached(name, *arguments, **named)
+        result = super().reached(name, operation, *arguments, **named)
         if name == "fsync":
             self.volatile.pop(paths[0], None)
         elif name == "sync_filesystem":
