@@ -246,6 +246,8 @@ def _protocol() -> Any:
     strangers: dict[Any, None] = {}  # in the order in which they came
 
     class Bounded(base):  # type: ignore[misc]  # which class it is depends on the packages that are installed
+        app: Any  # what answers a request: `base` sets it
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             app: ASGIApp = self.app
