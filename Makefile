@@ -2,11 +2,18 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE  # a thousand processes of the tests would compile the program anew
 
-.PHONY: install clients demo quick test lint fix docs bench clean
+.PHONY: install lock clients demo quick test lint fix docs bench clean
 
 install: $(VENV)/.installed
+
+lock:  ## requirements.lock anew, of releases that are a week old
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/lock/bin/uv pip compile --quiet --upgrade --exclude-newer '7 days' --universal --python-version 3.11 \
+		--all-extras --generate-hashes --no-emit-index-url --no-header --output-file requirements.lock pyproject.toml
 
 clients: $(VENV)/.installed  ## programs of others that tests/live/test_openai_api.py speaks with; it skips what is not there
 	# llm wants another openai than litellm, so that it gets an environment of its own
@@ -38,9 +45,10 @@ docs: $(VENV)/.installed  ## the pages that are generated from the code
 bench: $(VENV)/.installed
 	@ls benchmarks/*.py
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --require-hashes --requirement requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 clean:

@@ -24,7 +24,7 @@ _FUSED_FROM, _FUSED_PLACES = 60, 100  # as reciprocal ranks were published: Corm
 
 
 def usual_ways(texts: Sequence[str], language: str = "english") -> Iterator[tuple[str, Find]]:
-    """Yield what texts of a language are compared by; without the extra `semantic` nothing with vectors.
+    """Yield what texts of a language are compared by; without the local embedder nothing with vectors.
 
     Args:
         texts: What is searched.
@@ -101,7 +101,7 @@ def bm25(texts: Sequence[str], split: Callable[[str], list[str]], k1: float, b: 
 
 
 def embedder(texts: Sequence[str]) -> Find | None:
-    """The local embedder alone; None when it is not installed."""
+    """The local embedder alone; None when it cannot be loaded."""
     from brainiac.search.embed import EmbedderError, local_embedder
 
     try:

@@ -28,7 +28,6 @@ from tests.support.plain_reader import (
 )
 
 STM = "memory/short_term.md"
-HEARTBEAT = ".~brainiac-heartbeat.tmp"  # a running daemon writes it each second
 HEADINGS = ("## Summary", "### Goals", "### Key Facts & Decisions", "### Tasks", "## Event Log")
 _WORD = re.compile(r"zz[a-z]{8}")
 _COPY = ".sync-conflict"
@@ -146,8 +145,6 @@ def settled(book: Book) -> str:
     """Return a stamp of the tree that stays the same once nothing is left to do."""
     found = []
     for path in sorted(book.root.rglob("*")):
-        if path.name == HEARTBEAT:
-            continue
         try:
             stat = path.stat()
         except FileNotFoundError:

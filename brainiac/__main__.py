@@ -13,6 +13,8 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        gc.freeze()  # what a model's client imported takes seconds to be collected, while Ctrl-C seems to do nothing
 
 
 if __name__ == "__main__":

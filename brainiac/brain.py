@@ -21,7 +21,6 @@ from brainiac.library import Library
 if TYPE_CHECKING:
     from brainiac.host.plugins import PluginHost
     from brainiac.llm.gateway import Gateway
-    from brainiac.search.index import Index
     from brainiac.search.search import Recall
 
 T = TypeVar("T")
@@ -69,14 +68,11 @@ class Brain(Library):
         from brainiac.search.search import Recall
         from brainiac.storage.filed import muted_exchanges
 
-        name = self.settings.recall.index
-        open_index = None if name == "embedded" else lambda: self._registered_index(name)
         return Recall(
             self.tree,
             self.places,
             self.settings,
             self.clock,
-            open_index=open_index,
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
             muted=lambda: muted_exchanges(self),
             may_be_embedded=may_be_embedded,
@@ -166,21 +162,6 @@ class Brain(Library):
                 for path in filter(None, (change.path, change.source)):
                     self.recall.note_change(path)
         super()._announce(event)
-
-    def _registered_index(self, name: str) -> Index:
-        """Return the index that a plugin registers under a name.
-
-        Raises:
-            UnusableIndexError: No plugin does.
-        """
-        from brainiac.search.index import UnusableIndexError  # with it comes tantivy
-
-        factories: dict[str, Callable[[Brain], Index]] = {}
-        self.plugins.call("register_indexes", register=factories.__setitem__)
-        if name not in factories:
-            todo = "install and trust the plugin that does, or set `recall.index: embedded`"
-            raise UnusableIndexError(f"recall.index: no plugin registers `{name}`; {todo}")
-        return factories[name](self)
 
     def _record_plugin_failure(self, plugin: str, hook: str, error: BaseException) -> None:
         """Log and record that a plugin's hook raised, and call the hook `plugin_failed`."""

@@ -25,6 +25,9 @@ class Clock:
         """Wait on a held condition; return whether it was notified (False: the time ran out)."""
         return condition.wait(timeout_seconds)
 
+    def skip(self, seconds: float) -> None:
+        """Let time pass for which everybody waits: here it does so by itself."""
+
 
 class ManualClock(Clock):
     """A clock that a test moves by hand; waits end when it is moved far enough or notified.
@@ -55,6 +58,9 @@ class ManualClock(Clock):
             deadline = None if timeout_seconds is None else self._elapsed_seconds + timeout_seconds
         condition.wait()  # also ended by an `advance` that is too short: callers wait in a loop
         return deadline is None or self._elapsed_seconds < deadline
+
+    def skip(self, seconds: float) -> None:
+        self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
         """Move the clock on by some seconds and wake all waiting threads."""

@@ -12,11 +12,14 @@ _ADVICE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space"),
     **dict.fromkeys((errno.EACCES, errno.EPERM), "give yourself the right to it"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOMEM), "end what uses so much"),
+    errno.ENAMETOOLONG: "shorten the names",
+    errno.ELOOP: "it is a link that leads to itself; remove it",
 }
 _TROUBLE = frozenset(
     {
         *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE),
         *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EACCES, errno.EPERM, errno.ENOTCONN),
+        *(errno.ENAMETOOLONG, errno.ELOOP),
     }
 )
 

@@ -352,7 +352,6 @@ class CandidateRecord(Record):
     """A candidate of the event log: something worth remembering, and the operation that is to be done for it.
 
     Attributes:
-        statement: Its text where another call decided the operation (older journals only).
         text: The new statement's text.
         action: The operation: `new`, `replace`, `end`, `same` or `forget`.
         ids: The statements that the operation is about.
@@ -366,7 +365,6 @@ class CandidateRecord(Record):
         canonical_key: The key of its page.
     """
 
-    statement: str = ""
     text: str = ""
     action: str = ""
     ids: tuple[str, ...] = ()
@@ -852,11 +850,13 @@ class ExchangesImported(EventData):
     Attributes:
         service: Where they come from: `chatgpt`, `claude`, …
         episodes: Path of each page that exchanges were put on, with their ids.
+        notes: Path of the page of each note, with the note's id; by it a second import knows the note.
     """
 
     kind = "exchanges-imported"
     service: str
     episodes: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @record
@@ -1415,8 +1415,7 @@ class CopyMerged(EventData):
     Attributes:
         copy: Its path; for a page that one device moved while another edited it, the path it was moved from.
         of: The file of which it was a copy.
-        differs: Hashes of the texts of statements that both had changed; both stand. Of older journals the ids of
-            events in short-term memory that said something else there.
+        differs: Hashes of the texts of statements that both had changed; both stand.
     """
 
     kind = "copy-merged"

@@ -10,7 +10,6 @@ from brainiac.clock import iso
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.search.search import Recall
 from brainiac.storage.answered import Answered
-from brainiac.storage.heartbeat import devices_in_folder
 from brainiac.storage.store import Store
 
 RECENT_DAYS = 7  # a device that answered nothing for so long does not keep another from answering
@@ -64,5 +63,4 @@ class Library(Store, ABC):
             if other_last_at >= since and is_same_period:
                 candidates.append((other_first, device))
         _, elder = min(candidates)
-        # two daemons on one folder see each other by their heartbeats, and only one of them serves
-        return this_device if elder in devices_in_folder(self) else elder
+        return elder

@@ -40,9 +40,6 @@ T = TypeVar("T", bound=_Section)
 
 PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
 
-# two purposes of the first version; one call does the work of both now, and of two models the last one's counts
-_FORMER_PURPOSES = {"integrate": "consolidate", "analyze": "consolidate"}
-
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
 MIN_BUDGET_TOKENS = 256  # core identity and a prompt need at least this
 
@@ -125,16 +122,11 @@ class ModelSettings(_Section):
 
     @field_validator("models")
     @classmethod
-    def _with_present_purposes(cls, models: dict[str, str]) -> dict[str, str]:
-        """Return the models by present purposes, of which a former one has the model only if it has none itself.
-
-        Raises:
-            ValueError: There is no such purpose.
-        """
-        if unknown := [name for name in models if name not in PURPOSES and name not in _FORMER_PURPOSES]:
+    def _refuse_unknown_purposes(cls, models: dict[str, str]) -> dict[str, str]:
+        """Refuse a model for a purpose that there is not."""
+        if unknown := [name for name in models if name not in PURPOSES]:
             raise ValueError(f"no purpose is called `{unknown[0]}`; there are {', '.join(PURPOSES)}")
-        former = {purpose: models[name] for name, purpose in _FORMER_PURPOSES.items() if name in models}
-        return former | {name: model for name, model in models.items() if name in PURPOSES}
+        return models
 
 
 class ContextSettings(_Section):
@@ -184,32 +176,34 @@ class OrganizationSettings(_Section):
     unused_days: int = Field(180, ge=1, description="what was not used for so long may be archived")
 
 
+# Snowball's names; of a language without a stemmer here at least the dates are read
+_LANGUAGES = (
+    "none", "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english",
+    "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish",
+    "italian", "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese", "romanian", "russian",
+    "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish",
+)  # fmt: skip
+
+
 class RecallSettings(_Section):
     """Search."""
 
     language: str = Field("english", description="stemming and stop words, by Snowball's name; or none")
-    embedder: str = Field(
-        "auto", description="`auto`, `none`, `local`, `minilm`, a folder with an ONNX model, or a litellm name"
-    )
-    index: str = Field("embedded", description="`embedded`, or the name of an index that a plugin registers")
+    embedder: str = Field("auto", description="`auto`: the one that comes with brainiac; `none`, or a litellm name")
 
     @field_validator("language")
     @classmethod
     def _refuse_unknown_language(cls, language: str) -> str:
         """Refuse a language without a stemmer."""
-        if language in ("english", "none"):  # without the slow import that only other languages need
-            return language
-        import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        if language not in (known := Stemmer.algorithms()):
-            raise ValueError(f"there is no stemmer for `{language}`; there are none, {', '.join(known)}")
-        return str(language)
+        if language not in _LANGUAGES:
+            raise ValueError(f"there is no stemmer for `{language}`; there are {', '.join(_LANGUAGES)}")
+        return language
 
 
 class ServerSettings(_Section):
     """What programs on this machine reach: REST, MCP, OpenAI's API. `brainiac mcp` needs none of it."""
 
-    port: int = Field(0, ge=0, le=65535, description="`brainiac run` serves this port; 0: none")
+    port: int = Field(0, ge=0, le=65535, description="which port is opened where a machine opens one; 0: 4747")
     host: str = Field(
         "127.0.0.1",
         description="another than this machine alone also needs a token of yours in BRAINIAC_SERVER_TOKEN",
@@ -244,6 +238,7 @@ class Settings(_Section):
     retired = {
         "paths.system": "`system/` stays where it is",
         "context.max_memories": "`context.memory_tokens`: found memories are limited by their tokens",
+        "recall.index": "search has one index, and plugins add none",
     }
 
     brain_id: str = Field(
@@ -313,6 +308,7 @@ class MachineSettings(_Section):
     api_key_variables: dict[str, str] = Field(
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
     )
+    serve: bool = Field(False, description="`brainiac run` opens the port of `server.port`, as `run --serve` does")
 
 
 class SettingsFile(Generic[T]):

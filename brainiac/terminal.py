@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 # control characters (but newline, tab and the carriage return of a line's end), line and paragraph separators,
@@ -31,6 +32,17 @@ def one_line(text: object) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def opening(shown: str, file: Path | None) -> str:
+    """Return a cleaned text that opens a file in a terminal that can (OSC 8); the text says which file.
+
+    Args:
+        shown: The file's path, as a person reads it.
+        file: Its absolute path; None for no file to open.
+    """
+    text = one_line(shown)
+    return f"\x1b]8;;{file.as_uri()}\x1b\\{text}\x1b]8;;\x1b\\" if file else text
 
 
 def say(line: str = "", *, to_stderr: bool = False) -> None:

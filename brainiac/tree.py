@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ MAX_SLUG_BYTES = 80
 _MAX_STEM_BYTES = MAX_SLUG_BYTES - 6  # a number may be added to it
 OUR_TEMPORARY_PREFIX = ".brainiac-"
 NOTE_ENDINGS = (".md", ".markdown")
+TEXT_ENDINGS = (*NOTE_ENDINGS, ".txt")
 MARKER = Path("system") / "core_identity.md"  # a folder with this file is a brain
 
 _TEMPORARY = re.compile(
@@ -36,9 +38,10 @@ _TEMPORARY = re.compile(
         )$""",
     re.VERBOSE | re.IGNORECASE,
 )
+_PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
 # characters that tools show differently or not at all: a file with one in its path is never read nor written
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_MAX_NAME_BYTES = 255
+MAX_NAME_BYTES = 255  # of one name; file systems allow no more
 _RESERVED = re.compile(r"^(?:con|prn|aux|nul|com\d|lpt\d)$", re.IGNORECASE)
 
 
@@ -50,6 +53,20 @@ class Layout:
     memory: str = "memory"
     plugins: str = "plugins"
     logs: str = "logs"
+
+
+class Misfit(NamedTuple):
+    """What stands in a folder and is passed over although a person may expect that it is read.
+
+    Attributes:
+        path: Relative, with control characters as escapes.
+        what: What is wrong with it.
+        todo: What a person can do.
+    """
+
+    path: str
+    what: str
+    todo: str
 
 
 class SourceFolder(NamedTuple):
@@ -145,9 +162,9 @@ class Tree:
         written = os.fspath(path)
         if _UNPRINTABLE.search(written):
             raise ConfinementError(f"{written!r}: a path must not hold control characters or bytes that are not UTF-8")
-        if any(len(part.encode()) > _MAX_NAME_BYTES for part in written.split("/")):
+        if any(map(is_too_long, written.split("/"))):
             raise ConfinementError(
-                f"{written[:80]!r}...: a name in it is longer than {_MAX_NAME_BYTES} bytes; shorten it"
+                f"{written[:80]!r}...: a name in it is longer than {MAX_NAME_BYTES} bytes; shorten it"
             )
         folder = os.fspath(inside or self.root)
         # checked twice: as written, so that `..` is refused whatever exists, and with symlinks followed
@@ -263,7 +280,7 @@ class Tree:
     @staticmethod
     def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
         """Return the kind of a file of the inbox by its name."""
-        if not name.lower().endswith((".md", ".markdown", ".txt")):
+        if not name.lower().endswith(TEXT_ENDINGS):
             return PathKind.OTHER
         if re.search(r"\.response(-\d+)?\.md$", name):
             return PathKind.RESPONSE
@@ -278,7 +295,7 @@ class Tree:
     def own_folders(self) -> list[Path]:
         """Return the folders right in the root that are not the brain's, without hidden ones and links."""
         ours = {self.relative(top).split("/")[0] for top in self._tops}
-        return [folder for folder in _subfolders(self.root) if folder.name not in ours]
+        return [folder for folder in subfolders(self.root) if folder.name not in ours]
 
     def source_folders(self) -> list[SourceFolder]:
         """Return the folders with the notes of all sources.
@@ -294,7 +311,7 @@ class Tree:
                 continue
             folders.append(SourceFolder(folder, is_deep=False))
             # its subfolders one by one, since the brain's own are among them, or one of them leads to the brain
-            remaining += self.own_folders() if folder == self.root else _subfolders(folder)
+            remaining += self.own_folders() if folder == self.root else subfolders(folder)
         return folders
 
     def source_notes(self) -> Iterator[os.DirEntry[str]]:
@@ -304,25 +321,68 @@ class Tree:
                 if self.kind_of(self.relative(entry.path)) is PathKind.SOURCE:
                     yield entry
 
-    def walk(self, *tops: Path) -> Iterator[os.DirEntry[str]]:
-        """Yield every regular file below the folders in no particular order, without ignored names and symlinks."""
+    def walk(self, *tops: Path, misfits: list[Misfit] | None = None) -> Iterator[os.DirEntry[str]]:
+        """Yield every regular file below the folders in no particular order, without ignored names and symlinks.
+
+        Args:
+            tops: Absolute paths of the folders.
+            misfits: Gets what is passed over although a person may expect that it is read.
+        """
         stack = [str(top) for top in tops]
         while stack:
+            folder = stack.pop()
             try:
-                entries = os.scandir(stack.pop())
-            except OSError:
-                continue  # it vanished, or there is no permission: the next rescan tries again
+                entries = os.scandir(folder)
+            except OSError as error:  # it vanished, or there is no permission: the next rescan tries again
+                if misfits is not None and not isinstance(error, FileNotFoundError):
+                    misfits.append(Misfit(shown(self.relative(folder)), *_of_error(error)))
+                continue
             with entries:
                 for entry in entries:
-                    if is_temporary(entry.name) or entry.is_symlink():
+                    # the pattern first: it is fast, and most names match it
+                    if not _PLAIN_NAME.match(entry.name) and is_temporary(entry.name):
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    is_folder, why = _look_at(entry)
+                    if is_folder:
                         stack.append(entry.path)
-                    elif entry.is_file(follow_symlinks=False):
+                    elif not why:
                         yield entry
+                    if misfits is not None:
+                        if not why and not is_folder and not os.access(entry.path, os.R_OK):
+                            why = "cannot be read", "give yourself the right to it"
+                        if why:
+                            misfits.append(Misfit(shown(self.relative(entry.path)), *why))
 
 
-def _subfolders(folder: Path) -> list[Path]:
+def _look_at(entry: os.DirEntry[str]) -> tuple[bool, tuple[str, str] | None]:
+    """Return whether an entry is a folder to be read, and what is wrong with it and what to do; None for nothing.
+
+    A file's stat is had then, which the entry keeps: no caller of `walk` need expect an error of it.
+    """
+    if not is_printable(entry.name):
+        return False, (
+            "has a name with control characters, or bytes that are not UTF-8; it is passed over",
+            "rename it",
+        )
+    is_text = entry.name.lower().endswith(TEXT_ENDINGS)
+    try:
+        if entry.is_symlink():
+            return False, ("is a link; links are not followed", "put the file itself there")
+        if entry.is_dir(follow_symlinks=False):
+            return True, ("is a folder with the name of a file", "rename it") if is_text else None
+        if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+            return False, ("is no file but a pipe, a socket or a device", "remove it, or put a file in its place")
+    except OSError as error:  # it vanished, its folder lets nobody in, or its path is too long for the system
+        return False, _of_error(error)
+    return False, None
+
+
+def _of_error(error: OSError) -> tuple[str, str]:
+    """Return what is wrong with a file or folder that the system does not open, and what to do."""
+    return f"cannot be opened ({error.strerror})", "give yourself the right to it, or shorten its path"
+
+
+def subfolders(folder: Path) -> list[Path]:
     """Return the folders in a folder; hidden ones and links are left out."""
     try:
         with os.scandir(folder) as entries:
@@ -361,6 +421,16 @@ _TRACKED = frozenset(
 def is_printable(path: str) -> bool:
     """Return whether every tool can show a path: it has no control characters and is UTF-8."""
     return _UNPRINTABLE.search(path) is None
+
+
+def is_too_long(path: str) -> bool:
+    """Return whether the name of a file is longer than file systems allow."""
+    return len(os.fsencode(path.rpartition("/")[2])) > MAX_NAME_BYTES
+
+
+def shown(path: str) -> str:
+    """Return a path with control characters as escapes."""
+    return path if is_printable(path) else repr(path)[1:-1]
 
 
 def is_temporary(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -15,6 +16,7 @@ from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, match
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.storage.filed import FiledExchanges, waiting_events
+from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import coverage
 
@@ -130,7 +132,7 @@ def _with_exchange(
         id=exchange.id,
         at=exchange.at,
         user=redact(brain, exchange.prompt.text),
-        ai=redact(brain, _answer_to_note(exchange)),
+        ai=redact(brain, _answer_to_note(brain, exchange)),
         thoughts=redact(brain, reflection.thoughts),
         is_private=exchange.is_private,
         origin=exchange.prompt.author.origin,
@@ -147,12 +149,17 @@ def _with_exchange(
     ).with_done([*_ticked(document.memory.tasks, commands), *(reflection.done if event.origin == PERSON else ())])
 
 
-def _answer_to_note(exchange: Exchange) -> str:
-    """Return the text of an answer, or only its links where it quotes memory: else a search finds the words twice."""
+def _answer_to_note(brain: Brain, exchange: Exchange) -> str:
+    """Return the text of an answer, or only its links where it quotes memory: else a search finds the words twice.
+
+    Its links lead from short-term memory, which stands in another folder.
+    """
     response = exchange.response
     if response is None:
         return ""
-    return ", ".join(response.memories) if response.model in QUOTING else response.text
+    text = ", ".join(response.memories) if response.model in QUOTING else response.text
+    rooted = with_rooted_links(brain, text, [posixpath.dirname(response.path)]) if response.path else text
+    return with_links_from(brain, rooted, brain.tree.relative(brain.tree.short_term))
 
 
 def _ticked(tasks: Sequence[Item], commands: Sequence[Command]) -> list[str]:

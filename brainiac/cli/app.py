@@ -14,11 +14,13 @@ from typing import Annotated
 import typer
 
 from brainiac import __version__
-from brainiac.cli.session import name_brain, print_problems, problems_of
+from brainiac.cli.session import name_brain, print_problems, problems_of, use_clock
+from brainiac.clock import SYSTEM, Clock
 from brainiac.errors import UserError
 from brainiac.host.trust import bundled_commands
-from brainiac.terminal import guard, say
+from brainiac.terminal import guard, is_terminal, say
 
+INTERRUPTED = 130  # as a shell calls the end by Ctrl-C
 # The module of each command: only that of the command that is called is imported, which keeps every command fast.
 COMMANDS = {
     "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
@@ -69,11 +71,15 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     guard()  # cleans what is printed from now on
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if code == INTERRUPTED and is_terminal(sys.stderr):
+        say(to_stderr=True)  # the shell's next line begins below the ^C
+    sys.exit(code)
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code."""
+def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
+    """Run one command and return its exit code; the brain that it opens goes by a clock."""
+    use_clock(clock)
     arguments = _brain_first(arguments) or ["--help"]
     app, name = new_app(), _command(arguments)
     if name in COMMANDS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,15 +14,13 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_problems, print_styled, problems_of
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
-from brainiac.formats.markdown import find_links
-from brainiac.storage.heartbeat import is_running
-from brainiac.terminal import clean, is_terminal, one_line, say, show
+from brainiac.formats.markdown import Link, LinkStream, retarget_links
+from brainiac.storage.serving import is_running
+from brainiac.terminal import beneath, clean, is_terminal, opening, say
 from brainiac.tree import Tree
 from brainiac.verbs import Asked
-
-_OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +67,7 @@ def ask(
     if as_json:
         print_json(asked.to_json())
     else:
-        _show(asked, stream, has_place=True)
+        _show(asked, stream, brain.tree, has_place=True)
         if asked.response:
             _say_not_in_memory(asked.waits)
 
@@ -93,7 +90,7 @@ def chat(
                     path = verbs.save_prompt(brain, text, conversation=conversation)
                 with _waiting(brain):
                     asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
-                _show(asked, stream, has_place=False)
+                _show(asked, stream, brain.tree, has_place=False)
             except BrainiacError as error:  # told, and the conversation goes on
                 print_problems(problems_of(error))
             say()
@@ -168,50 +165,52 @@ def _prompt_path(brain: Brain, prompt: str) -> str:
 
 
 class _Stream:
-    """Shows an answer's text as it comes.
+    """Shows an answer's text as it comes, with links that lead from where it is shown.
 
     Args:
         tree: The brain's places.
         prompt: Its path, to which links are relative; any name does where it is not known yet.
 
     Attributes:
-        links: Turns links into paths on a terminal; None elsewhere.
+        links: Converts the text.
         has_begun: Whether anything was printed.
     """
 
     def __init__(self, tree: Tree, prompt: str) -> None:
-        self.links = ShownLinks(tree, prompt) if is_terminal(sys.stdout) else None
+        shown = ShownLinks(tree, prompt)
+        is_on_terminal = is_terminal(sys.stdout)
+        self.links = LinkStream(shown.on_terminal if is_on_terminal else shown.in_pipe, clean)
         self.has_begun = False
 
     def __call__(self, piece: str) -> None:
         """Print a piece of the answer at once."""
         self.has_begun = True
-        sys.stdout.write(clean(self.links.feed(piece) if self.links else piece))
-        sys.stdout.flush()
+        self._write(self.links.feed(piece))
+
+    def end(self, text: str) -> None:
+        """Print the rest of an answer, or all of it where nothing came in pieces."""
+        self._write(("" if self.has_begun else self.links.feed(text)) + self.links.rest() + "\n")
+
+    def _write(self, text: str) -> None:
+        """Write cleaned text past the guard, which would take our links for what it cleans away."""
+        stream = beneath(sys.stdout)
+        stream.write(text)
+        stream.flush()
 
 
-def _show(asked: Asked, stream: _Stream, *, has_place: bool) -> None:
+def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None:
     """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
-    response, links = asked.response, stream.links
+    response = asked.response
     if response is None:
         say(f"{asked.prompt} waits: {asked.waits}")
         return
-    if stream.has_begun:  # all of it is printed but what might have begun a link
-        show(links.rest() if links else "")
-    elif links:
-        from rich.markdown import Markdown  # rich is heavy
-
-        # links are shown with their address, since the text of a link may name another one
-        text = links.feed(response.text) + links.rest()
-        print_styled(Markdown(clean(text), hyperlinks=False))
-    else:
-        show(response.text)
+    stream.end(response.text)
     if is_terminal(sys.stdout) and has_place:
-        print_styled(one_line(response.path), stderr=True, style="dim")
+        print_path(response.path, tree.absolute(response.path), stderr=True)
 
 
 class ShownLinks:
-    """Turns the links of an answer, which comes in pieces, into paths that a terminal can open.
+    """Shows the links of an answer so that they open where they are shown.
 
     Args:
         tree: The brain's folder.
@@ -220,33 +219,31 @@ class ShownLinks:
 
     def __init__(self, tree: Tree, path: str) -> None:
         self._tree, self._folder = tree, tree.absolute(path).parent
-        self._pending = ""  # the end of the text so far, where it may be the beginning of a link
 
-    def feed(self, piece: str) -> str:
-        """Add a piece of the answer and return the text that can be printed now; what may begin a link has to wait."""
-        text = self._pending + piece
-        open_link = _OPEN_LINK.search(text)
-        end = open_link.start() if open_link else len(text)
-        self._pending = text[end:]
-        return self._with_paths(text[:end])
+    def on_terminal(self, link: Link, written: str) -> str:
+        """Return a link's words and, since they may name another place, where it leads; a file can be opened there."""
+        if link.is_external:
+            return clean(f"{link.text} ({link.target})")
+        path = Path(os.path.normpath(self._folder / link.target))
+        return f"{clean(link.text)} ({opening(self._from_here(path), path if self._is_ours(path) else None)})"
 
-    def rest(self) -> str:
-        """Return the text that is still pending, at the end of the answer."""
-        text, self._pending = self._pending, ""
-        return self._with_paths(text)
+    def in_pipe(self, link: Link, written: str) -> str:
+        """Return a link as Markdown whose path leads from the current folder."""
+        if link.is_external or not link.target:
+            return clean(written)
+        path = self._from_here(Path(os.path.normpath(self._folder / link.target)))
+        return clean(retarget_links(written, lambda _: path))
 
-    def _with_paths(self, text: str) -> str:
-        """Return a text with `text (path)` in place of each Markdown link."""
-        for link in reversed(find_links(text)):
-            if not link.is_wiki:
-                path = link.target if link.is_external else self._path(link.target)
-                text = f"{text[: link.start]}{link.text} ({path}){text[link.end :]}"
-        return text
-
-    def _path(self, target: str) -> str:
-        """Return the path that a link leads to, relative to the current folder if it lies below that."""
-        path = Path(os.path.normpath(self._folder / target))
+    def _from_here(self, path: Path) -> str:
+        """Return a path relative to the current folder if it lies below that."""
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+    def _is_ours(self, path: Path) -> bool:
+        """Return whether a file that exists in the brain or in one of its sources is at a path."""
+        try:
+            return self._tree.readable(path).exists()
+        except (UserError, OSError):  # another place, which the answer of a model may name
+            return False
 
 
 def _say_not_in_memory(reason: str) -> None:

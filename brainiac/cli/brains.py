@@ -118,7 +118,7 @@ def backup(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where backups lie; made when missing.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Add a whole copy of this brain to a folder; what did not change takes no space twice."""
+    """Add a whole copy of this brain to a folder; those before it stay until you delete them."""
     from brainiac.cli.styling import bar  # rich is heavy
 
     with opened_brain(is_reading=True) as brain:
@@ -128,8 +128,7 @@ def backup(
     if as_json:
         print_json(asdict(made))
     else:
-        shared = f"{made.shared} of these files shared with the last"
-        say(f"Backed up {root} as of {made_at}: {_size(made.backup)}, {shared}.")
+        say(f"Backed up {root} as of {made_at}: {_size(made.backup)}.")
         _say_contents(made)
     if made.unreadable:
         raise typer.Exit(1)

@@ -23,7 +23,7 @@ from brainiac.history.forget import forget as take_out
 from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, purge
 from brainiac.history.targets import Target, find_target, find_words
-from brainiac.history.undo import Undone, possible_targets, take_back
+from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
 from brainiac.history.why import Chain, StatementMatch, Step, Why
 from brainiac.storage.causes import commits_of, find_event, last_caused
@@ -277,23 +277,29 @@ def correct(
     to: Annotated[str, typer.Option("--to", help="What is so; asked for on a terminal.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Put a statement right: the new wording stands in its place, the former one under History."""
+    """Put right what memory holds, or what you just said: the new wording counts, the former one is under History."""
     with opened_brain() as brain:
         targets = possible_targets(brain, words)
         if not targets:
-            raise UserError(f"no statement in memory has these words: {words!r}; `brainiac search` shows what was said")
+            raise UserError(
+                f"nothing that you said and no statement in memory has these words: {words!r}; give more of them, as "
+                "`brainiac search` shows them"
+            )
         target = _choose(targets, words)
-        before, path = target.statement.text, target.memory.path
+        before, path = target.text, target.path
         text = to or _ask(f"What is so instead of “{before}”?")
         event = correct_statement(brain, target, text)
+        path = event.changes[0].path  # of what was only said, the page on which it is put right
+        is_task = path == brain.tree.relative(brain.tree.short_term)
     if as_json:
         print_json({"event": event.id, "path": path, "before": before, "after": text})
         return
     say(f"“{before}” → “{text}” ({path})")
-    say(f"The former wording stands under History. `brainiac undo {event.id}` takes it back.")
+    former = "" if is_task else "The former wording stands under History. "
+    say(f"{former}`brainiac undo {event.id}` takes it back.")
 
 
-def _choose(targets: list[StatementMatch], words: str) -> StatementMatch:
+def _choose(targets: list[StatementMatch | SaidMatch], words: str) -> StatementMatch | SaidMatch:
     """Return the statement that a person means; at a terminal they choose among several.
 
     Raises:
@@ -301,9 +307,9 @@ def _choose(targets: list[StatementMatch], words: str) -> StatementMatch:
     """
     if len(targets) == 1:
         return targets[0]
-    lines = [f"{number}. {target.statement.text}  ({target.name})" for number, target in enumerate(targets, 1)]
+    lines = [f"{number}. {target.text}  ({target.name})" for number, target in enumerate(targets, 1)]
     if not sys.stdin.isatty():
-        raise UserError(f"{len(targets)} statements may be meant by {words!r}; name one by its id:", *lines)
+        raise UserError(f"{len(targets)} may be meant by {words!r}; name one by its id, or by all its words:", *lines)
     for line in lines:
         say(line)
     number = _ask("Which one?")

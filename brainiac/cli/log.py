@@ -41,6 +41,7 @@ from brainiac.history.targets import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text
+from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
 
 _SENTENCES: dict[type[events.EventData], str] = {
@@ -202,11 +203,14 @@ def _paths(event: Event) -> str:
 
 
 def log(
-    number: Annotated[int, typer.Option("-n", "--number", min=0, help="How many events.")] = 20,
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", min=0, help="How many events; 20 where nothing else is named.")
+    ] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind, e.g. note-edited; may be repeated.")] = None,
     by: Annotated[str, typer.Option(help="Only what this plugin, `person`, `kernel` or `cli` did.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what happens; Ctrl-C ends.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Each step with its id, kind, files and cause.")] = False,
+    since: Annotated[str, typer.Option(help=f"All since {TIMES}, or an event's id.")] = "",
     memory: Annotated[bool, typer.Option("--memory", help="Only what changed long-term memory.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -219,10 +223,14 @@ def log(
             is_by = by in ("", event.by)
             return is_by and (not kinds or event.kind in kinds) and (not memory or _changes_memory(brain, event))
 
-        newest_first = filter(is_selected, brain.journal.events(kinds=kinds, reverse=True))
+        newest_first: Iterable[Event] = brain.journal.events(kinds=kinds, reverse=True)
+        if since:
+            start, _ = moment_named(brain, since)
+            newest_first = itertools.takewhile(lambda event: event.at >= start, newest_first)
+        newest_first = filter(is_selected, newest_first)
         if in_words and not follow:
             newest_first = filter(partial(news, brain), newest_first)
-        selected = _oldest_first(newest_first, number)
+        selected = _oldest_first(newest_first, 20 if number is None and not since else number)
         if follow:
             later = _later_events(brain, since_seq=brain.journal.last()[0])
             for batch in itertools.chain([selected], later):
@@ -246,8 +254,8 @@ def _later_events(brain: Brain, since_seq: int) -> Iterator[list[Event]]:
         yield batch
 
 
-def _oldest_first(events: Iterable[Event], number: int) -> list[Event]:
-    """Return the first `number` of some events, which come newest first, in the order they happened."""
+def _oldest_first(events: Iterable[Event], number: int | None) -> list[Event]:
+    """Return the first `number` (None: all) of some events, which come newest first, in the order they happened."""
     return list(itertools.islice(events, number))[::-1]
 
 
@@ -322,9 +330,9 @@ def diff(
     ] = None,
     since: Annotated[
         str,
-        typer.Option(help="This brain at two times: from a day (2026-03-01), a moment, or so many days back (seven)."),
+        typer.Option(help=f"This brain at two times: since {TIMES}, an event's id; without it the last seven days."),
     ] = "",
-    until: Annotated[str, typer.Option(help="To the end of a day, or a moment; now without it.")] = "",
+    until: Annotated[str, typer.Option(help="Until such a time, of a day its end; now without it.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Compare the long-term memory of two brains, or of one at two times, statement by statement."""
@@ -346,14 +354,14 @@ def diff(
 def show(
     named: Annotated[list[str], typer.Argument(metavar="PAGE", help="A page's path, title or uuid; or a file's path.")],
     at: Annotated[
-        str, typer.Option(help="As it stood at the end of a day (2026-03-01), at a moment, or so many days ago.")
+        str, typer.Option(help=f"As it stood then, on a day at its end: {TIMES}, or right after an event (its id).")
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since."""
     with opened_brain(is_reading=True) as brain:
-        moment = _end_named(brain, at) if at else ""
-        page = at_moment(brain, " ".join(named), moment) if at else present(brain, " ".join(named))
+        moment, event = moment_named(brain, at, is_end=True) if at else ("", "")
+        page = at_moment(brain, " ".join(named), moment, event) if at else present(brain, " ".join(named))
         then = local_time(moment) if at else "now"
     if as_json:
         print_json(asdict(page) | {"at": moment})
@@ -365,26 +373,17 @@ def show(
     print_text(page.text.removesuffix("\n"))
 
 
-def _end_named(brain: Store, at: str) -> str:
-    """Return the moment that a person names for a look back: of a day its end, of today the present."""
-    now = iso(brain.clock.now())
-    moment = moment_named(brain, at, is_end=True)
-    if moment > now and brain.day_of(moment) != brain.day_of(now):
-        raise typer.BadParameter(f"{at} is still to come")
-    return min(moment, now)
-
-
 @contextmanager
 def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
-        start = moment_named(brain, since or str(DAYS))
-        end = _end_named(brain, until) if until else iso(brain.clock.now())
+        start, first_event = moment_named(brain, since or str(DAYS))
+        end, last_event = moment_named(brain, until, is_end=True) if until else (iso(brain.clock.now()), "")
         if end < start:
             raise typer.BadParameter("--until lies before --since")
         start = max(start, first_moment(brain))  # a brain that is younger is compared with its beginning
-        second = (local_time(end), pages_at(brain, end)) if until else ("now", present_pages(brain))
-        yield [(local_time(start), pages_at(brain, start)), second]
+        second = (local_time(end), pages_at(brain, end, last_event)) if until else ("now", present_pages(brain))
+        yield [(local_time(start), pages_at(brain, start, first_event)), second]
 
 
 @contextmanager
@@ -437,14 +436,12 @@ def _shortened(text: str) -> str:
 
 
 def digest(
-    since: Annotated[
-        str, typer.Option(help="A day (2026-03-01), or how many days back; the last seven without it.")
-    ] = "",
+    since: Annotated[str, typer.Option(help=f"Since {TIMES}, or an event's id; without it the last seven days.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Tell what memory learned, changed, ended, moved, refused, asked and forgot, each with how to take it back."""
     with opened_brain(is_reading=True) as brain:
-        changes = digest_since(brain, moment_named(brain, since or str(DAYS)))
+        changes = digest_since(brain, moment_named(brain, since or str(DAYS))[0])
         if as_json:
             print_json(
                 {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}

@@ -13,7 +13,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.log import news
 from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list
-from brainiac.errors import UserError
+from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
@@ -44,7 +44,7 @@ def run(
         bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
     ] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747 (brainiac[server]).")
+        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747.")
     ] = False,
     env_file: Annotated[
         Path | None,
@@ -68,19 +68,26 @@ def run(
         return
     shows_news = is_terminal(sys.stdout) and not as_json
     configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
-    is_clean, is_to_run = True, True
-    while is_to_run:
-        with opened_brain(is_shared=True) as brain:
-            if shows_news:
-                tell_events(brain)
-            port = (brain.settings.server.port or DEFAULT_PORT) if serve else None
-            doors = serving(brain, say, port=port)
-            daemon = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors)
-            is_clean = daemon.run() and is_clean
-            is_to_run = daemon.is_replaced  # another daemon took over: run again, which waits for its end
+    with opened_brain(is_shared=True) as brain:
+        if shows_news:
+            tell_events(brain)
+        doors = serving(brain, say, port=_port(brain, is_asked=serve))
+        is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed
+
+
+def _port(brain: Brain, *, is_asked: bool) -> int:
+    """Return the port to open, 0 for none: `server.port` only says which, since it is synced to other machines."""
+    port = brain.settings.server.port
+    try:
+        is_open = is_asked or brain.machine.serve
+    except SettingsError:  # `status` shows the problem
+        is_open = False
+    if port and not is_open:
+        say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
+    return (port or DEFAULT_PORT) if is_open else 0
 
 
 def tell_events(brain: Brain) -> None:
@@ -103,7 +110,7 @@ def install(
 ) -> None:
     """Have the daemon start at each login, and again after a crash: shows the file first, and asks.
 
-    It is a systemd user unit, a launchd agent or a task of Windows. Without --now nothing is started before you log
+    It is a systemd user unit or a launchd agent. Without --now nothing is started before you log
     in again. It is started without the variables of your shell: keys of model providers belong into the file that
     this command names.
     """
@@ -207,10 +214,8 @@ def mcp(context: typer.Context) -> None:
     configure(is_quiet=True)
     with opened_brain(is_reading=True) as brain:
         root, state = brain.root, brain.places.state
-    try:
-        from brainiac.server.mcp import serve_stdio  # of the [server] extra
-    except ModuleNotFoundError as error:
-        raise UserError(f"{error.name} is missing; `pip install 'brainiac[server]'` brings it") from error
+    from brainiac.server.mcp import serve_stdio  # no other command needs it
+
     serve_stdio(root, state)
 
 
@@ -218,20 +223,25 @@ def add_to_assistant(
     host: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there."""
-    from brainiac.server.hosts import hosts, plan  # `mcp install` only
+    """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there.
+
+    The server is started first as the assistant will start it; where it does not answer, nothing is written.
+    """
+    from brainiac.server.hosts import check_start, hosts, plan, server_entry  # `mcp install` only
 
     programs = hosts()
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
     with opened_brain(is_reading=True) as brain:
-        edit = plan(programs[host], brain.root)
+        root, edit = brain.root, plan(programs[host], brain.root)
     if not edit.lines:
-        say(f"{edit.file} has it already.")
+        check_start(server_entry(root))
+        say(f"{edit.file} has it already, and it starts.")
         return
     for line in edit.lines:
         say(line)
     if not yes and not typer.confirm("Write this?"):
         raise typer.Exit(1)
+    check_start(server_entry(root))
     edit.make()
-    say(f"Done. Now {programs[host].next_step}.")
+    say(f"Done; the server starts. Now {programs[host].next_step}.")

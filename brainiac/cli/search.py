@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from brainiac import verbs
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_styled, print_table
+from brainiac.cli.session import JsonOption, opened_brain, print_json, print_path, print_styled, print_table
 from brainiac.llm.context.blocks import WorkingMemory
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
@@ -23,6 +23,8 @@ from brainiac.search.query import excerpt, matches
 from brainiac.search.rank import Ranked, contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
+from brainiac.text.tokens import as_sentence
+from brainiac.tree import Tree
 from brainiac.verbs import briefing
 
 _SHOWN_SIGNALS = 8
@@ -64,7 +66,7 @@ def search(
         hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
         took_ms = round((time.perf_counter() - start) * 1000, 1)
         status = brain.recall.status()
-        printer = _HitPrinter(text, Analyzer(brain.settings.recall.language, brain.zone))
+        printer = _HitPrinter(text, Analyzer(brain.settings.recall.language, brain.zone), brain.tree)
         ranked = brain.recall.rank(text) if explain else None
     if as_json:
         hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": printer.excerpt(hit)} for hit in hits]
@@ -103,10 +105,11 @@ class _HitPrinter:
     Args:
         query: The query as typed.
         analyzer: The brain's language and time zone.
+        tree: The brain's places.
     """
 
-    def __init__(self, query: str, analyzer: Analyzer) -> None:
-        self._analyzer = analyzer
+    def __init__(self, query: str, analyzer: Analyzer, tree: Tree) -> None:
+        self._analyzer, self._tree = analyzer, tree
         self._words = _FILTER.sub(" ", query)  # `tag:` and the like are no words that an excerpt could hold
 
     def excerpt(self, hit: Hit) -> str:
@@ -124,15 +127,16 @@ class _HitPrinter:
             excerpt_text.stylize("bold", start, end)
         line.append_text(excerpt_text)
         print_styled(line)
-        print_styled(Text(f"   {' · '.join(self._where(hit))}"))
-        for former in hit.former:
-            print_styled(Text(f"   {former}"))
-
-    def _where(self, hit: Hit) -> Iterator[str]:
-        """Yield the page's title, the day, the path, and how the hit was found."""
         anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
+        before = f"   {' · '.join(self._about(hit))} · "
+        print_path(f"{hit.path}{anchor}", self._tree.absolute(hit.path), before=before)
+        for former in hit.former:
+            print_styled(Text(f"   {as_sentence(former)}"))
+
+    def _about(self, hit: Hit) -> Iterator[str]:
+        """Yield the page's title, the day, and how the hit was found."""
         day = day_of(hit.at, self._analyzer.zone)
-        yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)), f"{hit.path}{anchor}")
+        yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)))
         if hit.is_archived:
             yield "archived"
         if hit.found_by in _WAYS:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, tzinfo
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import SYSTEM, Clock, iso, parse_iso
 from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
-from brainiac.storage.heartbeat import is_running, require_alone
+from brainiac.storage.causes import find_event
+from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
-from brainiac.terminal import clean, is_terminal, one_line, say, show
+from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, say, show
+from brainiac.text.dates import TIMES, time_named
 from brainiac.tree import find_root
 
 SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
+_EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 _named: str | None = None
+_clock: Clock = SYSTEM
 _zone: tzinfo = UTC  # of the person whose brain was opened last
 
 
@@ -31,6 +37,12 @@ def name_brain(folder: str | None) -> None:
     """Set the brain that `--brain` names, for this process."""
     global _named
     _named = folder
+
+
+def use_clock(clock: Clock) -> None:
+    """Set the clock of the brains that are opened from now on, for this process: a test moves one by hand."""
+    global _clock
+    _clock = clock
 
 
 @contextmanager
@@ -49,7 +61,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         LockedError: A daemon of another home serves the folder, and the command neither only reads nor is shared.
     """
     global _zone
-    brain = Brain(find_root(_named), is_reading=is_reading)
+    brain = Brain(find_root(_named), clock=_clock, is_reading=is_reading)
     _zone = brain.zone
     try:
         if is_reading:
@@ -115,34 +127,48 @@ def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: in
     screen.print(shown, style=style or None)
 
 
+def print_path(shown: str, file: Path, *, before: str = "", stderr: bool = False) -> None:
+    """Print the path of a file; a terminal that can opens it.
+
+    Args:
+        shown: As it is to be read.
+        file: Its absolute path.
+        before: What stands before it on the line.
+        stderr: To standard error.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    place = opening(shown, file if is_terminal(stream) else None)
+    beneath(stream).write(f"{one_line(before)}{place}\n")
+
+
 def local_time(at: str) -> str:
     """Return an ISO 8601 moment in the time zone of the brain that was opened, to the second."""
     return parse_iso(at).astimezone(_zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def moment_named(store: Store, text: str, *, is_end: bool = False) -> str:
-    """Return the ISO 8601 UTC moment that a person names.
+def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str, str]:
+    """Return the ISO 8601 UTC moment that a person names, and the id of the event where they named one, else "".
 
     Args:
-        store: Whose time zone and clock count.
-        text: A day (2026-03-01), a moment (2026-03-01T14:30, in the brain's time zone), or how many days back.
-        is_end: Of a day, its last second is meant; else the moment at which it begins.
+        store: Whose time zone, language and clock count.
+        text: A time as `time_named` reads it, or the id of an event: then the moment at which it happened.
+        is_end: Of a day or a month its last second is meant, but at most now; else the moment at which it begins.
 
     Raises:
-        BadParameter: It is none of these.
+        BadParameter: It is none of these, or is still to come.
+        UserError: It looks like an id, and no event or several have it.
     """
-    text = text.strip()
-    if text.isdigit() and len(text) < 5:  # longer digits are a day, 20260301
-        return iso(store.clock.now() - timedelta(days=int(text)))
-    try:
-        if len(text) <= len("2026-03-01"):
-            days = (date.fromisoformat(text) - store.now().date()).days
-            return iso(store.midnight(days + 1) - timedelta(seconds=1) if is_end else store.midnight(days))
-        moment = datetime.fromisoformat(text)
-        return iso(moment if moment.tzinfo else moment.replace(tzinfo=store.zone))
-    except (ValueError, OverflowError):
-        hint = "give a day (2026-03-01), a moment (2026-03-01T14:30), or how many days back"
-        raise typer.BadParameter(f"{text!r} is no time; {hint}") from None
+    now = store.now()
+    named = time_named(text, now, store.settings.recall.language)
+    if named is None and _EVENT_ID.fullmatch(text.strip()):
+        event = find_event(store, text)
+        return event.at, event.id
+    if named is None:
+        raise typer.BadParameter(f"{text!r} is no time; give {TIMES}, or an event's id")
+    first, last = named
+    if first > now:
+        raise typer.BadParameter(f"{text} is still to come")
+    return iso(min(last, now) if is_end else first), ""
 
 
 def print_json(data: Any) -> None:

@@ -24,8 +24,19 @@ from brainiac.events import PluginDistrusted, PluginTrusted
 from brainiac.health.overview import Problem, notices, overview, unknown_plugins
 from brainiac.host.plugins import PluginHost
 from brainiac.host.trust import bundled_path
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.terminal import say
+from brainiac.text.tokens import as_sentence
+
+_COUNTED = {  # what is counted, in the singular and the plural
+    "memories": ("memory", "memories"),
+    "archived": ("archived page", "archived pages"),
+    "prompts": ("prompt", "prompts"),
+    "responses": ("answer", "answers"),
+    "captures": ("captured note", "captured notes"),
+    "exchanges_in_stm": ("exchange in short-term memory", "exchanges in short-term memory"),
+    "source_notes": ("note in your own folders (`sources`)", "notes in your own folders (`sources`)"),
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +65,8 @@ def status(as_json: JsonOption = False) -> None:
         say(f"Waits     {state.active_device} runs the processes; `brainiac takeover` makes it this device")
     say(f"Daemon    {_daemon(state.daemon)}")
     say(f"Model     {state.model}; spent today ${state.spent_today_usd:.4f} of ${state.budget_usd:.2f}")
-    say("Holds     " + ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in state.counts.items()))
+    held = [f"{number} {_COUNTED[name][number != 1]}" for name, number in state.counts.items() if number]
+    say("Holds     " + (", ".join(held) or "nothing yet; `brainiac ask 'I moved to Portland in June.'` begins"))
     states = {plugin.name: plugin.state for plugin in state.plugins if plugin.state != "shadowed"}
     say("Plugins   " + ", ".join(f"{name}{_unless_ready(state)}" for name, state in states.items()))
     print_list("Problems", state.problems)
@@ -188,7 +200,7 @@ def trust(
         for file, digest in sorted(fingerprint.items()):
             say(f"  {brain.tree.relative(brain.tree.plugins / file)}  sha256 {digest}")
         if problem := host.problem_of(name):
-            say(f"It would not be loaded: {problem}.")
+            say(as_sentence(f"It would not be loaded: {problem}"))
         refusal = f"{name} is not trusted, read its files first"
         agree("Have you read them, and trust them?", is_agreed=yes, refusal=refusal)
         host.trust.trust(name, fingerprint)

@@ -18,7 +18,7 @@ SERVICES = {
     "chatgpt": "ChatGPT",
     "claude": "Claude",
     "gemini": "Gemini",
-    "copilot": "Copilot",
+    "copilot": "Copilot",  # no longer read, but brains have pages of it
     "claude-code": "Claude Code",
     "codex": "Codex",
     "notes": "Notes",

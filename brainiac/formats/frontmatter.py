@@ -19,6 +19,7 @@ from brainiac.errors import FormatError
 
 MAX_ALIASES = 20  # n aliases can multiply a document by no more than 3^(n/3)
 MAX_DEPTH = 100
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 _OPENERS = ("[", "{", "-", ":", "?")  # each level of nesting needs one of these
 MERGE = "tag:yaml.org,2002:merge"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
@@ -145,6 +146,8 @@ def _explained(error: Exception, path: str) -> FormatError:
     """Return a parser's error as a `FormatError` with the file, the line and the problem."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
+    if "nesting depth" in problem:  # newer releases of libyaml have a bound of their own, which may come first
+        problem = _TOO_DEEP
     return FormatError(
         path,
         f"the front matter is no valid YAML: {problem}; mend it here or a line above (quote values with special signs)",
@@ -165,13 +168,13 @@ def _check_nesting(block: str) -> None:
     for event in yaml.parse(block, Loader=yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+            raise ValueError(_TOO_DEEP)
 
 
 def _check_depth(value: object, depth: int = 0) -> None:
     """Refuse a parsed value that is nested too deep, such as one that contains itself by an alias."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+        raise ValueError(_TOO_DEEP)
     if isinstance(value, dict):
         for item in value.values():
             _check_depth(item, depth + 1)

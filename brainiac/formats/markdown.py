@@ -250,6 +250,43 @@ def retarget_links(text: str, target_of: Callable[[Link], str]) -> str:
     return text
 
 
+_OPEN_LINK = re.compile(r"\[(?:\\.|[^\]\\\n])*(?:\\|\](?:\([^)\n]*)?)?\Z")  # at the end, its last sign not come yet
+
+
+class LinkStream:
+    """Shows the links of a text that comes in pieces in another form; wiki links stay.
+
+    Args:
+        shown: Returns what is to stand in place of a link, given how it is written.
+        clean: Called with the text between links.
+    """
+
+    def __init__(self, shown: Callable[[Link, str], str], clean: Callable[[str], str] = str) -> None:
+        self._shown, self._clean = shown, clean
+        self._pending = ""  # the end of the text so far, where it may be the beginning of a link
+
+    def feed(self, piece: str) -> str:
+        """Add a piece and return the text that can be shown now; what may begin a link has to wait."""
+        text = self._pending + piece
+        open_link = _OPEN_LINK.search(text)
+        end = open_link.start() if open_link else len(text)
+        self._pending = text[end:]
+        return self._converted(text[:end])
+
+    def rest(self) -> str:
+        """Return the text that is still pending, at the end."""
+        text, self._pending = self._pending, ""
+        return self._converted(text)
+
+    def _converted(self, text: str) -> str:
+        shown, end = "", 0
+        for link in find_links(text):
+            if not link.is_wiki:
+                shown += self._clean(text[end : link.start]) + self._shown(link, text[link.start : link.end])
+                end = link.end
+        return shown + self._clean(text[end:])
+
+
 def rewrite_link(text: str, link: Link, target: str) -> str:
     """Return the text with another target in one of its links; the link's title, alias and fragment stay.
 

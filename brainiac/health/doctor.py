@@ -14,8 +14,8 @@ import re
 import subprocess
 import time
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,14 +46,13 @@ from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.skeleton import create_brain
-from brainiac.storage.copies import twin_of
 from brainiac.storage.external_edits import MAX_BYTES
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
-from brainiac.tree import OUR_TEMPORARY_PREFIX, is_printable, is_temporary
+from brainiac.storage.serving import is_running
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, shown
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
 LEFTOVER_SECONDS = 3600  # younger temporary files may be displaced files that are still checked for saves
@@ -141,28 +140,9 @@ def check_names(brain: Brain, pages: PageSet) -> Iterator[Problem]:
         for path in others:
             what = f"has the same name as {first} where case or accents are not told apart"
             yield Problem(path, what, "rename one of them; links are healed by their uuid")
-    for top in (brain.tree.long_term, brain.tree.archive):
-        for folder, folders, files in os.walk(top):
-            yield from _check_entry_names(brain.root, brain.tree.relative(folder), folders, files)
-
-
-def _check_entry_names(root: Path, folder: str, folders: Sequence[str], files: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each entry of a folder that is no page although its name ends with `.md`."""
-    for name in folders:
-        if name.endswith(".md") and not is_temporary(name):
-            yield Problem(_printable(f"{folder}/{name}"), "is a folder with the name of a page", "rename it")
-    for name in files:
-        if name.endswith(".md") and not is_printable(f"{folder}/{name}"):
-            what = "has a name with control characters, or bytes that are not UTF-8; it is passed over"
-            yield Problem(_printable(f"{folder}/{name}"), what, "rename it")
-        elif name.endswith(".md") and not is_temporary(name) and not (root / folder / name).is_file():
-            what = "is no file but a pipe, a socket, a device or a link that leads nowhere; it is passed over"
-            yield Problem(_printable(f"{folder}/{name}"), what, "remove it, or put a file in its place")
-
-
-def _printable(path: str) -> str:
-    """Return a path with control characters as escapes."""
-    return repr(path)[1:-1]
+    misfits: list[Misfit] = []
+    deque(brain.tree.walk(brain.tree.long_term, brain.tree.archive, misfits=misfits), maxlen=0)
+    yield from (Problem(*misfit) for misfit in misfits)
 
 
 def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
@@ -208,7 +188,7 @@ def check_versions(brain: Brain) -> Iterator[Problem]:
     for path in find_marked(brain):
         yield Problem(path, "holds conflict markers of git", todo, fix)
     for path, new_path in find_moved(brain):
-        yield Problem(path, f"is a version of {new_path}, where the page was moved", todo, fix)
+        yield Problem(path, f"is a version of {new_path}", todo, fix)
 
 
 # --- pages -------------------------------------------------------------------------------------------------
@@ -217,7 +197,7 @@ def check_versions(brain: Brain) -> Iterator[Problem]:
 def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     """Check that every page has valid front matter with the keys that a memory must have."""
     for path, error in pages.broken.items():
-        if is_marked(brain, path) or twin_of(brain.tree, path):
+        if is_marked(brain, path):
             continue  # reported by `check_versions`
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():
@@ -273,7 +253,7 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
             is_whole = target in pages_with_uuid if pages_with_uuid else brain.tree.holds(target)
             if is_whole:
                 continue
-            what = f"links to {_printable(target[:MAX_SHOWN])}, which is "
+            what = f"links to {shown(target[:MAX_SHOWN])}, which is "
             if len(pages_with_uuid) == 1:
                 fix = _edit(path, partial(_with_repaired_links, path))
                 yield Problem(path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", fix)
@@ -456,6 +436,9 @@ class _Journal:
         """Yield each event once, with its file and line."""
         files = sorted(folder.glob("[0-9]*.jsonl"))
         for file in files:
+            if not os.access(file, os.R_OK):
+                self._add_bad_line(file, 1, "it cannot be read", "give yourself the right to it", of_others="are")
+                continue
             with open(file, "rb") as lines:
                 for number, raw in enumerate(lines, 1):
                     # a torn last line is normal after a crash: the next event removes it

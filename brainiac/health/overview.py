@@ -5,8 +5,9 @@ It is read cheaply: from the tree, the daemon's own report and the journal's las
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,22 +17,23 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import FormatError, LockedError, SettingsError
+from brainiac.errors import SettingsError
 from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.trust import bundled_path
-from brainiac.pipeline.inbox import read_prompt
+from brainiac.pipeline.inbox import find_backlog
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
+from brainiac.storage.copies import possible_original
 from brainiac.storage.filed import FiledExchanges
-from brainiac.storage.files import locked, set_aside_files
-from brainiac.storage.heartbeat import possible_other_daemon, serving_message
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.files import set_aside_files
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import elsewhere_message, is_served_elsewhere, is_served_here
 from brainiac.storage.sources import find_sources
-from brainiac.tree import OUR_TEMPORARY_PREFIX
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, subfolders
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
 PROBE_BYTES = 4096
@@ -77,9 +79,9 @@ class Overview:
         active_device: The device that the settings name to run the processes; None for none.
         daemon: `is_running`; of a running one its report (see `RunState`), else `elsewhere` where another may serve it.
         model: The default model of the settings.
-        counts: How many files of each kind, and how many exchanges in short-term memory.
+        counts: How many files of each kind, exchanges in short-term memory, and notes in the folders of `sources:`.
         pending: `prompt` (its path) and `reason` of each prompt that waits.
-        unread: Paths of files in the inbox of a type that is not read.
+        unread: A line on each file or folder that is passed over: of a type that is not read, no file, no usable name.
         problems: A sentence on each problem.
         notices: A sentence on each thing to know that is no problem.
         faults: Of plugins in the last 24 hours: `at`, `plugin`, and what the event says.
@@ -113,20 +115,29 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     settings, tree = brain.settings, brain.tree
     is_shown = may_show or (lambda path: True)
 
+    misfits: list[Misfit] = []
+
     def shown_paths(top: Path) -> Iterator[str]:
-        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top)))
+        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top, misfits=misfits)))
 
     # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
     inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
+    for folder in subfolders(tree.journal):
+        if folder.name != "blobs":  # those have thousands of files
+            deque(tree.walk(folder, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
+    notes = sum(is_shown(tree.relative(note.path)) for note in tree.source_notes())
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
     pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
     faults = _faults(brain)
     if may_show:  # what an error says may be of a private page
         faults = [{"at": fault["at"], "plugin": fault["plugin"]} for fault in faults]
+    unread = [f"{path}: files of this type are not read" for path, kind in inbox.items() if kind is PathKind.OTHER]
+    if may_show is None:  # it cannot be told whether what nobody reads is private
+        unread += [f"{path}: {what}; {todo}" for path, what, todo in misfits]
     catch_up = () if may_show else _kept_for_models(brain)  # private exchanges are among those that it counts
     return Overview(
         brain=str(brain.root),
@@ -135,9 +146,10 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         active_device=settings.active_device,
         daemon=daemon,
         model=settings.llm.model,
-        counts={name: counts[kind] for kind, name in COUNTED.items()} | {"exchanges_in_stm": exchanges},
+        counts={name: counts[kind] for kind, name in COUNTED.items()}
+        | {"exchanges_in_stm": exchanges, "source_notes": notes},
         pending=[prompt for prompt in pending if is_shown(str(prompt["prompt"]))],
-        unread=sorted(path for path, kind in inbox.items() if kind is PathKind.OTHER),
+        unread=sorted(unread),
         problems=list(_problems(brain, is_named=may_show is None)),
         notices=[*map(str, notices(brain)), *_undone_answers(brain, without_response), *catch_up],
         faults=faults,
@@ -149,15 +161,11 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
 def _daemon(brain: Brain) -> dict[str, Any]:
     """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
+    if not is_served_here(brain):  # the report of a daemon that has ended is not used
+        return {"is_running": False} | ({"elsewhere": elsewhere_message(brain)} if is_served_elsewhere(brain) else {})
     state = read_run_state(brain.places.state)
-    try:
-        # only a running daemon holds this lock; the report of one that has ended is not used
-        with locked(brain.places.state / LOCK, wait_seconds=0):
-            other = possible_other_daemon(brain)
-            return {"is_running": False} | ({"elsewhere": serving_message(brain, other)} if other else {})
-    except LockedError:
-        fields = ("pid", "since", "watch", "problem", "pending")
-        return {"is_running": True, **{name: getattr(state, name) for name in fields}}
+    fields = ("pid", "since", "watch", "problem", "pending")
+    return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 
 
 def _unanswered(
@@ -172,15 +180,11 @@ def _unanswered(
         daemon: The `daemon` field of an overview.
     """
     reason = daemon.get("elsewhere") or why_nobody_answers(brain) or "no daemon is running; start `brainiac run`"
-    for path in without_response:
-        try:
-            prompt = read_prompt(brain, path)
-        except FormatError as error:
-            yield {"prompt": path, "reason": error.problem}
-            continue
-        if prompt is not None and not brain.answered.is_answered(prompt):
-            error_file = error_path(path)
-            yield {"prompt": path, "reason": f"see {error_file}" if error_file in inbox else reason}
+    backlog = find_backlog(brain, without_response)
+    for path in backlog.unanswered:
+        error_file = error_path(path)
+        reason_here = f"see {error_file}" if error_file in inbox else reason
+        yield {"prompt": path, "reason": backlog.problems.get(path) or reason_here}
 
 
 def _undone_answers(brain: Brain, without_response: Collection[str]) -> Iterator[str]:
@@ -254,7 +258,7 @@ def survey(brain: Brain) -> list[PluginStatus]:
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
     """Yield the problems with settings and state of this machine.
 
-    These are invalid values; plugins, sources, indexes or embedders that are not available; and databases in the state
+    These are invalid values; plugins, sources or embedders that are not available; and databases in the state
     folder that were damaged.
 
     Args:
@@ -280,13 +284,12 @@ def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Probl
         place = str(brain.places.config)
         yield from (Problem(place, problem.removeprefix(f"{place}: "), "models need it") for problem in error.problems)
     else:
-        for what in (_index_problem(brain), _embedder_problem(brain, machine, is_thorough=is_thorough)):
-            if what:
-                yield Problem(config, what, "until then search goes without it")
+        if what := _embedder_problem(brain, machine, is_thorough=is_thorough):
+            yield Problem(config, what, "until then search goes without it")
 
 
 def notices(brain: Brain) -> Iterator[Problem]:
-    """Yield things to know that are no problem: settings that no longer exist."""
+    """Yield things to know that are no problem: settings that no longer exist, and copies that nobody merges."""
     files: tuple[tuple[str, Path, type[Settings | MachineSettings]], ...] = (
         (brain.tree.relative(brain.tree.config), brain.tree.config, Settings),
         (str(brain.places.config), brain.places.config, MachineSettings),
@@ -294,6 +297,13 @@ def notices(brain: Brain) -> Iterator[Problem]:
     for where, path, model in files:
         for name, instead in retired_settings(path, model).items():
             yield Problem(where, f"`{name}` is no setting any more: {instead}", "take the line out; it is ignored")
+    tree = brain.tree
+    for original in (tree.short_term, tree.review, tree.config, tree.core_identity):
+        for name in sorted(os.listdir(original.parent)) if original.parent.is_dir() else ():
+            # such a name may be meant, and of these files no uuid tells whether it is
+            if possible_original(name, (original.name,)):
+                what = f"may be another device's version of {original.name}; nobody reads it"
+                yield Problem(tree.relative(original.with_name(name)), what, "take over what it has, then delete it")
 
 
 def unknown_plugins(brain: Brain) -> Iterator[Problem]:
@@ -307,27 +317,11 @@ def unknown_plugins(brain: Brain) -> Iterator[Problem]:
             yield Problem(brain.tree.relative(brain.tree.config), what, todo)
 
 
-def _index_problem(brain: Brain) -> str:
-    """Return why the index that the settings name cannot be used; "" when it can."""
-    name = brain.settings.recall.index
-    if name == "embedded":
-        return ""
-    factories: dict[str, object] = {}
-    host = PluginHost(brain, bundled_path("plugins"))  # a host of its own that records no faults
-    host.load()
-    host.call("register_indexes", register=factories.__setitem__)
-    if name in factories:
-        return ""
-    names = ", ".join(f"`{index}`" for index in ("embedded", *factories))
-    return f"`recall.index`: no plugin that may run here registers `{name}`; there is {names}"
-
-
 def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bool) -> str:
     """Return why the embedder that the settings name cannot be used; "" when it can or was not tried."""
     name = brain.settings.recall.embedder
-    # a model on this machine must be loaded to be checked, for which only `doctor` has the time
-    is_on_disk = name == "local" or Path(name).expanduser().is_dir()
-    if name in ("auto", "none") or (is_on_disk and not is_thorough):
+    # the model on this machine must be loaded to be checked, for which only `doctor` has the time
+    if name == "none" or (name in ("auto", "local") and not is_thorough):
         return ""
     from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
     from brainiac.search.embed import EmbedderError, make_embedder

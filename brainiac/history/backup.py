@@ -2,7 +2,7 @@
 
 A backup is a folder of its own, `DIR/2026-03-01T12-00-00Z/`: the brain's files in `brain/` as they stood, `SHA256SUMS`
 beside it, which `sha256sum -c` reads, and `backup.json`. It gets its name as the last step, so that a crash leaves no
-half one. Files that did not change since the backup before are hard links to it, where the disk can do that.
+half one.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -31,9 +31,9 @@ from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
 PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
-FORMAT = 1
+FORMAT = 2
+_FORMATS = (1, 2)  # in the first, files that had not changed were hard links to the backup before
 ATTEMPTS = 20  # at a file that is written while it is copied
-_COARSE_NS = 2_000_000_000  # by how much a filesystem's clock may lag
 _LEFT_OUT_PREFIXES = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")  # of names: being written, or derived
 
 Progress = Callable[[int, int], None]
@@ -48,7 +48,6 @@ class Backup:
         brain_id: The brain's id.
         device: The device that made it.
         made_at: Its moment, ISO 8601 UTC.
-        begun_ns: When copying began, by the system's clock, in nanoseconds since 1970.
         files: How many files it has.
         size: Their size in bytes.
         sums: Content hash of its `SHA256SUMS`.
@@ -59,7 +58,6 @@ class Backup:
     brain_id: str
     device: str
     made_at: str
-    begun_ns: int
     files: int
     size: int
     sums: str
@@ -86,7 +84,6 @@ class Made:
 
     Attributes:
         backup: The new backup.
-        shared: How many of its files are hard links to those of the backup before.
         off_record: Paths that were left out because they are off the record.
         links: Paths that were left out because they are links, pipes or devices.
         unreadable: Paths that were left out because there is no permission to read them.
@@ -95,7 +92,6 @@ class Made:
     """
 
     backup: Backup
-    shared: int = 0
     off_record: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -117,8 +113,9 @@ def _read(folder: Path) -> Backup | None:
         return None
     try:
         about = json.loads(read_bytes(folder / ABOUT) or b"")
-        if about.pop("format") != FORMAT:
+        if about.pop("format") not in _FORMATS:
             raise UserError(f"{folder} was made by a newer version of Brainiac; update this one")
+        about.pop("begun_ns", None)  # of the first format
         return Backup(folder, **about | {"empty": tuple(about["empty"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -148,8 +145,9 @@ def back_up(
     try:
         with locked(store.places.state / "backup.lock", wait_seconds=0):
             make_folders(disk, folder)
-            copying = _Copying(store, folder / PART, former[-1] if former else None, disk, progress)
-            made = copying.run()
+            if (folder / PART).exists():  # of a run that was interrupted
+                shutil.rmtree(folder / PART)
+            made = _Copying(store, folder / PART, former[-1].files if former else 0, disk, progress).run()
             _name(made.backup, folder / PART, disk)
     except LockedError as error:
         raise LockedError(f"another backup of {store.root} is being made; wait for it to end") from error
@@ -207,17 +205,15 @@ class _Copying:
 
     Args:
         store: The brain.
-        part: The unfinished backup's folder; it may hold what an interrupted run copied.
-        former: The backup before.
+        part: The unfinished backup's folder.
+        estimate: How many files there may be.
         disk: What writes.
         progress: See `back_up`.
     """
 
-    def __init__(self, store: Store, part: Path, former: Backup | None, disk: Disk, progress: Progress) -> None:
+    def __init__(self, store: Store, part: Path, estimate: int, disk: Disk, progress: Progress) -> None:
         self._store, self._tree, self._part, self._disk = store, store.tree, part, disk
-        self._former, self._progress = former, progress
-        self._former_digests = former.digests() if former else {}
-        self._begun_ns = time.time_ns()
+        self._estimate, self._progress = estimate, progress
         self._files: dict[str, str] = {}  # content hash by path
         self._texts: dict[str, str] = {}  # likewise, of the journal's texts
         self._stamps: dict[str, str] = {}  # of a file as it was copied, by path
@@ -225,8 +221,6 @@ class _Copying:
         self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
         self._empty: set[str] = set()  # folders without files
         self._folders: set[Path] = set()  # of the backup, those that are made
-        self._shared = 0  # files that are hard links to the former backup's
-        self._is_resumed = part.exists()
 
     def run(self) -> Made:
         """Copy the brain; return the backup, whose folder has still to get its name."""
@@ -238,8 +232,7 @@ class _Copying:
             self._copy_texts()
             if not self._is_purged_since(seq_at_rest):
                 break
-        self._remove_others()
-        made = Made(self._write_description(), self._shared, beside=self._names_beside())
+        made = Made(self._write_description(), beside=self._names_beside())
         paths_by_reason = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
         for path, reason in sorted(self._left_out.items()):
             paths_by_reason[reason].append(path)
@@ -321,7 +314,7 @@ class _Copying:
                 self._left_out[path] = reason
                 self._drop(path)
                 return
-            self._files[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
+            self._files[path] = self._copy(path)
             self._changed.add(path)
         except (FileNotFoundError, NotADirectoryError):
             self._drop(path)  # moved or removed meanwhile: it is not of this backup's moment
@@ -341,8 +334,6 @@ class _Copying:
             return "link"
         if not self._tree.is_tracked(path):
             return ""
-        if self._is_as_before(path, info) and not self._is_prompt_changed(path):
-            return ""  # the backup before has it, so it was not off the record then
         content = read_bytes(self._tree.absolute(path))
         return "off the record" if content and self._store.committer.is_off_record(path, content) else ""
 
@@ -363,9 +354,8 @@ class _Copying:
         """
         source, target = self._tree.absolute(path), self._target(path)
         self._make_folder(target.parent)
-        if digest := self._hash_of_interrupted_copy(path, source, target):
-            return digest
-        self._remove_copy(path, target)
+        if path in self._files:  # copied by an earlier pass
+            self._disk.unlink(target)
         for _ in range(ATTEMPTS):
             try:
                 self._wait_for_rest(path, source)
@@ -381,21 +371,6 @@ class _Copying:
             self._disk.unlink(target)
         raise StorageError(f"{path} is written all the time; it could not be copied whole. Run the backup again.")
 
-    def _hash_of_interrupted_copy(self, path: str, source: Path, target: Path) -> str:
-        """Return the content hash of a copy that an interrupted run left, if it is as the file is now; else ""."""
-        # a path in `_files` was copied by this run, and has changed since
-        if not self._is_resumed or path in self._files or not target.exists():
-            return ""
-        info, copied = os.lstat(source), os.stat(target)
-        if (info.st_size, info.st_mtime_ns) != (copied.st_size, copied.st_mtime_ns):
-            return ""
-        digest = file_hash(source) or ""
-        if file_hash(target) != digest:
-            return ""
-        self._stamps[path] = stamp_of(info)
-        self._report()
-        return digest
-
     def _wait_for_rest(self, path: str, source: Path) -> None:
         """Wait a moment where a person's editor seems to be in the middle of writing a file."""
         saves, until = self._store.observed.saves, time.monotonic_ns() + TORN_NS
@@ -404,33 +379,6 @@ class _Copying:
             if content is None or not saves.looks_torn(path, content):
                 return
             time.sleep(0.01)
-
-    # what did not change since the backup before
-
-    def _is_as_before(self, path: str, info: os.stat_result) -> bool:
-        """Return whether a file is as it is in the backup before, so that both can share it."""
-        if self._former is None or path not in self._former_digests:
-            return False
-        # it may have changed after that backup began; unlike its mtime, a file's ctime cannot be set back
-        if info.st_ctime_ns >= self._former.begun_ns - _COARSE_NS:
-            return False
-        with suppress(OSError):
-            copied = os.lstat(f"{self._former.folder}/{FILES}/{path}")
-            return (copied.st_size, copied.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
-        return False
-
-    def _share(self, path: str, info: os.stat_result) -> str:
-        """Share a file with the backup before, or copy it where the disk cannot; return its content hash."""
-        assert self._former is not None
-        target = self._target(path)
-        self._make_folder(target.parent)
-        self._remove_copy(path, target)
-        if not self._disk.link(Path(f"{self._former.folder}/{FILES}/{path}"), target):
-            return self._copy(path)
-        self._stamps[path] = stamp_of(info)
-        self._shared += 1
-        self._report()
-        return self._former_digests[path]
 
     # the journal's texts
 
@@ -451,14 +399,12 @@ class _Copying:
         present, was_removed = set(), False
         for path in self._text_paths():
             present.add(path)
-            if path in self._texts:
-                continue
-            try:
-                info = os.lstat(f"{self._tree.root}/{path}")
-                self._texts[path] = self._share(path, info) if self._is_as_before(path, info) else self._copy(path)
-                self._stamps.pop(path, None)
-            except FileNotFoundError:
-                was_removed = True
+            if path not in self._texts:
+                try:
+                    self._texts[path] = self._copy(path)
+                    self._stamps.pop(path, None)
+                except FileNotFoundError:
+                    was_removed = True
         removed = self._texts.keys() - present
         for path in removed:
             del self._texts[path]
@@ -485,31 +431,18 @@ class _Copying:
             make_folders(self._disk, folder)
             self._folders.add(folder)
 
-    def _remove_copy(self, path: str, target: Path) -> None:
-        """Remove the copy of a file, if there is one: writing into it would change the backup that shares it."""
-        if self._is_resumed or path in self._files:
-            self._disk.unlink(target)
-
     def _report(self) -> None:
-        """Report how many files are copied, and the total, which is estimated by the backup before."""
+        """Report how many files are copied, and the total as far as it is known."""
         done = len(self._files) + len(self._texts)
-        self._progress(done, max(done, self._former.files if self._former else 0))
+        self._progress(done, max(done, self._estimate))
 
     def _names_beside(self) -> list[str]:
         """Return the names in the brain's folder that are no part of the brain."""
         own = {path.partition("/")[0] for path in self._files} | set(DOTFILES)
         tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
         own |= {self._tree.relative(top).partition("/")[0] for top in tops}
-        return sorted(set(os.listdir(self._tree.root)) - own)
-
-    def _remove_others(self) -> None:
-        """Remove what an interrupted run copied and this one did not."""
-        if self._is_resumed:
-            for folder, _, names in os.walk(self._part / FILES):
-                for name in names:
-                    path = os.path.relpath(os.path.join(folder, name), self._part / FILES).replace(os.sep, "/")
-                    if path not in self._files and path not in self._texts:
-                        self._disk.unlink(self._target(path))
+        names = set(os.listdir(self._tree.root)) - own
+        return sorted(name for name in names if not name.startswith(_LEFT_OUT_PREFIXES))
 
     def _write_description(self) -> Backup:
         """Write `SHA256SUMS` and `backup.json`; return the backup."""
@@ -521,16 +454,14 @@ class _Copying:
             brain_id=self._store.settings.brain_id,
             device=self._store.journal.device,
             made_at=self._made_at,
-            begun_ns=self._begun_ns,
             files=len(digests),
             size=size,
             sums=content_hash(sums),
             empty=tuple(sorted(self._empty)),
         )
         about = {"format": FORMAT} | {key: value for key, value in asdict(backup).items() if key != "folder"}
-        for name, content in ((SUMS, sums), (ABOUT, json.dumps(about, indent=1).encode() + b"\n")):
-            self._disk.unlink(self._part / name)
-            self._disk.write(self._part / name, content)
+        self._disk.write(self._part / SUMS, sums)
+        self._disk.write(self._part / ABOUT, json.dumps(about, indent=1).encode() + b"\n")
         return backup
 
 
@@ -563,9 +494,11 @@ def confined(path: str) -> str:
 
 
 def file_hash(path: Path) -> str | None:
-    """Return the content hash of a regular file; None where there is none."""
+    """Return the content hash of a regular file; None where there is none. A pipe would be waited for without end."""
     try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return None
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):
         return None

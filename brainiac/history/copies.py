@@ -55,7 +55,7 @@ from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.blobs import SPLICE_SUFFIX
-from brainiac.storage.copies import original_of, possible_originals, twin_of
+from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
@@ -114,19 +114,12 @@ def _has_active_journal(brain: Brain) -> bool:
 
 
 def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
-    """Yield (copy, original) of every conflict copy in memory, inbox and settings."""
+    """Yield (copy, original) of every conflict copy in memory, inbox and settings, by its name."""
     for top in (brain.tree.memory, brain.tree.inbox, brain.tree.system):
         for folder, folders, files in os.walk(top):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            names = set(files)
-            for name in sorted(files):
-                path = brain.tree.relative(os.path.join(folder, name))
-                original = original_of(path)
-                # such a name may be meant, so the content decides; it is read only where the other file is there
-                if original is None and any(possible_originals(name, names)):
-                    original = twin_of(brain.tree, path)
-                if original is not None:
-                    yield path, original
+            paths = (brain.tree.relative(os.path.join(folder, name)) for name in sorted(files))
+            yield from ((path, original) for path in paths if (original := original_of(path)))
 
 
 def settle_copies(brain: Brain) -> list[Event]:
@@ -254,7 +247,10 @@ def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
 
 
 def find_moved(brain: Brain) -> Iterator[tuple[str, str]]:
-    """Yield (former path, new path) of every page that one device moved while another edited or moved it."""
+    """Yield (former path, new path) of every page that one device moved while another edited or moved it.
+
+    A copy that a sync service made of a page under a name that may be meant is told like one, with its original.
+    """
     for uuid, paths in brain.pages().by_uuid.items():
         if len(paths) > 1:
             yield from sorted(new_paths(brain, uuid, paths).items())
@@ -275,7 +271,12 @@ def is_moved(brain: Brain, path: str, uuid: str, paths: Collection[str]) -> bool
 
 def settle_moved(brain: Brain) -> list[Event]:
     """Merge what stands at the former path of a moved page into the page and remove it there; return the events."""
-    files = [(former_path, new_path, former_path) for former_path, new_path in find_moved(brain)]
+    files = [
+        (former_path, new_path, former_path)
+        for former_path, new_path in find_moved(brain)
+        # two devices that merged the same copy would make new copies
+        if brain.is_active or not possible_original(former_path, (new_path,))
+    ]
     return _settle_all(brain, _merge_moved, files, warning="moved_page_waits")
 
 
@@ -395,7 +396,8 @@ def settle_logs(brain: Brain) -> list[Event]:
 
 def _copies_in(brain: Brain, *folders: Path) -> list[tuple[Path, Path]]:
     """Return (original, copy) of the files in some folders whose names are those of conflict copies."""
-    copies = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    # by these two, which pass over what may not be looked at
+    copies = [path for folder in folders for path in sorted(folder.glob("*")) if os.path.isfile(path)]
     return [(copy.with_name(name), copy) for copy in copies if (name := original_of(copy.name))]
 
 

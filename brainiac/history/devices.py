@@ -8,7 +8,6 @@ from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.events import DeviceTookOver, Event, create, update
 from brainiac.formats.frontmatter import edit_meta
-from brainiac.storage.heartbeat import devices_in_folder
 
 RECENT_DAYS = 7
 
@@ -57,14 +56,11 @@ def waiting_message(brain: Brain) -> str:
 
 
 def other_active_devices(brain: Brain) -> list[str]:
-    """Return the other devices that wrote events in the last seven days; none where the settings name a device.
-
-    Daemons of other homes on this very folder are left out: of these only one serves at a time.
-    """
+    """Return the other devices that wrote events in the last seven days; none where the settings name a device."""
     if brain.settings.active_device is not None:
         return []
     since = (brain.clock.now() - timedelta(days=RECENT_DAYS)).date().isoformat()
-    left_out = {brain.journal.device, "blobs", *devices_in_folder(brain)}  # `blobs` is no device's journal
+    left_out = {brain.journal.device, "blobs"}  # `blobs` is no device's journal
     folders = (path for path in brain.tree.journal.glob("*/") if path.name not in left_out)
     # by file names, which are days: no journal is read
     return sorted(path.name for path in folders if any(file.stem >= since for file in path.glob("[0-9]*.jsonl")))

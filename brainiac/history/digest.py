@@ -192,13 +192,15 @@ class _Reader:
         """
         moved = {row.hash for row in rows if row.operation == "NEW"}
         moved &= {row.replaced.hash for row in rows if row.operation == "DELETE" and row.replaced}
+        replaced = {row.replaced.hash for row in rows if row.operation == "UPDATE" and row.replaced}
         # of corrections only undo adds a statement: one that was there before
         added = "restored" if isinstance(event.what, StatementCorrected) else "learned"
         names = {"NEW": added, "UPDATE": "changed", "DELETE": "ended"}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
-            # the `DELETE` of a moved statement is no line of its own
-            if row.operation in names and former not in moved:
+            # the `DELETE` of a moved statement is no line of its own, nor is what was only said until it was corrected
+            is_passed = row.operation == "NEW" and row.hash in replaced
+            if row.operation in names and former not in moved and not is_passed:
                 self._add_line(event, "moved" if row.hash in moved else names[row.operation], row, former)
 
     def _proposed(self, proposal: str) -> Iterator[StatementRecord]:

@@ -70,18 +70,19 @@ def present(brain: Brain, named: str) -> FileAt:
     return FileAt(path, text)
 
 
-def at_moment(brain: Brain, named: str, at: str) -> FileAt:
+def at_moment(brain: Brain, named: str, at: str, event: str = "") -> FileAt:
     """Return a page or file as it was at a moment, however it was named, moved or removed since.
 
     Args:
         brain: The brain.
         named: The path then or now; of a page also its uuid, title or file name, then or now.
         at: ISO 8601 UTC.
+        event: As `Past` takes it.
 
     Raises:
         UserError: There was none, its text is not kept, or no journal goes back so far.
     """
-    past = Past(brain, at)
+    past = Past(brain, at, event)
     version = _version(brain, past, named)
     if version is None:
         raise UserError(f"nothing called {named!r} stood there then; `brainiac diff --since DAY` lists what came later")
@@ -493,17 +494,18 @@ def first_moment(store: Store) -> str:
     return store.projection.query("SELECT min(at) FROM changes")[0][0] or ""
 
 
-def pages_at(store: Store, at: str) -> PagesAt:
+def pages_at(store: Store, at: str, event: str = "") -> PagesAt:
     """Return the pages as they were after the last change that is not later than a moment.
 
     Args:
         store: The store.
         at: ISO 8601 UTC, as in the journal.
+        event: As `Past` takes it.
 
     Raises:
         UserError: No journal reaches back so far.
     """
-    past = Past(store, at)
+    past = Past(store, at, event)
     hashes = past.pages()
     return PagesAt(hashes, lambda path: store.kept_text(hashes.get(path)), past.other_device)
 
@@ -531,13 +533,14 @@ class Past:
     Args:
         store: The store.
         at: ISO 8601 UTC.
+        event: The last event of this device that counts, since others may have its second; "" for all until `at`.
 
     Raises:
         UserError: No journal reaches back so far.
     """
 
-    def __init__(self, store: Store, at: str) -> None:
-        self._store, self._at = store, at
+    def __init__(self, store: Store, at: str, event: str = "") -> None:
+        self._store, self._at, self._event = store, at, event
         store.projection.follow()
         self._device = self._device_then()
 
@@ -557,7 +560,7 @@ class Past:
             return self._versions.get(path)
         # the projection has no changes of other files
         for event in self._store.journal.events_naming(path, self.other_device):
-            if event.at <= self._at:
+            if event.at <= self._at and event.id <= (self._event or "~"):
                 for change in event.changes:
                     if change.path == path and change.op != "append":
                         return Version(path, change.after, event.at, event.id) if change.after else None
@@ -572,11 +575,11 @@ class Past:
             path: The file's present path.
         """
         sql = (
-            "SELECT source, event FROM changes WHERE path = ? AND device = ? AND at > ? AND event < ?"
-            " AND source IS NOT NULL ORDER BY event DESC LIMIT 1"
+            "SELECT source, event FROM changes WHERE path = ?1 AND device = ?2 AND event < ?4 AND source IS NOT NULL"
+            " AND CASE ?5 WHEN '' THEN at > ?3 ELSE event > ?5 END ORDER BY event DESC LIMIT 1"
         )
         before = "~"  # sorts behind every id
-        while rows := self._store.projection.query(sql, path, self._device, self._at, before):
+        while rows := self._store.projection.query(sql, path, self._device, self._at, before, self._event):
             path, before = rows[0]
         return path
 
@@ -605,9 +608,11 @@ class Past:
         # by the order of events: a clock that was set back gave later events an earlier time
         return self._store.projection.query(
             "SELECT event, at, kind, path, source, after FROM changes WHERE device = ?1"
-            " AND event <= (SELECT max(event) FROM changes WHERE device = ?1 AND at <= ?2) ORDER BY event, position",
+            " AND event <= coalesce(nullif(?3, ''), (SELECT max(event) FROM changes WHERE device = ?1 AND at <= ?2))"
+            " ORDER BY event, position",
             self._device,
             self._at,
+            self._event,
         )
 
     def _device_then(self) -> str:

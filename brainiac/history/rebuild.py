@@ -325,8 +325,8 @@ class _ByModels:
         last = {(change.block, change.hash): change.event.kind for change in changes}
         self._present = {key for key, kind in last.items() if kind in (MemoryPromoted.kind, MemoryOrganized.kind)}
         formers = [change.former for change in changes]
-        # block ids under History; in older journals no hash says whose words they were before
-        self._former = {ref.history for ref in formers if not ref.hash or (ref.block, ref.hash) in self._present}
+        # block ids under History
+        self._former = {ref.history for ref in formers if (ref.block, ref.hash) in self._present}
         self._former |= {block for block, _ in self._present}
 
     def has(self, statement: Statement) -> bool:

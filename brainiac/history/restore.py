@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brainiac.errors import LockedError, UserError
 from brainiac.history.backup import FILES, PART, Backup, Progress, backups_in, confined, file_hash
-from brainiac.storage.files import Disk, locked, make_folders, read_bytes, temporary_beside
+from brainiac.storage.files import Disk, is_held, make_folders, read_bytes, temporary_beside
 from brainiac.storage.runstate import LOCK
 from brainiac.tree import MARKER, LocalPlaces, is_brain
 
@@ -55,7 +55,8 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
     for number, (path, digest) in enumerate(digests.items(), 1):
         actual = file_hash(backup.folder / FILES / path)
         if actual != digest:
-            problems.append(f"{path}: {'missing' if actual is None else 'has other bytes than when it was made'}")
+            what = "missing, or no file" if actual is None else "has other bytes than when it was made"
+            problems.append(f"{path}: {what}")
         progress(number, len(digests))
     return problems
 
@@ -128,11 +129,8 @@ def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
     """
     if not places.state.is_dir():
         return None
-    try:
-        with locked(places.state / LOCK, wait_seconds=0):
-            pass
-    except LockedError as error:
-        raise LockedError(f"a daemon serves {into} still; stop it first") from error
+    if is_held(places.state / LOCK):
+        raise LockedError(f"a daemon serves {into} still; stop it first")
     number = 1
     while (aside := places.state.with_name(f"{places.state.name}-before-restore-{number}")).exists():
         number += 1

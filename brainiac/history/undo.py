@@ -22,6 +22,7 @@ from brainiac.events import (
     Change,
     Event,
     EventUndone,
+    EvidenceRecord,
     PathKind,
     RecordedChange,
     StatementCorrected,
@@ -35,15 +36,24 @@ from brainiac.events import (
     remove,
     update,
 )
+from brainiac.formats.authors import ORIGINS, PERSON, Author
+from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement
+from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement, first_keys
+from brainiac.formats.prompt import parse_commands
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 from brainiac.history.digest import write_digest
+from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import StatementMatch, folded
+from brainiac.llm.gate import Gate
+from brainiac.llm.offline import NOTES
+from brainiac.search.documents import Hit
+from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
+from brainiac.storage.folders import Folders
 from brainiac.storage.merge import merge_lines, three_way
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids
-from brainiac.text.tokens import coverage
+from brainiac.text.tokens import coverage, pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,22 +434,47 @@ def _with_items(document: ShortTermDocument, lists: Sequence[Iterable[Item]]) ->
 
 MIN_COVERAGE = 0.5  # the least share of a person's words that a statement must have
 MAX_TARGETS = 5
+MAX_SAID = 20  # exchanges that are looked through for a sentence
 
 
-def possible_targets(brain: Brain, words: str) -> list[StatementMatch]:
-    """Return the current statements that a person may mean, likeliest first.
+@dataclass(frozen=True, slots=True)
+class SaidMatch:
+    """A sentence that the person said and that is no statement yet.
+
+    Attributes:
+        text: The sentence.
+        path: The file of memory with the exchange.
+        exchanges: The exchanges in which it was said, ids.
+        is_private: Whether one of them must not leave this machine.
+        at: When it was first said, ISO 8601.
+    """
+
+    text: str
+    path: str
+    exchanges: tuple[str, ...]
+    is_private: bool
+    at: str
+
+    @property
+    def name(self) -> str:
+        """The sentence: by all its words it is meant alone."""
+        return f"“{self.text}”"
+
+
+def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatch]:
+    """Return the current statements that a person may mean, or sentences that they said, likeliest first.
 
     Args:
         brain: The brain.
-        words: The statement's `path#^block`, all of its words, or some of them.
+        words: The statement's `path#^block`, all words of a statement or sentence, or some of them.
 
     Returns:
         Those that are named by id or by all their words; where there are none, up to `MAX_TARGETS` that have at least
-        half of the words.
+        half of the words. A sentence only where it has more of them than any statement: what it became is corrected.
     """
     path, sign, block = words.strip().rpartition("#^")
-    named: list[StatementMatch] = []
-    similar: list[tuple[float, StatementMatch]] = []
+    named: list[StatementMatch | SaidMatch] = []
+    similar: list[tuple[float, StatementMatch | SaidMatch]] = []
     for page in brain.pages().memories.values():
         for statement in page.statements:
             if statement.is_history:
@@ -451,16 +486,54 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch]:
                 named.append(target)
             elif (share := coverage(words, statement.text)) >= MIN_COVERAGE:
                 similar.append((share, target))
+    if not named:
+        best = max((share for share, _ in similar), default=0.0)
+        said = _said_sentences(brain, words)
+        named += (target for target in said if folded(target.text) == folded(words))
+        similar += ((share, target) for target in said if (share := coverage(words, target.text)) > best)
     similar.sort(key=lambda scored: -scored[0])
     return named or [target for _, target in similar[:MAX_TARGETS]]
 
 
-def correct(brain: Brain, target: StatementMatch, text: str) -> Event:
+def _said_sentences(brain: Brain, words: str) -> list[SaidMatch]:
+    """Return the sentences of the person in short-term memory and on the pages of days with at least half of the words.
+
+    Each stands once, however often it was said; what was put right already is left out.
+    """
+    matches: dict[str, SaidMatch] = {}
+    hits = brain.recall.search(words, limit=MAX_SAID, kinds={"exchange"}, is_private=True)
+    said = [hit for hit in hits if hit.speaker == "user" and hit.anchor]
+    path = brain.tree.relative(brain.tree.short_term)
+    for event in brain.short_term().memory.events:  # read, since a search leaves out what stands behind a command
+        commands, rest = parse_commands(event.user)
+        for text in (rest, *(command.argument for command in commands)):
+            said.append(Hit("exchange", path, "", text, 0.0, anchor=event.id, at=event.at, speaker="user"))
+    for hit in sorted(with_former(brain, said, hides_private=False), key=lambda hit: hit.at):
+        for text in pieces(hit.text):
+            key = folded(text)
+            is_former = any(folded(former.words) in key or key in folded(former.words) for former in hit.former)
+            if is_former or coverage(words, text) < MIN_COVERAGE:
+                continue
+            known = matches.get(key) or SaidMatch(text, hit.path, (), is_private=False, at=hit.at)
+            exchanges = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
+            matches[key] = replace(known, exchanges=exchanges, is_private=known.is_private or not _is_open(brain, hit))
+    return list(matches.values())
+
+
+def _is_open(brain: Brain, hit: Hit) -> bool:
+    """Return whether the exchange of a hit may leave this machine."""
+    return bool(Gate(brain, is_remote=True).hits([hit]))
+
+
+def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Event:
     """Replace a statement by a new wording; the former one goes to History.
+
+    A sentence that was only said becomes a statement with it, on the page of notes of its month; the exchange stays as
+    it was typed.
 
     Args:
         brain: The brain.
-        target: The statement, from `possible_targets`.
+        target: The statement or sentence, from `possible_targets`.
         text: The new wording.
 
     Raises:
@@ -470,9 +543,12 @@ def correct(brain: Brain, target: StatementMatch, text: str) -> Event:
     line = one_line(text)
     if not line:
         raise UserError("there is no new wording; `brainiac forget` takes a statement out")
-    if line == one_line(target.statement.text):
+    if line == one_line(target.text):
         raise UserError(f"“{line}” stands there in these very words")
-    event = brain.retry(lambda: _replace(brain, target, line))
+    if isinstance(target, SaidMatch):
+        event = brain.retry(lambda: _state(brain, target, line))
+    else:
+        event = brain.retry(lambda: _replace(brain, target, line))
     write_digest(brain)
     return event
 
@@ -502,6 +578,89 @@ def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
     return brain.commit(
         StatementCorrected(statements=(row,)), by="person", changes=[update(path, before, str(document))]
     )
+
+
+def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
+    """Commit the new wording of a sentence that was said as a statement, the former one under History.
+
+    A task or goal only gets the new wording where it stands in short-term memory.
+    """
+    now, old = iso(brain.clock.now()), one_line(target.text)
+    items, is_task = _items_put_right(brain, old, line)
+    if is_task:
+        return brain.commit(StatementCorrected(statements=()), by="person", changes=items)
+    day, since = brain.day_of(now), brain.day_of(target.at)
+    pages, folder, title = brain.pages(), f"{brain.tree.relative(brain.tree.long_term)}/concrete/{NOTES}", since[:7]
+    page = next(
+        (
+            page
+            for page in pages.memories.values()
+            if page.path.startswith(f"{folder}/") and page.title == title and page.is_private == target.is_private
+        ),
+        None,
+    )
+    path = page.path if page else pages.free_path(folder, title)
+    before = brain.read_page(path) if page else None
+    private = {"private": True} if target.is_private else {}
+    new_page = f"{render_meta({**first_keys(new_id(), now, [NOTES]), **private})}\n# {title}\n"
+    document = with_block_ids(MemoryDocument(before or new_page, path).with_missing_keys(new_id(), now))
+    block = document.block_id_for(line)
+    document = document.add_statement(line, block)
+    # of imported words no prompt of this brain says whose they are
+    authors = [
+        said.prompt.author if said else Author("import") for said in map(Exchanges(brain).texts_of, target.exchanges)
+    ]
+    author = max(authors, key=lambda author: ORIGINS.index(author.origin))
+    former = old + author.mark()
+    history = document.block_id_for(former)
+    document = document.add_statement(former, history).retire(history, day, block, since)
+    said = StatementRecord(
+        operation="NEW",
+        path=path,
+        page=document.memory.uuid,
+        block=block,
+        hash=text_hash(former),
+        since=since,
+        sources=target.exchanges,
+        evidence=tuple(EvidenceRecord(exchange=exchange, quote=target.text) for exchange in target.exchanges),
+        origin=author.origin,
+        author=author.by,
+    )
+    corrected = replace(
+        said,
+        operation="UPDATE",
+        hash=text_hash(line),
+        since=day,
+        sources=(),
+        evidence=(),
+        origin=PERSON,
+        author="",
+        replaced=StatementRef(block=block, hash=text_hash(former), history=history),
+    )
+    text = str(document)
+    changes = [create(path, text) if before is None else update(path, before, text)]
+    return brain.commit(
+        StatementCorrected(statements=(said, corrected)),
+        by="person",
+        changes=[*changes, *Folders(brain, changes).changes(), *items],
+    )
+
+
+def _items_put_right(brain: Brain, old: str, line: str) -> tuple[list[Change], bool]:
+    """Return the change of short-term memory where a goal, fact or task has the old words, and whether it is a task.
+
+    Goals and tasks get the new wording; a fact goes, since it stands as a statement now.
+    """
+    path = brain.tree.relative(brain.tree.short_term)
+    document = brain.short_term()
+    memory, text = document.memory, str(document)
+    goals, facts, tasks = (
+        [item.text for item in items if folded(item.text) == folded(old) and not item.is_done]
+        for items in (memory.goals, memory.facts, memory.tasks)
+    )
+    after = document.without_items(goals, facts, tasks)
+    after = after.with_items(goals=[line] * bool(goals), facts=(), tasks=[line] * bool(tasks))
+    return [update(path, text, str(after))] if goals or facts or tasks else [], bool(goals or tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import EventsAnalyzed, OutcomeEvent, PathKind
+from brainiac.events import OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.formats.short_term import ShortTermMemory
@@ -45,6 +45,16 @@ class StatementMatch:
     memory: Memory
     statement: Statement
     is_exact: bool = True
+
+    @property
+    def text(self) -> str:
+        """The statement's words."""
+        return self.statement.text
+
+    @property
+    def path(self) -> str:
+        """Path of its page."""
+        return self.memory.path
 
     @property
     def name(self) -> str:
@@ -318,8 +328,7 @@ class Provenance:
         event, row = change.event, change.record
         after = self.text_with_hash(change.hash)
         if not after:  # no version of the page is kept that has it
-            is_present_text = text_hash(statement.text) == change.hash
-            after = self._statement_of_candidate(row.candidate) or (statement.text if is_present_text else "")
+            after = statement.text if text_hash(statement.text) == change.hash else ""
         return Step(
             event=event.id,
             at=event.at,
@@ -341,22 +350,6 @@ class Provenance:
     def text_with_hash(self, digest: str) -> str:
         """Return the text of a statement by its hash, from any version of the page; "" where none has it."""
         return self._texts.get(digest, "")
-
-    def _statement_of_candidate(self, candidate_id: str) -> str:
-        """Return the statement of a candidate as a model gave it.
-
-        Args:
-            candidate_id: `<id of an EventsAnalyzed event>#<index of the candidate in it>`.
-
-        Returns:
-            "" where the id has another form, or there is no such candidate.
-        """
-        event_id, _, index = candidate_id.partition("#")
-        event = self._brain.journal.find(event_id) if index.isdecimal() else None
-        if event is None or not isinstance(event.what, EventsAnalyzed):
-            return ""
-        candidates = event.what.candidates
-        return candidates[int(index)].statement if int(index) < len(candidates) else ""
 
     @cached_property
     def _texts(self) -> dict[str, str]:

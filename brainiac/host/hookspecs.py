@@ -1,4 +1,4 @@
-"""The hooks: everything a plugin can react to or add. Hooks are added, never removed.
+"""The hooks: everything a plugin can react to or add. A hook goes only with its whole mechanism.
 
 Implement any of them as a function marked `@brainiac.hookimpl` in a file in `plugins/`, taking only the
 arguments you need, by name.
@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # some are heavy, and whoever only lists the plugins needs no
     from brainiac.llm.context.blocks import Block
     from brainiac.llm.schemas import Engine, Request
     from brainiac.search.documents import Hit
-    from brainiac.search.index import Index
 
 hookspec = pluggy.HookspecMarker("brainiac")
 hookimpl = pluggy.HookimplMarker("brainiac")
@@ -127,14 +126,6 @@ def register_models(register: Callable[[str, Callable[[Brain], Engine]], None]) 
 @hookspec
 def register_commands(cli: Any) -> None:
     """Add commands to the Typer application."""
-
-
-@hookspec
-def register_indexes(register: Callable[[str, Callable[[Brain], Index]], None]) -> None:
-    """Add an index: `register("name", factory)`; `recall.index: name` then selects it.
-
-    Run it through `brainiac.search.conformance.CHECKS` first: ranking relies on nothing else.
-    """
 
 
 @hookspec

@@ -22,7 +22,6 @@ import pluggy
 
 import brainiac.host.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
-from brainiac.host.public import serve_former_names
 from brainiac.host.trust import TrustStore, bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
 from brainiac.storage.store import Store
 
@@ -327,7 +326,6 @@ class PluginHost:
     def _execute(self, plugin: PluginStatus) -> object:
         """Run a plugin's code and return the object to register."""
         name, path = plugin.name, Path(plugin.path)
-        serve_former_names()
         if plugin.source == "installed":
             return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
         return load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path.parent)

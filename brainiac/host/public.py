@@ -2,17 +2,9 @@
 
 A public name is a function, class or constant of such a module that begins with no underscore. Everything else is
 internal and may change at any time. The four processes and the examples import nothing else either; a test looks.
-Plugins of the first version import modules by the names that these had then; those names still work.
 """
 
 from __future__ import annotations
-
-import importlib
-import importlib.abc
-import importlib.util
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 
 MODULES = {
     "A brain and what happens in it": (
@@ -30,9 +22,7 @@ MODULES = {
         "brainiac.storage.links", "brainiac.storage.pages", "brainiac.storage.projection", "brainiac.storage.review",
         "brainiac.storage.statements",
     ),
-    "Search": (
-        "brainiac.search.documents", "brainiac.search.query", "brainiac.search.index", "brainiac.search.conformance",
-    ),
+    "Search": ("brainiac.search.documents", "brainiac.search.query"),
     "Models": (
         "brainiac.llm.schemas", "brainiac.llm.gate", "brainiac.llm.redaction", "brainiac.llm.catalog",
         "brainiac.llm.offline", "brainiac.llm.context.assembler", "brainiac.llm.context.blocks",
@@ -46,35 +36,3 @@ MODULES = {
     "Commands": ("brainiac.cli.session", "brainiac.cli.styling", "brainiac.terminal"),
     "Tests": ("brainiac.testing",),
 }  # fmt: skip
-
-
-# The documented ones, and those that a plugin cannot do without: an index returns pages, an engine takes requests.
-FORMER = {
-    "brainiac.recall": "brainiac.search",
-    "brainiac.recall.conformance": "brainiac.search.conformance",
-    "brainiac.recall.hit": "brainiac.search.documents",
-    "brainiac.recall.index": "brainiac.search.index",
-    "brainiac.notes": "brainiac.formats",
-    "brainiac.notes.memory": "brainiac.formats.page",
-    "brainiac.notes.prompt": "brainiac.formats.prompt",
-}
-
-
-class _FormerNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds a module by its former name: the very module of today, not a copy of it."""
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return importlib.util.spec_from_loader(fullname, self) if fullname in FORMER else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(FORMER[module.__name__])
-
-
-_FORMER_NAMES = _FormerNames()
-
-
-def serve_former_names() -> None:
-    """Let the former names be imported; called before a plugin is loaded that is not ours."""
-    if _FORMER_NAMES not in sys.meta_path:
-        # before the finder of files, which would load the file of today a second time under the former name
-        sys.meta_path.insert(0, _FORMER_NAMES)

@@ -1,4 +1,4 @@
-"""Gemini in Google's Takeout ("My Activity"): one record an exchange, as JSON or, by default, as a web page.
+"""Gemini in Google's Takeout ("My Activity"): one record an exchange, as JSON.
 
 There are no conversations in it: the exchanges of a day make one. What Google writes around a prompt is in the
 account's language, so nothing here rests on the words of one.
@@ -6,7 +6,6 @@ account's language, so nothing here rests on the words of one.
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import re
 from collections import Counter
@@ -15,18 +14,14 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from html.parser import HTMLParser
 from itertools import chain, groupby, islice
-from typing import Any, BinaryIO
+from typing import Any
 
-from brainiac.clock import day_in, iso
+from brainiac.clock import day_in
 from brainiac.imports.records import Conversation, Item, PastExchange, mapping, moment_of, sequence, text_of
 
 _NAMES = ("gemini", "bard")  # the product's name in every language
-_LOOKED_AT = 200  # first records, by which Google's word before each prompt and the order of dates are known
+_LOOKED_AT = 200  # first records, by which Google's word before each prompt is known
 _SHARE = 0.95  # of the records that must begin with the same word for it to be Google's and not the person's
-_MAX_WORD = 40  # characters of Google's word
-_CHUNK = 65_536
-_HAS_DATE = re.compile(r"(?=.*\d{4})(?=.*\d{1,2}[:.]\d\d)")
-_NUMERIC = re.compile(r"\s*(\d{1,2})([./-])(\d{1,2})[./-]\d{4}")
 _BLOCKS = frozenset("p div li ul ol table tr h1 h2 h3 h4 h5 h6 pre blockquote".split())
 
 
@@ -101,146 +96,10 @@ def _word_before_prompts(records: list[_Record]) -> str:
 
 def _exchange(record: _Record, googles_word: str) -> PastExchange:
     """Return the exchange of a record, without Google's word before its prompt."""
-    # in web pages a no-break space follows Google's word; one further behind is the person's
-    before, space, after = record.title.partition("\xa0")
-    prompt = after if space and len(before) < _MAX_WORD else record.title.removeprefix(f"{googles_word} ")
-    # two prompts may have the same second; spaces differ between the formats of the export
+    prompt = record.title.removeprefix(f"{googles_word} ")
+    # two prompts may have the same second
     digest = hashlib.sha256(" ".join(prompt.split()).encode("utf-8", "replace")).hexdigest()[:12]
     return PastExchange(f"{record.at} {digest}", record.at, prompt.strip(), record.answer.strip())
-
-
-# --- web pages -------------------------------------------------------------------------------------------------------
-
-
-def conversations_of_page(opened: BinaryIO, zone: tzinfo) -> Iterator[Item]:
-    """Yield a conversation for each day of a web page of My Activity, which is read in pieces.
-
-    Args:
-        opened: The page.
-        zone: The person's time zone, for its days.
-    """
-    cells = _cells(opened)
-    first = list(islice(cells, _LOOKED_AT))
-    dates = _Dates(chain.from_iterable(first), zone)
-    yield from _by_day((_record_of(cell, dates) for cell in chain(first, cells)), zone)
-
-
-def _record_of(cell: list[str], dates: _Dates) -> _Record:
-    """Return the record in a cell's lines: the prompt with names of attached files, a line with the date, the answer.
-
-    Where no line is a date, all are the prompt, and the moment is "".
-    """
-    # not the first line, which is the prompt's even where it looks like a date
-    for number, line in enumerate(cell[1:], 1):
-        if at := dates.moment(line):
-            title = "\n".join(cell[:number]).strip()
-            return _Record(title, at, "\n".join(cell[number + 1 :]).strip())
-    return _Record("\n".join(cell).strip(), at="", answer="")
-
-
-def _cells(opened: BinaryIO) -> Iterator[list[str]]:
-    """Yield the lines of the text of each record about Gemini."""
-    parser, decode = _Page(), codecs.getincrementaldecoder("utf-8")("replace")
-    while chunk := opened.read(_CHUNK):
-        parser.feed(decode.decode(chunk))
-        yield from parser.take_records()
-    parser.close()
-    yield from parser.take_records()
-
-
-class _Dates:
-    """Reads dates as Google writes them in any language.
-
-    Args:
-        lines: Lines of the page, some of which are dates: they show whether days or months come first.
-        zone: Of a date that names no zone.
-    """
-
-    def __init__(self, lines: Iterable[str], zone: tzinfo) -> None:
-        from dateparser.date import DateDataParser  # 25 MB, and a second
-
-        order = _order(line for line in lines if _HAS_DATE.match(line))
-        settings = {"RETURN_AS_TIMEZONE_AWARE": True, "TIMEZONE": str(zone), **({"DATE_ORDER": order} if order else {})}
-        self._parser = DateDataParser(settings=settings)
-
-    def moment(self, line: str) -> str:
-        """Return the moment of a line as ISO 8601 UTC; "" where it is no date."""
-        if len(line) > 80 or not _HAS_DATE.match(line):
-            return ""
-        text = " ".join(line.split())  # some languages have narrow spaces before AM and PM
-        without_last_word = text.rpartition(" ")[0]  # which may be a zone that the parser does not know
-        for attempt in filter(None, (text, without_last_word)):
-            if moment := self._parser.get_date_data(attempt).date_obj:
-                return iso(moment)
-        return ""
-
-
-def _order(dates: Iterable[str]) -> str:
-    """Return "DMY" or "MDY": whether dates of digits begin with day or month; "" where no date is of digits."""
-    matches = [match for date in dates if (match := _NUMERIC.match(date))]
-    if any(int(match[1]) > 12 for match in matches):
-        return "DMY"
-    if any(int(match[3]) > 12 for match in matches):
-        return "MDY"
-    return "DMY" if matches else ""  # more countries write days first
-
-
-class _Page(HTMLParser):
-    """Collects the text of the first content cell of each record of My Activity.
-
-    A record is a `div` of class `outer-cell`. In it are one of class `header-cell`, which names the product, and some
-    of class `content-cell`, the first of which has the exchange.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._depth = 0  # of nested `div`s; the record's own is 1
-        self._header, self._content = _Text(), _Text()
-        self._target: _Text | None = None  # takes the text of the present cell; None where that is not needed
-        self._target_depth = 0  # depth of the cell's own `div`
-        self._n_cells = 0  # content cells of the record so far
-        self._records: list[list[str]] = []
-
-    def take_records(self) -> list[list[str]]:
-        """Return the records since the last call, each as lines; they are returned once."""
-        records, self._records = self._records, []
-        return records
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a record at an outer cell, and collect the text of its header and of its first content cell."""
-        classes = (dict(attrs).get("class") or "").split()
-        if "outer-cell" in classes:
-            self._depth, self._n_cells = 0, 0
-            self._header, self._content, self._target = _Text(), _Text(), None
-        if tag == "div":
-            self._depth += 1
-            if "header-cell" in classes:
-                self._target, self._target_depth = self._header, self._depth
-            elif "content-cell" in classes:
-                self._n_cells += 1
-                self._target = self._content if self._n_cells == 1 else None
-                self._target_depth = self._depth
-        if self._target is not None:
-            self._target.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a cell, or a record, which is kept where its header names Gemini."""
-        if self._target is not None:
-            self._target.handle_endtag(tag)
-        if tag != "div":
-            return
-        if self._depth == self._target_depth:
-            self._target = None
-        self._depth -= 1
-        if self._depth == 0 and self._n_cells:  # the record's own `div`
-            self._n_cells = 0
-            if any(name in self._header.text.casefold() for name in _NAMES):
-                self._records.append(self._content.text.split("\n"))
-
-    def handle_data(self, data: str) -> None:
-        """Add text to the cell that is collected."""
-        if self._target is not None:
-            self._target.handle_data(data)
 
 
 class _Text(HTMLParser):

@@ -12,9 +12,10 @@ import hashlib
 import json
 import os
 import posixpath
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -36,17 +37,16 @@ from brainiac.formats.markdown import (
 )
 from brainiac.formats.page import own_date
 from brainiac.imports.reading import opened_exports
-from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id
+from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id, page_path
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.causes import undone_events
 from brainiac.storage.folders import title_of_folder
-from brainiac.tree import is_printable, slugify
+from brainiac.tree import slugify
 
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
 BATCH_CHARACTERS = 500_000  # of one commit
 BATCH_ITEMS = 200
-_MAX_NAME_BYTES = 200
 _ASIDES = "## Also in the export"
 _ABOUT_ASIDES = "Other versions of messages, and what attached files said."
 
@@ -216,9 +216,11 @@ class Intake:
         elif changes := batch.changes():
             # the ids are in the event: by them a second import knows these exchanges
             episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
+            notes = {path: page.note for path, page in batch.pages.items() if page.note}
+            event = ExchangesImported(service=self._service, episodes=episodes, notes=notes)
             with self._brain.commit_lock():
                 self._refuse_imported_meanwhile(batch.page_of)
-                self._commits.commit(ExchangesImported(service=self._service, episodes=episodes), changes)
+                self._commits.commit(event, changes)
         return outcomes
 
     def _refuse_imported_meanwhile(self, ids: Iterable[str]) -> None:
@@ -359,19 +361,20 @@ class Intake:
     def _take_note(self, batch: _Batch, note: Note) -> Outcome:
         """Add a note to a batch, unless it was imported before and did not change.
 
-        Its path, which is the same in every import, says whether it was imported before. A page that was changed here
+        Its id, which is the same in every import, says whether it was imported before. A page that was changed here
         stays, and one that was deleted here stays deleted.
         """
         outcome = partial(Outcome, note.title, note.key)
         if note.problem or not note.text.strip():
             return outcome(reason=note.problem or "is empty")
-        path = self._path_of(note)
+        uuid = note_id(self._service, note.key)
+        path = self._path_of(note, uuid)
         present, imported_hash = batch.page(path), self._imported_hash(path)
         is_deleted_here = bool(imported_hash) and present is None
         if path in batch.pages or is_deleted_here:
             return outcome(known=1, path=path)
         try:
-            text = self._note_text(note, path, present)
+            text = self._note_text(note, uuid, path, present)
         except FormatError as error:
             return outcome(reason=f"has front matter that cannot be read: {error.problem}")
         # the same text as the last import wrote: whatever a person made of it since stays
@@ -380,6 +383,7 @@ class Intake:
         if present is not None and _hash(present.text) != imported_hash:
             return outcome(reason=f"{path} was changed here since; it stays as it is", path=path)
         batch.change(path, present or Page(None, ""), text)
+        batch.pages[path].note = uuid
         if note.original:
             batch.files[path.removesuffix(".md")] = note.original
         return outcome(taken=1, reason=note.remark, path=path)
@@ -395,19 +399,49 @@ class Intake:
         )
         return rows[0][0] if rows else ""
 
-    def _path_of(self, note: Note) -> str:
-        """Return the path of a note's page: its own below the service's folder, else by month and title."""
-        if note.path:
-            return f"{self.top}/{_safe(note.path)}"
-        digest = hashlib.sha256(note.key.encode("utf-8", "replace")).hexdigest()[:8]
-        folder = self._folder(note.at) if note.at else f"{self.top}/undated"
-        return f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
+    def _path_of(self, note: Note, uuid: str) -> str:
+        """Return the path of a note's page: that of its earlier import, else a new one.
 
-    def _note_text(self, note: Note, path: str, present: Page | None) -> str:
+        A new one is the note's own below the service's folder, with a hash of its key where another note has it or one
+        that some file systems take for it; a note without a path gets one by month and title.
+        """
+        if uuid in self._note_pages:
+            return self._note_pages[uuid]
+        digest = hashlib.sha256(note.key.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+        if note.path:
+            path = f"{self.top}/{page_path(note.path)}"
+            if _folded(path) in self._taken_paths:
+                path = f"{path.removesuffix('.md')}-{digest}.md"
+        else:
+            folder = self._folder(note.at) if note.at else f"{self.top}/undated"
+            path = f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
+        self._note_pages[uuid] = path
+        self._taken_paths.add(_folded(path))
+        return path
+
+    @cached_property
+    def _taken_paths(self) -> set[str]:
+        """The folded paths of the imported notes' pages."""
+        return set(map(_folded, self._note_pages.values()))
+
+    @cached_property
+    def _note_pages(self) -> dict[str, str]:
+        """The path of each imported note's page by the note's id, of all imports that were not undone."""
+        imports = self._brain.journal.all_events({ExchangesImported})
+        undone = undone_events(self._brain)
+        return {
+            uuid: path
+            for _, event in imports
+            if isinstance(event.what, ExchangesImported) and event.id not in undone
+            for path, uuid in event.what.notes.items()
+        }
+
+    def _note_text(self, note: Note, uuid: str, path: str, present: Page | None) -> str:
         """Return the text of a note's page: a note or document with the keys that it lacks, any other text as a quote.
 
         Args:
             note: The note.
+            uuid: Its id.
             path: Its page.
             present: The page of an earlier import; None for none.
 
@@ -417,7 +451,6 @@ class Intake:
         text, at = redact(self._brain, note.text), note.at or note.file_at
         if present and not note.at:  # a later import must not give it another date
             at = str(split(present.text, path)[0].get("created_at") or "")
-        uuid = note_id(self._service, note.key)
         front_matter = self._front_matter(uuid, at, at)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
@@ -469,11 +502,13 @@ class Page:
         before: Its text on the disk; None for a new page.
         text: Its text after the commit.
         exchanges: Ids of the exchanges that the commit adds to it.
+        note: Id of the note that the commit makes it of; "" for a page of exchanges.
     """
 
     before: str | None
     text: str
     exchanges: list[str] = field(default_factory=list)
+    note: str = ""
 
 
 class _Batch:
@@ -565,13 +600,9 @@ def _hash(text: str) -> str:
     return content_hash(text.encode("utf-8", "surrogateescape"))
 
 
-def _safe(path: str) -> str:
-    """Return the path of the page for a path of an export: without parts such as `..`, and with no unusable names."""
-    parts = [part for part in posixpath.splitext(path.replace("\\", "/"))[0].split("/") if part.strip(". ")] or ["note"]
-    if not all(is_printable(part) and len(part.encode()) < _MAX_NAME_BYTES for part in parts):
-        parts = [slugify(part) for part in parts]
-    name = "index-page" if parts[-1] == "_index" else parts[-1]  # `_index.md` is the page about a folder
-    return "/".join([*parts[:-1], f"{name}.md"])
+def _folded(path: str) -> str:
+    """Return a path as those file systems see it that do not tell case or accents apart."""
+    return unicodedata.normalize("NFC", path).casefold()
 
 
 def _folders_above(path: str, top: str) -> Iterator[str]:

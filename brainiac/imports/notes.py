@@ -18,6 +18,7 @@ from brainiac.formats.markdown import decode_text, escape
 from brainiac.formats.page import own_date, title_of
 from brainiac.imports.gemini import as_text
 from brainiac.imports.records import Note
+from brainiac.text.tokens import as_sentence
 
 MAX_BYTES = 5_000_000  # of a note or a mail; larger ones are no text that somebody wrote
 MAX_PDF_BYTES = 100_000_000
@@ -140,7 +141,7 @@ def _remark(pdf: PdfText) -> str:
     elif empty:
         remarks.append(f"No text on {'page' if len(empty) == 1 else 'pages'} {_ranges(empty)}.")
     if len(pdf.pages) < pdf.n_pages:
-        remarks.append(f"From page {len(pdf.pages) + 1} on it was not read: {pdf.problem}.")
+        remarks.append(as_sentence(f"From page {len(pdf.pages) + 1} on it was not read: {pdf.problem}"))
     return " ".join(remarks)
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,16 +23,20 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, copilot, gemini, notes, transcripts
-from brainiac.imports.records import Conversation, Item, text_of
+from brainiac.imports import chatgpt, claude, gemini, notes, transcripts
+from brainiac.imports.records import Conversation, Item, Note, page_path, text_of
 from brainiac.tree import is_temporary, slugify
 
 HEAD_BYTES = 65_536  # of a file, by which its format is known
 LOOKED_AT = 20  # records of an array, one of which must be of a known format
 MAX_RATIO = 300  # of a packed file; real exports shrink to a tenth
 MAX_ENTRIES = 500_000
-MAX_OBJECT_BYTES = 100_000_000  # of a JSON file that is no list and has to be read as a whole
+MAX_RECORD_BYTES = 50_000_000  # of one record of a JSON file, which is read into memory as a whole
+MAX_DEPTH = 200  # of a JSON file; its parser's memory grows with the square of it, and real exports have 20
 _NOTES = (".md", ".markdown")
+_COPILOT = "Conversation,Time,Author,Message"  # the head of its table
+# what a broken archive, file or drive makes of reading; a file that is encrypted, or packed in an unknown way
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8
 _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
@@ -62,7 +67,7 @@ class _File:
         size: In bytes, unpacked.
         open: Opens it.
         path: Relative to the folder or archive that the person named.
-        zone: The person's time zone, for moments without one.
+        zone: The person's time zone, for its days.
         file_at: ISO 8601 moment of the file, for texts without a date.
     """
 
@@ -95,7 +100,11 @@ def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], lis
         exports: list[Export] = []
         others: list[_File] = []
         for file in _files(path, zone, Path(scratch)):
-            if service_and_reader := _reader_of(file):
+            try:
+                service_and_reader = _reader_of(file)
+            except _UNREADABLE as error:
+                raise UserError(f"{file.name} cannot be read ({_what(error)}); nothing was imported") from error
+            if service_and_reader:
                 service, reader = service_and_reader
                 exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
             else:
@@ -117,9 +126,13 @@ def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -
         folder: Name of the folder in memory that gets them.
         count: Called with the bytes of each file.
     """
-    for file in files:
-        with file.open() as opened:
-            note = notes.note(opened, file.path, file.file_at)
+    # those first whose names stay as they are: of two notes with one page's name, links between notes lead to it
+    for file in sorted(files, key=lambda file: file.path != page_path(file.path)):
+        try:
+            with file.open() as opened:
+                note = notes.note(opened, file.path, file.file_at)
+        except _UNREADABLE as error:
+            note = Note(file.path, file.path, problem=f"cannot be read ({_what(error)})")
         count(file.size)
         yield note if note.problem else replace(note, path=f"{folder}/{note.path}")
 
@@ -128,10 +141,18 @@ def _read_with(reader: _Reader, file: _File) -> Callable[[Callable[[int], None]]
     """Return the function for `Export.read`: it reads a file with a reader and counts the bytes."""
 
     def read(count: Callable[[int], None]) -> Iterator[Item]:
-        with file.open() as raw, _Counted(raw, count) as counted:
-            yield from reader(cast(BinaryIO, io.BufferedReader(counted, HEAD_BYTES)), file)
+        try:
+            with file.open() as raw, _Counted(raw, count) as counted:
+                yield from reader(cast(BinaryIO, io.BufferedReader(counted, HEAD_BYTES)), file)
+        except _UNREADABLE as error:
+            yield Conversation("", file.name, problem=f"cannot be read to its end ({_what(error)})")
 
     return read
+
+
+def _what(error: Exception) -> str:
+    """Return what an error says on one line."""
+    return " ".join(str(error).split())[:120] or type(error).__name__
 
 
 class _Counted(io.RawIOBase):
@@ -233,8 +254,11 @@ def _packed(
             yield _File(entry_name, entry.file_size, cast(Any, opener), entry.filename, zone, file_at)
         elif not is_inner:
             inner = scratch / f"{len(os.listdir(scratch))}.zip"
-            with archive.open(entry) as source, open(inner, "xb") as target:
-                shutil.copyfileobj(source, target)
+            try:
+                with archive.open(entry) as source, open(inner, "xb") as target:
+                    shutil.copyfileobj(source, target)
+            except _UNREADABLE as error:
+                raise UserError(f"{entry_name} cannot be unpacked ({_what(error)}); download it again") from error
             yield from _packed(inner, entry_name, zone, file_at, scratch, is_inner=True)
 
 
@@ -250,14 +274,19 @@ def _reader_of(file: _File) -> tuple[str, _Reader] | None:
         case "[" | "{":
             return _transcript_reader_of(file) or _json_reader_of(file)
         case "<" if gemini.recognizes_page(head):
-            return "gemini", lambda opened, file: gemini.conversations_of_page(opened, file.zone)
-    if copilot.recognizes(head):
-        return "copilot", lambda opened, file: copilot.conversations(opened, file.zone, file.file_at)
+            return "gemini", _refused("is a web page; order My Activity from Google again, as JSON, and import that")
+    if head.startswith(_COPILOT):
+        return "copilot", _refused("is Copilot's table, which is not read; save as Markdown what you want to bring in")
     if raw.startswith(b"%PDF-"):
         return "documents", _read_document
     if notes.is_mailbox(raw):
         return "mail", lambda opened, file: notes.mails(opened)
     return None
+
+
+def _refused(problem: str) -> _Reader:
+    """Return a reader that reads nothing and says why."""
+    return lambda opened, file: iter([Conversation("", file.name, problem=problem)])
 
 
 def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
@@ -334,16 +363,11 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
     n_records = 0
     try:
         prefix = _prefix(file)
-        # an object that is no list can only be read into memory as a whole
-        if prefix == "" and file.size > MAX_OBJECT_BYTES:
-            problem = "is one object of more than 100 MB, and no list of conversations"
-            yield Conversation("", file.name, problem=problem)
-            return
-        for record in ijson.items(_after_mark(opened), prefix, use_float=True):
+        for record in ijson.items(_Bounded(opened, prefix.count(".") + bool(prefix)), prefix, use_float=True):
             n_records += 1
             yield record
-    except (ijson.JSONError, UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError) as error:
-        problem = f"cannot be read beyond record {n_records} ({' '.join(str(error).split())[:120]})"
+    except (ijson.JSONError, ValueError, *_UNREADABLE) as error:
+        problem = f"cannot be read beyond record {n_records} ({_what(error)})"
         problem += "; what came before is taken, so download it again for the rest"
         yield Conversation("", file.name, problem=problem)
 
@@ -358,7 +382,7 @@ def _prefix(file: _File) -> str:
     import ijson  # for one kind of export
 
     with file.open() as opened:
-        events = ijson.parse(_after_mark(opened), use_float=True)
+        events = ijson.parse(_Bounded(opened, 1), use_float=True)
         _, first_event, _ = next(events)
         if first_event == "start_array":
             return "item"
@@ -366,12 +390,46 @@ def _prefix(file: _File) -> str:
         return "conversations.item" if has_list else ""
 
 
-def _after_mark(opened: BinaryIO) -> BinaryIO:
-    """Return a file, read up to after its byte-order mark, which the parser does not know."""
-    # files of the disk and of archives, and `io.BufferedReader`, can all look ahead
-    if cast(io.BufferedReader, opened).peek(3).startswith(_MARK):
-        opened.read(len(_MARK))
-    return opened
+class _Bounded:
+    """A JSON file for the parser, without its byte-order mark, that ends with an error before it asks for much memory.
+
+    Args:
+        opened: The file.
+        level: How many brackets are open between two records: 0 for a file that is one record.
+    """
+
+    def __init__(self, opened: BinaryIO, level: int) -> None:
+        self._opened, self._level = opened, level
+        self._depth, self._record_bytes, self._is_in_text, self._held = 0, 0, False, b""
+        # files of the disk and of archives, and `io.BufferedReader`, can all look ahead
+        if cast(io.BufferedReader, opened).peek(3).startswith(_MARK):
+            opened.read(len(_MARK))
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes.
+
+        Raises:
+            ValueError: It is nested too deep, or a record is too large.
+        """
+        content = self._opened.read(size)
+        self._record_bytes += len(content)
+        # without escaped signs the quotes are those of texts; one that is cut off waits for the rest
+        plain = (self._held + content).replace(b"\\\\", b"")
+        self._held = b"\\" if plain.endswith(b"\\") else b""
+        parts = plain.replace(b'\\"', b"").translate(None, _NO_STRUCTURE).split(b'"')
+        for bracket in b"".join(parts[self._is_in_text :: 2]):
+            self._depth += 1 if bracket in b"[{" else -1
+            if self._depth <= self._level:
+                self._record_bytes = len(content)
+            if self._depth > MAX_DEPTH:
+                raise ValueError(f"is nested more than {MAX_DEPTH} levels deep")
+        self._is_in_text ^= len(parts) % 2 == 0
+        if self._record_bytes > MAX_RECORD_BYTES:
+            raise ValueError(f"one record has more than {MAX_RECORD_BYTES:,} bytes")
+        return content
+
+
+_NO_STRUCTURE = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 # service, whether a record is of the format, and what reads a record

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from brainiac.clock import iso, parse_iso
+from brainiac.tree import is_printable, slugify
 
 _IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # the ids of notes are derived within it
 _MAX_SECONDS = 100_000_000_000  # a larger number of a moment counts milliseconds
@@ -181,7 +184,24 @@ def exchange_id(service: str, conversation: str, exchange: PastExchange) -> str:
 
 def note_id(service: str, key: str) -> str:
     """Return the uuid of a note's page, the same in every import."""
-    return str(uuid.uuid5(_IDS, f"{service}:{key}"))
+    # a file's name may have bytes that are no UTF-8
+    return str(uuid.uuid5(_IDS, f"{service}:{key}".encode("utf-8", "backslashreplace").decode()))
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+MAX_NAME_BYTES = 200
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # a name with one reads as another
+
+
+def page_path(path: str) -> str:
+    """Return the path of the page for a path of an export: without parts such as `..`, and with no unusable names."""
+    path = _DIRECTION.sub("", posixpath.splitext(path.replace("\\", "/"))[0])
+    parts = [part for part in path.split("/") if part.strip(". ")] or ["note"]
+    if not all(is_printable(part) and len(part.encode()) < MAX_NAME_BYTES for part in parts):
+        parts = [slugify(part) for part in parts]
+    name = "index-page" if parts[-1] == "_index" else parts[-1]  # `_index.md` is the page about a folder
+    return "/".join([*parts[:-1], f"{name}.md"])
 
 
 # --- values of JSON that nobody documents: what has another type than expected counts as missing --------------------
@@ -202,12 +222,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def moment_of(value: Any, zone: tzinfo = UTC) -> str:
+def moment_of(value: Any) -> str:
     """Return a moment as ISO 8601 UTC; "" for what is none.
 
     Args:
-        value: Seconds or milliseconds since 1970, or an ISO 8601 moment.
-        zone: Of a moment that names none.
+        value: Seconds or milliseconds since 1970, or an ISO 8601 moment, of UTC where it names no zone.
     """
     # what a service writes as a date is in no documentation: anything may come
     try:
@@ -215,7 +234,7 @@ def moment_of(value: Any, zone: tzinfo = UTC) -> str:
             seconds = value / 1000 if value > _MAX_SECONDS else value
             return iso(datetime.fromtimestamp(seconds, UTC))
         moment = datetime.fromisoformat(text_of(value).strip())
-        return iso(moment if moment.tzinfo else moment.replace(tzinfo=zone))
+        return iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -36,12 +36,13 @@ def service_of(record: dict[str, Any]) -> str:
 def lines(opened: BinaryIO) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file's lines; a line that is none, such as one that is being written, is left out."""
     while line := opened.readline(MAX_LINE_BYTES):
+        if not line.startswith(b"{"):
+            continue  # a list, which may be large, is not read to be left out
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(record, dict):
-            yield record
+        yield record
 
 
 @dataclass(slots=True)

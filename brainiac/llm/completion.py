@@ -373,14 +373,17 @@ class Failure(NamedTuple):
 
 # classes of the same meaning stand in one row
 _ROWS: tuple[tuple[str, bool, str, str], ...] = (
-    ("AuthenticationError", False, "the key was refused", "Check the key that brainiac is given."),
+    ("AuthenticationError CallerCredentialAuthenticationError", False, "the key was refused",
+     "Check the key that brainiac is given."),
     ("PermissionDeniedError", False, "the key may not use this model", "Check the account, or choose another model."),
     ("PaymentRequiredError", False, "the account has no credit", "Add credit at the provider."),
     ("NotFoundError", False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
     ("LiteLLMUnknownProvider", False, "no such provider is known", "Check llm.model: `provider/model`."),
     ("ModelNotMappedError", False, "the model is not known", "Check llm.model."),
-    ("BadRequestError InvalidRequestError UnprocessableEntityError ImageFetchError", False,
+    ("BadRequestError InvalidRequestError UnprocessableEntityError ImageFetchError MalformedRequestFieldError", False,
      "the request was refused", _REQUEST),
+    ("UnsupportedEndpointError EndpointNotSupportedByModelError", False,
+     "the model is not served by this kind of request", _REQUEST),
     ("UnsupportedParamsError", False, "the model does not take a parameter", _REQUEST),
     ("VectorStoreSearchError", False, "the provider's search failed", _REQUEST),
     ("ContextWindowExceededError", False, "the request is longer than the model's window", _WINDOW),
@@ -391,7 +394,7 @@ _ROWS: tuple[tuple[str, bool, str, str], ...] = (
     ("BudgetExceededError", False, "a budget set outside brainiac is used up", "Raise it where it was set."),
     ("MockException", False, "a mocked call failed", _REQUEST),
     ("Timeout", True, "no answer in time", "llm.timeout_seconds gives it longer."),
-    ("RateLimitError", True, "the provider asks to slow down", _WAIT),
+    ("RateLimitError CallerCredentialRateLimitError", True, "the provider asks to slow down", _WAIT),
     ("InternalServerError", True, "the provider has trouble", _WAIT),
     ("ServiceUnavailableError", True, "the provider is overloaded or down", _WAIT),
     ("BadGatewayError", True, "the provider is not reachable behind its gateway", _WAIT),

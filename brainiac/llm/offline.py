@@ -41,7 +41,7 @@ from brainiac.llm.schemas import (
 )
 from brainiac.search.documents import Hit
 from brainiac.search.query import excerpt
-from brainiac.text.tokens import ends_as_question, likeness, pieces, words
+from brainiac.text.tokens import as_sentence, ends_as_question, likeness, pieces, words
 
 NOTED = "Noted."
 FOUND = "In memory:"
@@ -173,7 +173,7 @@ def quotations(
         if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-        yield _source(hit, folder, zone) + "".join(f"\n{one_line(str(former))}." for former in hit.former)
+        yield _source(hit, folder, zone) + "".join(f"\n{one_line(as_sentence(former))}" for former in hit.former)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:

@@ -35,7 +35,7 @@ from brainiac.pipeline.watch import (
     scan,
     stamp_of,
 )
-from brainiac.storage.copies import original_of, twin_of
+from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
 
 
@@ -177,15 +177,28 @@ class Bus:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no path is to be checked, no file waits to be finished, and no job runs; retries may be pending."""
-        with self._changed:
-            is_checked = not self._hints and not self._is_checking and not self.settler.waiting_paths
-        return is_checked and not any(tier.pending for tier in self._tiers)
+        """Whether no path is to be checked, no file waits to be finished, no timer is due, and no job runs.
+
+        Retries may be pending.
+        """
+        with self._changed:  # or a file may go on from those that wait to a job between the two
+            return not self._is_working and not self.settler.waiting_paths
+
+    @property
+    def _is_working(self) -> bool:
+        """Whether there is something to do that needs no time to pass; the caller holds the lock."""
+        left = self._seconds_left(self._brain.clock.monotonic())
+        is_due = left is not None and left <= 0
+        return bool(self._hints) or self._is_checking or is_due or any(tier.pending for tier in self._tiers)
 
     def wait_idle(self) -> None:
-        """Block until `is_idle`."""
+        """Block until `is_idle`; a clock that is moved by hand is moved on to when the next file is finished."""
+        clock = self._brain.clock
         with self._changed:
             while not self.is_idle:
+                due = self.settler.next_due()
+                if due is not None and not self._is_working:
+                    clock.skip(due - clock.monotonic())
                 self._changed.wait()
 
     @property
@@ -422,13 +435,14 @@ class Bus:
             self.retry()
 
     def _schedule_merge_if_needed(self, path: str, *, is_new_page: bool) -> None:
-        """Schedule a merge where a changed file has git's conflict markers, is a conflict copy, or is a new page.
+        """Schedule a merge where a changed file has git's conflict markers, or is a new page.
 
-        A new page may be one that another device moved here, or one that stands again where it was moved from.
+        A new page may be one that another device moved here, or one that stands again where it was moved from, or a
+        copy.
         """
         if is_marked(self._brain, path):
             self.conflicted.add(path)
-        if is_new_page or path in self.conflicted or twin_of(self._brain.tree, path):
+        if is_new_page or path in self.conflicted:
             self._schedule_merge()
 
     def _process_unwritten(self, path: str, *, has_new_content: bool) -> None:

@@ -7,9 +7,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import (
     ConflictError,
-    LockedError,
     ModelError,
     SettingsError,
     StorageError,
@@ -33,9 +31,9 @@ from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt
 from brainiac.pipeline.watch import Stamp, Watcher, folders_beside, scan
-from brainiac.storage.files import locked
-from brainiac.storage.heartbeat import DEAD_SECONDS, Beat, Heartbeat, is_running, require_alone, serving_message
-from brainiac.storage.runstate import LOCK, RunState, read_run_state, write_run_state
+from brainiac.storage.runstate import RunState, read_run_state, write_run_state
+from brainiac.storage.serving import Serving, is_running, require_alone
+from brainiac.text.tokens import as_sentence
 
 # --- quiet ------------------------------------------------------------------------------------------------------------
 
@@ -98,10 +96,8 @@ class QuietTimer:
 
 # --- the daemon -------------------------------------------------------------------------------------------------------
 
-LOCK_WAIT_SECONDS = 1.0  # `is_running` of another process holds the lock for a moment
 DISPLACED_SECONDS = 10.0
 REPORT_SECONDS = 1.0
-LOOK_SECONDS = 0.2  # how often a waiting daemon checks whether the serving one has ended
 MIN_AGE_SECONDS = 600.0  # longer than `ask` takes to reflect what it answered
 SIGNAL_SECONDS = 0.5
 # a thread that waits for a file releases the interpreter; by default it may take 5 ms to get it back
@@ -130,8 +126,7 @@ class Daemon:
     ) -> None:
         self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered, self._tell = brain, is_backlog_answered, tell
-        self._lock_and_heartbeat = ExitStack()
-        self._stop_request, self._is_signalled = threading.Event(), False
+        self._serving, self._stop_request = Serving(brain), threading.Event()
         former = read_run_state(brain.places.state)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(
@@ -140,28 +135,26 @@ class Daemon:
         self.quiet = QuietTimer(brain, self.bus)
         self._state = RunState()  # as last written
         self._plugins_stamp: object = None  # of the plugins as loaded
-        self._heartbeat = Heartbeat(brain, self._stop_request.set)
 
     def run(self) -> bool:
         """Serve until SIGTERM, SIGINT or `ask_to_stop`; return whether all work ended in time.
 
-        While a daemon of another home serves this folder it waits.
-
         Raises:
-            LockedError: Another daemon of this home serves this brain.
+            LockedError: Another daemon serves this brain, of this home or another.
         """
         _share_heaps()
         sys.setswitchinterval(SWITCH_SECONDS)
         former = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            if not self._start(is_watching=True, wait=self._wait_for_other):
-                return True  # asked to stop while it waited: there was no work
+            self.start()
             self._tell_plugin_states(self._brain.plugins.status)
             self._tell(f"Watching {self._brain.tree.inbox}. Drop a note there; Ctrl-C ends.")
             with self._beside:
                 # in short waits: a signal that another thread received, or that came just before, does not end the wait
                 while not self._stop_request.wait(SIGNAL_SECONDS):
-                    pass
+                    if problem := self._serving.keep():
+                        self._tell(problem)
+                        self.ask_to_stop()
             return self.stop()
         finally:
             for number, handler in former.items():
@@ -178,59 +171,15 @@ class Daemon:
             is_watching: Watch the tree and run timers; False: only process what is in the inbox now.
 
         Raises:
-            LockedError: Another daemon serves this brain.
+            LockedError: Another daemon serves this brain, of this home or another.
         """
-        require_alone(self._brain)
-        # a daemon that was killed just now seems alive for so long
-        deadline = time.monotonic() + DEAD_SECONDS
-        self._start(is_watching=is_watching, wait=partial(self._wait_until, deadline))
-
-    def _start(self, *, is_watching: bool, wait: Callable[[Beat], bool]) -> bool:
-        """Start work once no other daemon serves; return whether it did, see `Heartbeat.claim` for `wait`."""
-        with ExitStack() as resources:
-            self._lock(resources)
-            if not self._heartbeat.claim(wait):
-                return False
-            resources.callback(self._stop_heartbeat)
-            # checked at each commit: a laptop that slept may wake while another daemon serves
-            self._brain.before_commit = self._heartbeat.check
+        if warning := self._serving.begin():
+            self._tell(warning)
+        try:
             self._begin(is_watching)
-            self._lock_and_heartbeat = resources.pop_all()
-        return True
-
-    def _wait_for_other(self, other: Beat) -> bool:
-        """Say once which daemon serves, and wait a moment; return False to give up: this one is asked to stop."""
-        problem = f"{serving_message(self._brain, other)}. This one waits and takes over when that one is gone; "
-        problem += f"to have it serve at once, stop process {other.pid} there"
-        if problem != self._state.problem:
-            self._tell(f"{problem[0].upper()}{problem[1:]}.")
-            self._state = RunState(pid=os.getpid(), since=iso(self._brain.clock.now()), problem=problem)
-            with suppress(OSError):
-                write_run_state(self._brain.places.state, self._state)
-        return not self._stop_request.wait(LOOK_SECONDS)
-
-    def _wait_until(self, deadline: float, other: Beat) -> bool:
-        """Wait a moment and return True, to look again whether the other daemon still serves.
-
-        Raises:
-            LockedError: The deadline, in monotonic seconds, has passed.
-        """
-        if time.monotonic() > deadline:
-            raise LockedError(f"{serving_message(self._brain, other)}; stop that one first")
-        time.sleep(LOOK_SECONDS)
-        return True
-
-    def _stop_heartbeat(self) -> None:
-        """Stop the heartbeat, and its check before each commit."""
-        self._heartbeat.stop()
-        # where another daemon took over, a job that still hangs here must not write any more
-        if not self._heartbeat.is_replaced:
-            self._brain.before_commit = None
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether it ended because another daemon serves by now; `brainiac run` then starts anew and waits."""
-        return self._heartbeat.is_replaced and not self._is_signalled
+        except BaseException:
+            self._serving.end()
+            raise
 
     def stop(self) -> bool:
         """Stop watching, the plugins and the bus, in this order; return whether all work ended in time."""
@@ -240,28 +189,13 @@ class Daemon:
         is_clean = self.bus.stop()
         try:
             with storage_trouble():
-                if not self._heartbeat.is_replaced:  # else the daemon that serves instead does it
-                    self._brain.committer.check_displaced()
+                self._brain.committer.check_displaced()
         except StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
         self._report(is_stopped=True)
-        self._lock_and_heartbeat.close()
+        self._serving.end()
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
-
-    def _lock(self, resources: ExitStack) -> None:
-        """Take the lock that only one daemon of this home can have, until the resources are closed.
-
-        Raises:
-            LockedError: Another daemon has it.
-        """
-        path = self._brain.places.state / LOCK
-        try:
-            resources.enter_context(locked(path, LOCK_WAIT_SECONDS))
-        except LockedError as error:
-            pid = read_run_state(self._brain.places.state).pid
-            suffix = f" (process {pid})" if pid else ""
-            raise LockedError(f"{self._brain.root} is served by another daemon{suffix}; stop that one first") from error
 
     def _begin(self, is_watching: bool) -> None:
         """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
@@ -375,7 +309,9 @@ class Daemon:
         """Tell the person the state of each of the brain's own plugins, with the reason where one does not run."""
         for plugin in plugins:
             if plugin.source == "brain":
-                self._tell(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}.")
+                self._tell(
+                    as_sentence(f"Plugin {plugin.name}: {plugin.state}{f', {plugin.detail}' if plugin.detail else ''}")
+                )
 
     def _report(self, *, is_stopped: bool = False) -> None:
         """Write the daemon's state for `status`, if it changed."""
@@ -400,7 +336,6 @@ class Daemon:
 
     def _signalled(self, number: int, frame: object) -> None:
         """Stop on SIGTERM or SIGINT."""
-        self._is_signalled = True
         self.ask_to_stop()
 
 

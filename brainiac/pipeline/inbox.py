@@ -6,14 +6,22 @@ import os
 import posixpath
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, StorageError, storage_trouble
+from brainiac.errors import (
+    BrainiacError,
+    ConflictError,
+    FormatError,
+    ModelError,
+    StorageError,
+    UserError,
+    storage_trouble,
+)
 from brainiac.events import (
     Change,
     ErrorCleared,
@@ -44,14 +52,14 @@ from brainiac.formats.prompt import (
     response_path,
 )
 from brainiac.history.copies import is_marked
-from brainiac.storage.answered import Answer
+from brainiac.storage.answered import MAX_RESPONSES, Answer
+from brainiac.tree import MAX_NAME_BYTES, is_printable, is_too_long
 
 TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 FREE_MODEL = "offline"
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0
 MAX_STORAGE_SECONDS = 15.0  # short, since a person who has made room on the disk expects an answer soon
-MAX_NAME_BYTES = 255
 CONFLICT_SECONDS = 0.05
 WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
 OFF_RECORD_REASON = "off the record: why is not kept"
@@ -61,8 +69,12 @@ def read_prompt(brain: Brain, path: str) -> Prompt | None:
     """Return the prompt or note at a path; None when it is deleted, blank or a draft.
 
     Raises:
-        FormatError: It is too large, unreadable, not UTF-8, or its front matter is broken.
+        FormatError: It is too large, unreadable, not UTF-8, its front matter is broken, or its name is so long that
+            its response could have none.
     """
+    if is_too_long(response_path(path, MAX_RESPONSES)):
+        most = MAX_NAME_BYTES - len(response_path(path, MAX_RESPONSES)) + len(path)
+        raise FormatError(path, f"its name leaves no room for the response's; shorten it to {most} bytes")
     limit = brain.settings.inbox.max_bytes
     try:
         # looked at before it is read: a file of gigabytes must not fill memory
@@ -88,35 +100,43 @@ class Backlog:
         unanswered: Prompts to answer, notes to capture, and files that cannot be parsed.
         moved: Answered prompts that were moved and whose responses were not.
         withdrawn: Answered prompts that became private or off the record after they were answered.
+        problems: What is wrong with those of the unanswered that cannot be processed as they are, by path.
     """
 
     unanswered: tuple[str, ...]
     moved: tuple[str, ...]
     withdrawn: tuple[str, ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
     """Return which files are still to be processed; only those that changed since their answer are read."""
-    unanswered, moved, withdrawn = list[str](), list[str](), list[str]()
+    unanswered, moved, withdrawn, problems = list[str](), list[str](), list[str](), dict[str, str]()
     for path in paths:
         # by hashes known already: a start with ten thousand answered prompts reads none of them
         if brain.tree.kind_of(path) not in TO_ANSWER or brain.answered.is_settled(path, brain.observed.hash_of(path)):
             continue
         try:
-            prompt = read_prompt(brain, path)
-        except FormatError:
-            unanswered.append(path)  # it gets an error file
-            continue
-        if prompt is None:
-            continue
-        if brain.answered.moved_from(prompt) is not None:
-            moved.append(path)
-        elif not brain.answered.is_answered(prompt):
+            with storage_trouble():
+                prompt = read_prompt(brain, path)
+                if prompt is None:
+                    continue
+                if brain.answered.moved_from(prompt) is not None:
+                    moved.append(path)
+                elif not brain.answered.is_answered(prompt):
+                    unanswered.append(path)
+                # marked while no daemon ran: what was remembered of it is withdrawn now
+                elif prompt.private or not prompt.remember:
+                    withdrawn.append(path)
+        except (UserError, StorageError) as error:  # of this path alone: all others are processed
             unanswered.append(path)
-        # marked while no daemon ran: what was remembered of it is withdrawn now
-        elif prompt.private or not prompt.remember:
-            withdrawn.append(path)
-    return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn))
+            problems[path] = problem_of(error)
+    return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn), problems)
+
+
+def problem_of(error: UserError | StorageError) -> str:
+    """Return what is wrong with a file, and what to do, as one line."""
+    return error.problem if isinstance(error, FormatError | StorageError) else str(error)
 
 
 def is_free(brain: Brain) -> bool:
@@ -176,12 +196,17 @@ class Inbox:
         self._record_waiting(Pending(path, reason, is_held=is_backlog))
 
     def take(self, path: str) -> None:
-        """Process the prompt or note at a path; where the disk fails, try again later."""
+        """Process the prompt or note at a path; where the disk fails, try again later.
+
+        Whatever else is wrong with this path is its reason to wait, which `status` shows.
+        """
         try:
             with storage_trouble():
                 self._process(path)
         except StorageError as error:
             self._retry_later(path, error.problem, max_seconds=MAX_STORAGE_SECONDS)
+        except UserError as error:
+            self.hold(path, problem_of(error))
 
     def _process(self, path: str) -> None:
         """Answer a prompt or capture a note, or write an error file where it cannot be parsed.
@@ -189,7 +214,6 @@ class Inbox:
         One that has git's conflict markers, or that another device answers, waits.
         """
         try:
-            _check_name(path)
             if is_marked(self._brain, path):
                 self.hold(path, "holds conflict markers of git; both versions are merged first")
             elif prompt := read_prompt(self._brain, path):
@@ -381,6 +405,8 @@ class Inbox:
         """Write an error file beside a file of a type that is not read; remove it when that file is gone."""
         if not self._brain.is_active:
             return
+        if not is_printable(path):
+            return  # no file can be written beside it; `status` names it
         if not self._brain.tree.absolute(path).is_file():
             self._clear(path)
             return
@@ -392,7 +418,7 @@ class Inbox:
     def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
         """Write or update a prompt's error file, unless it says the same already."""
         target = error_path(path)
-        if _is_too_long(target):
+        if is_too_long(target):
             return  # `status` shows the reason
         text = render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
@@ -422,7 +448,7 @@ class Inbox:
         with self._mutex:
             self._pending.pop(path, None)
             self._ids.pop(path, None)
-        before = None if _is_too_long(error_path(path)) else self._brain.read(error_path(path))
+        before = None if is_too_long(error_path(path)) else self._brain.read(error_path(path))
         if before is not None:
             self._brain.commit(ErrorCleared(), by=BY, changes=[remove(error_path(path), before)])
 
@@ -434,22 +460,3 @@ def _body(text: str) -> str:
     except FormatError:
         return text
     return text[offset:]
-
-
-def _is_too_long(path: str) -> bool:
-    """Return whether the name of a file is longer than file systems allow."""
-    return len(os.fsencode(posixpath.basename(path))) > MAX_NAME_BYTES
-
-
-def _check_name(path: str) -> None:
-    """Raise for a prompt whose name is so long that its response could have no file name.
-
-    Raises:
-        FormatError: Its name is too long.
-    """
-    target = response_path(path)
-    if _is_too_long(target):
-        spare = len(posixpath.basename(target)) - len(posixpath.basename(path))
-        raise FormatError(
-            path, f"its name leaves no room for an answer's; shorten it to {MAX_NAME_BYTES - spare} bytes"
-        )

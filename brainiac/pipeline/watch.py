@@ -50,11 +50,7 @@ def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
     """Return the stamp of every watched file by relative path; `more` are folders outside of the layout."""
     stamps: dict[str, Stamp] = {}
     for entry in tree.walk(*_tops(tree), *more):
-        relative = tree.relative(entry.path)
-        try:
-            stamps[relative] = stamp_from(entry.stat(follow_symlinks=False))
-        except OSError:
-            continue  # vanished between listing and looking
+        stamps[tree.relative(entry.path)] = stamp_from(entry.stat(follow_symlinks=False))
     log = stamp_of(tree.access_log)
     if log is not None:
         stamps[tree.relative(tree.access_log)] = log

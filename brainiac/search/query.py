@@ -6,12 +6,11 @@ One prompt may be searched for in several ways: `searches` says what is searched
 from __future__ import annotations
 
 import bisect
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
 from brainiac.search.text import Analyzer, Token, plain_words
 from brainiac.search.vocabulary import folded, grams_of, similarity
-from brainiac.text.dates import days_named
+from brainiac.text.dates import TIMES, days_named, time_named
 from brainiac.text.tokens import ends_as_question
 
 _FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
@@ -198,8 +197,8 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
             paths=tuple(fields.get("path", ())),
             types=tuple(kind.casefold() for kind in fields.get("type", ())),
             tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
-            after=_edge(fields.get("after"), today),
-            before=_edge(fields.get("before"), today),
+            after=_edge(fields.get("after"), today, analyzer.language),
+            before=_edge(fields.get("before"), today, analyzer.language),
         ),
     )
 
@@ -209,7 +208,7 @@ def _terms(tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(content or (token.stem for token in tokens)))
 
 
-def query_problems(text: str, now: datetime, folders: Collection[str] = ()) -> list[str]:
+def query_problems(text: str, now: datetime, folders: Collection[str] = (), language: str = "english") -> list[str]:
     """Return what is wrong with the fields (`type:`, `after:`, `before:`) of a query that a person typed, as messages.
 
     A search ignores a field that it cannot read: a prompt may hold any text.
@@ -218,14 +217,14 @@ def query_problems(text: str, now: datetime, folders: Collection[str] = ()) -> l
         text: As `parse_query` takes it.
         now: The moment from which "last week" counts.
         folders: The folders of long-term memory, each of which is a type.
+        language: As `days_named` takes it.
     """
     types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, folders))))
     problems = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
     for _, name, value, *_ in _FIELD.findall(text):
         field, given = name.lower(), value.strip('"')
-        if field in ("after", "before") and _edge([given], now) is None:
-            expected = 'a day such as 2026-05-31, 2026-05, yesterday, 7d or "last week"'
-            problems.append(f"{field}:{value} is no day; expected {expected}")
+        if field in ("after", "before") and _edge([given], now, language) is None:
+            problems.append(f"{field}:{value} is no time; give {TIMES} (with blanks in quotation marks)")
         elif field == "type" and given.casefold() not in _TYPE_ALIASES.union(types):
             problems.append(f"type:{value} is no type of page; there are {', '.join(types)}")
     return problems
@@ -251,25 +250,16 @@ def _days(text: str, now: datetime, language: str) -> tuple[int, int] | None:
     return min(first for first, _ in spans).toordinal(), max(last for _, last in spans).toordinal()
 
 
-def _edge(given: list[str] | None, now: datetime) -> int | None:
+def _edge(given: list[str] | None, now: datetime, language: str) -> int | None:
     """Return the day that `after:` or `before:` names, as an ordinal; None where it names none.
 
     Args:
-        given: The values of the field, of which the last counts: a date, `30d`, or words such as `last-week`. Of
-            several days, such as a month or a year, it is the first.
+        given: The values of the field, of which the last counts; of several days, such as a month, it is the first.
         now: The moment from which "last week" counts.
+        language: As `days_named` takes it.
     """
-    if not given:
-        return None
-    text = given[-1]
-    with contextlib.suppress(ValueError):  # no such day
-        if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", text):
-            return date(int(match[1]), int(match[2] or 1), int(match[3] or 1)).toordinal()
-    # without quotation marks a field has no blanks: `last-week`
-    if spans := days_named(text.replace("-", " "), now):
-        return spans[0][0].toordinal()
-    days = re.fullmatch(r"(\d{1,5})d", text)
-    return (now.date() - timedelta(days=int(days[1]))).toordinal() if days else None
+    named = time_named(given[-1], now, language) if given else None
+    return named[0].astimezone(now.tzinfo).toordinal() if named else None
 
 
 # --- several searches for one prompt ----------------------------------------------------------------------------

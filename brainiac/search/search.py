@@ -18,7 +18,6 @@ from brainiac.tree import LocalPlaces, Tree
 # numpy and tantivy are heavy: every command imports this module, and few of them search
 if TYPE_CHECKING:
     from brainiac.search.embed import RemoteEmbedders, Vectors
-    from brainiac.search.index import Index
     from brainiac.search.pages import Pages
     from brainiac.search.rank import Ranked
     from brainiac.search.retrieval import Retrieval
@@ -32,7 +31,6 @@ class Recall:
         places: Machine-local folders; the index lives in `places.cache`.
         settings: The brain's settings (`recall.*`).
         clock: The time source.
-        open_index: Opens another engine; None for the embedded one.
         remote: Makes the embedder of a provider; None where there are no providers.
         muted: Returns the ids of the exchanges that are not to be quoted, which no search returns.
         may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
@@ -44,14 +42,13 @@ class Recall:
         places: LocalPlaces,
         settings: Settings,
         clock: Clock = SYSTEM,
-        open_index: Callable[[], Index] | None = None,
         remote: RemoteEmbedders | None = None,
         muted: Callable[[], Container[str]] = frozenset,
         may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
-        self._open_index, self._remote, self._muted = open_index, remote, muted
+        self._remote, self._muted = remote, muted
         self._may_be_embedded = may_be_embedded
         self._mutex = threading.Lock()
         self._embedder_problem = ""
@@ -175,7 +172,7 @@ class Recall:
             if self._parts is None:
                 analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
                 vectors = self._open_vectors()
-                pages = Pages(self.tree, self._places.cache / "index", analyzer, self._open_index, vectors)
+                pages = Pages(self.tree, self._places.cache / "index", analyzer, vectors)
                 self._parts = pages, Retrieval(self.tree, pages, analyzer, vectors)
             return self._parts
 

@@ -1,5 +1,5 @@
-"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where the
-settings or `run --serve` name a port, on that port of this machine.
+"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where
+`run --serve` or this machine's own settings say so, on a port of this machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from brainiac.server.address import (
     write_address,
 )
 from brainiac.server.guard import (
+    ADMIT,
     LOOPBACK_NAMES,
     OBSIDIAN,
     ASGIApp,
@@ -40,6 +40,7 @@ from brainiac.server.guard import (
     guarded,
     is_loopback,
 )
+from brainiac.text.tokens import as_sentence
 
 DEFAULT_PORT = 4747
 SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
@@ -47,35 +48,26 @@ STOP_SECONDS = 3.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
+MAX_STRANGERS = 256  # of these, connections on which nothing came yet that may call; the rest is for those that may
+STRANGER_SECONDS = 10.0  # within which a request that may call has to come
 IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
-def is_installed() -> bool:
-    """Return whether the packages of the `[server]` extra are there; imports none of them."""
-    return all(find_spec(name) for name in ("starlette", "uvicorn", "mcp"))
-
-
 @contextmanager
-def serving(brain: Brain, tell: Callable[[str], None], *, port: int | None = None) -> Iterator[None]:
+def serving(brain: Brain, tell: Callable[[str], None], *, port: int = 0) -> Iterator[None]:
     """Serve the doors of a daemon's brain while the block runs; where they cannot be served, it runs without them.
 
     Args:
         brain: The daemon's.
         tell: Called with sentences for the person who started it.
-        port: The port; 0 for none, None for that of the settings.
+        port: The port; 0 for none.
     """
-    port = brain.settings.server.port if port is None else port
-    if not is_installed():
-        if port:
-            tell("No port is served: the packages for that are not installed; `pip install 'brainiac[server]'`.")
-        yield
-        return
     with ExitStack() as resources:
         try:
             _serve(brain, port, tell, resources)
         except (OSError, UserError) as error:
             resources.close()
-            tell(f"Nothing is served: {error}.")
+            tell(as_sentence(f"Nothing is served: {error}"))
         yield
 
 
@@ -94,7 +86,7 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         try:
             url = _open_port(settings.host, port, sockets, resources)
         except (OSError, UserError) as error:
-            tell(f"Port {port} is not served: {error}.")
+            tell(as_sentence(f"Port {port} is not served: {error}"))
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
@@ -155,7 +147,7 @@ def _open_port(host: str, port: int, sockets: list[socket.socket], resources: Ex
 
 def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
     """Return all doors as one application; `url` is that of its port, "" where it has none."""
-    from starlette.applications import Starlette  # of the [server] extra
+    from starlette.applications import Starlette  # only where doors are served
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
@@ -180,7 +172,7 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
-        from brainiac.server.mcp import session_manager  # of the [server] extra
+        from brainiac.server.mcp import session_manager
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
@@ -210,13 +202,14 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     Raises:
         UserError: It did not start.
     """
-    import uvicorn  # of the [server] extra
+    import uvicorn  # only where doors are served
 
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
     config = uvicorn.Config(
         app,
+        http=_protocol(),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -238,6 +231,42 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
         if not thread.is_alive() or time.monotonic() > deadline:
             raise UserError("the server did not start; the log tells more")
         time.sleep(LOOK_SECONDS)
+
+
+def _protocol() -> Any:
+    """Return uvicorn's protocol with bounds for strangers, the connections on which no request came yet that may call.
+
+    Without them, connections that begin a request and never end it would keep everybody else out.
+    """
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # of the [server] extra
+
+    base: Any = AutoHTTPProtocol
+    strangers: dict[Any, None] = {}  # in the order in which they came
+
+    class Bounded(base):  # type: ignore[misc]  # which class it is depends on the packages that are installed
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            app: ASGIApp = self.app
+
+            async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+                await app({**scope, ADMIT: lambda: strangers.pop(self, None)}, receive, send)
+
+            self.app = serve
+            strangers[self] = None
+            self.loop.call_later(STRANGER_SECONDS, self.end_stranger)
+            if len(strangers) > MAX_STRANGERS:
+                next(iter(strangers)).end_stranger()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            strangers.pop(self, None)
+            super().connection_lost(error)
+
+        def end_stranger(self) -> None:
+            if self in strangers:
+                del strangers[self]
+                self.transport.close()
+
+    return Bounded
 
 
 def _run_server(server: Any, sockets: list[socket.socket]) -> None:

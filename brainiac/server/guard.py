@@ -28,6 +28,7 @@ OBSIDIAN = "app://obsidian.md"
 COOKIE = "brainiac_session"
 ORIGIN = "brainiac.origin"  # in the scope of a request that passed: whose words it brings in
 LOGIN = "/login"
+ADMIT = "brainiac.admit"  # in a scope: a function to be called once a request of its connection may pass
 MAX_BODY_BYTES = 8_000_000  # a long conversation, sent whole with each turn
 LOGIN_SECONDS = 60.0
 SESSION_SECONDS = 30 * 86_400.0
@@ -215,6 +216,8 @@ def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
         elif scope["path"] == LOGIN and method == "GET":
             await _login(guard, scope)(scope, receive, send)
         else:
+            if admit := scope.get(ADMIT):
+                admit()
             known = {**scope, ORIGIN: guard.origin_of(headers)}
             await app(known, _limited(receive), _with_cors(send, guard, headers))
 
@@ -257,7 +260,7 @@ def _with_cors(send: Send, guard: Guard, headers: Headers) -> Send:
 
 def _response(status: int, message: str) -> Any:
     """Return an error as a response."""
-    from starlette.responses import JSONResponse  # of the [server] extra
+    from starlette.responses import JSONResponse  # only where doors are served
 
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse(error_body(message, status), status, headers)
@@ -271,7 +274,7 @@ def error_body(message: str, status: int) -> dict[str, Any]:
 
 def _preflight(headers: Headers) -> Any:
     """Return the response to a CORS preflight, which only comes this far from an allowed origin."""
-    from starlette.responses import Response  # of the [server] extra
+    from starlette.responses import Response  # only where doors are served
 
     # clients send headers of their own, `x-stainless-os` and a dozen more: those that are asked for are allowed
     allowed = {
@@ -286,7 +289,7 @@ def _preflight(headers: Headers) -> Any:
 
 def _login(guard: Guard, scope: Scope) -> Any:
     """Return the response to a browser that was opened with a one-time code: a cookie, and a redirect to the window."""
-    from starlette.responses import RedirectResponse  # of the [server] extra
+    from starlette.responses import RedirectResponse  # only where doors are served
 
     code = parse_qs(scope["query_string"].decode("latin-1")).get("once", [""])[0]
     session = guard.logins.begin(code)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 import sys
+import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from brainiac.errors import ConflictError, UserError
 
 NAME = "brainiac"
+START_SECONDS = 60.0  # the first start on a busy machine takes ten
 KEPT_VARIABLES = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
@@ -101,6 +104,39 @@ def server_entry(root: Path) -> dict[str, Any]:
     variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
     arguments = ["-m", "brainiac", "--brain", str(root), "mcp"]
     return {"command": sys.executable, "args": arguments} | ({"env": variables} if variables else {})
+
+
+def check_start(entry: dict[str, Any]) -> None:
+    """Start our server as a host does, with nothing of this shell but what hosts hand on, and ask it for its tools.
+
+    Raises:
+        UserError: It does not start, or does not answer in time; the message has what it printed last.
+    """
+    import asyncio
+
+    from mcp.shared.exceptions import MCPError  # both only for this, since they take a second
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+        try:
+            asyncio.run(asyncio.wait_for(_ask_for_tools(entry, printed), START_SECONDS))
+        except (OSError, MCPError, ExceptionGroup) as error:
+            printed.seek(0)
+            lines = printed.read().split("\n")
+            late = f"no answer within {START_SECONDS:.0f} seconds" if isinstance(error, TimeoutError) else ""
+            reason = next((line.strip() for line in reversed(lines) if line.strip()), "") or late or str(error)
+            command = shlex.join((entry["command"], *entry["args"]))
+            what = "the server does not start as an assistant would start it"
+            raise UserError(f"{what} ({reason}); nothing was written. It is: {command}") from error
+
+
+async def _ask_for_tools(entry: dict[str, Any], printed: TextIO) -> None:
+    from mcp.client.session import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    server = StdioServerParameters(**entry, cwd=Path.home())
+    async with stdio_client(server, printed) as (reading, writing), ClientSession(reading, writing) as session:
+        await session.initialize()
+        await session.list_tools()
 
 
 def plan(host: Host, root: Path) -> Edit:

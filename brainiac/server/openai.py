@@ -1,4 +1,4 @@
-"""OpenAI's API under `/v1`: chat completions, streamed or not, and stateless responses.
+"""OpenAI's API under `/v1`: chat completions, streamed or not.
 
 Each turn becomes a prompt in `inbox/` and its answer, as if the person had saved it there. Only the newest message of
 the user counts as the person's; the others that a client sends are context for the answer and kept nowhere.
@@ -27,6 +27,7 @@ from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ModelError, UserError
 from brainiac.events import new_id
 from brainiac.formats.authors import PERSON, client_label
+from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt
 from brainiac.formats.prompt import Response as PromptResponse
 from brainiac.formats.short_term import ShortTermMemory
@@ -35,6 +36,7 @@ from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest
 from brainiac.server.guard import error_body
 from brainiac.server.rest import CLIENT_HEADER, Threads, failure, json_of
 from brainiac.server.tools import message_of
+from brainiac.text.tokens import as_sentence
 from brainiac.verbs import Caller
 
 MODEL, RECALL = "brainiac", "brainiac/recall"
@@ -126,7 +128,7 @@ class Turns:
         model = str(body.get("model") or MODEL)
         own_name = headers.get("x-brainiac-conversation", "")
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
-        conversation = own_name or chat or _conversation_in(body)
+        conversation = own_name or chat
         key = self._key(headers, body, conversation)
         return Turn(
             text=messages[newest][1],
@@ -211,12 +213,6 @@ def _client(headers: Mapping[str, str]) -> str:
     return client_label("v1", headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0])
 
 
-def _conversation_in(body: Mapping[str, Any]) -> str:
-    """Return the name of the conversation in a request's body; "" for none."""
-    value = body.get("conversation")
-    return str(value.get("id") or "") if isinstance(value, dict) else str(value or "")
-
-
 def _folder(name: str, *, is_ours: bool) -> str:
     """Return the inbox folder of a conversation: its name if it is plain and from our own header, else a hash of it."""
     if not name:
@@ -238,24 +234,36 @@ def _pairs(messages: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def messages_of(values: Any) -> list[tuple[str, str]]:
-    """Return the role and text of each message; `values` are the `messages` or `input` of a request.
+    """Return the role and text of each message; `values` are the `messages` of a request.
 
     Raises:
         UserError: It is no list of messages.
     """
-    if isinstance(values, str):
-        return [("user", values)]
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise UserError("messages must be a list of objects with `role` and `content`")
     return [(str(value.get("role") or ""), _text_in(value.get("content"))) for value in values]
 
 
 def _text_in(content: Any) -> str:
-    """Return the text of a message's content; images and files in it are left out."""
+    """Return the text of a message's content.
+
+    Raises:
+        UserError: There is an image, a recording or a file in it.
+    """
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    for kind in (str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)):
+        if kind != "refusal":  # an assistant's, which is its way of having no text
+            raise UserError(f"a message has a part of the type `{kind:.40}`; only text is read here: send it without")
     return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _require_no_tools(body: Mapping[str, Any]) -> None:
+    """Raise `UserError` where a request offers functions that nobody here would call, or demands that one is called."""
+    choice = body.get("tool_choice") or body.get("function_call")
+    if body.get("tools") or body.get("functions") or choice not in (None, "none", "auto"):
+        raise UserError("`tools` are not served here: the answer is text from memory; send the request without them")
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
@@ -297,9 +305,11 @@ def _recalled(brain: Brain, turn: Turn) -> Reply:
     """Return what a search finds, quoted; nothing is written."""
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
     # a client, unlike the person, gets each text as a block quote, to which the source is added
-    titles = [", ".join(filter(None, [match.hit.author.named, match.title])) for match in matches]
-    sources = [f"— {title}, {match.date} (`{match.id}`)" for match, title in zip(matches, titles, strict=True)]
-    quotes = [f"{match.text}\n>\n> {source}" for match, source in zip(matches, sources, strict=True)]
+    quotes = [
+        f"{match.text}\n>\n> — {match.source}{match.title}, {match.date} (`{match.id}`)"
+        + "".join(f"\n> {one_line(as_sentence(former))}" for former in match.hit.former)
+        for match in matches
+    ]
     return _reply(turn, "\n\n".join(quotes) or "Memory holds nothing on that.", RECALL)
 
 
@@ -333,7 +343,7 @@ def _exchange(brain: Brain, turn: Turn, text: str, answer: str) -> Exchange:
     return Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at)
 
 
-# --- the two APIs --------------------------------------------------------------------------------------------------
+# --- the API -------------------------------------------------------------------------------------------------------
 
 
 def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
@@ -349,16 +359,14 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in models(brain)]
         return JSONResponse({"object": "list", "data": data})
 
-    async def answer(request: Request, form: type[_Chat | _Responses], messages: str) -> Response:
-        """Answer a request of either API, written by `form`; `messages` is the body's field with the messages."""
+    async def answer(request: Request) -> Response:
         try:
             body = await json_of(request)
-            if body.get("previous_response_id"):
-                raise UserError("`previous_response_id` is not kept here: send the whole `input` each time")
-            turn = turns.of(request.headers, body, messages_of(body.get(messages)))
+            _require_no_tools(body)
+            turn = turns.of(request.headers, body, messages_of(body.get("messages")))
         except BrainiacError as error:
             return failure(error)
-        writer = form(str(body.get("model") or MODEL), body)
+        writer = _Chat(str(body.get("model") or MODEL), body)
         if body.get("stream"):
             headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             pieces = _pieces(brain, turn, threads, is_stopping)
@@ -368,11 +376,13 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         except BrainiacError as error:
             return failure(error)
 
-    chat = partial(answer, form=_Chat, messages="messages")
-    responses = partial(answer, form=_Responses, messages="input")
+    async def responses(request: Request) -> Response:
+        what = "OpenAI's Responses are not served here; set the program to chat completions (POST /v1/chat/completions)"
+        return JSONResponse(error_body(what, 404), 404)
+
     return [
         Route("/v1/models", list_models),
-        Route("/v1/chat/completions", chat, methods=["POST"]),
+        Route("/v1/chat/completions", answer, methods=["POST"]),
         Route("/v1/responses", responses, methods=["POST"]),
     ]
 
@@ -418,9 +428,9 @@ async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Calla
     yield reply
 
 
-def _line(value: Mapping[str, Any], event: str = "") -> str:
+def _line(value: Mapping[str, Any]) -> str:
     """Return an object as a server-sent event."""
-    return (f"event: {event}\n" if event else "") + f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
 def _error(error: BrainiacError) -> dict[str, Any]:
@@ -472,69 +482,3 @@ class _Chat:
 
 
 _CHUNK = "chat.completion.chunk"
-
-
-class _Responses:
-    """Writes replies in the form of responses; none is kept, so that no request can name an earlier one.
-
-    Args:
-        model: The client's name of the model.
-        body: The request's body.
-    """
-
-    def __init__(self, model: str, body: Mapping[str, Any]) -> None:
-        self._model, self._at = model, int(time.time())
-        self._id, self._message = f"resp_{new_id()}", f"msg_{new_id()}"
-        self._number = -1
-
-    def whole(self, reply: Reply) -> dict[str, Any]:
-        """Return an answer in one piece."""
-        return self._response("completed", [self._item("completed", reply.text)], reply)
-
-    async def stream(self, pieces: Pieces) -> AsyncIterator[str]:
-        """Yield an answer as it comes; each step is announced, since clients break where one is missing."""
-        place = {"item_id": self._message, "output_index": 0, "content_index": 0}
-        yield self._event("response.created", response=self._response("in_progress", []))
-        yield self._event("response.in_progress", response=self._response("in_progress", []))
-        yield self._event("response.output_item.added", output_index=0, item=self._item("in_progress"))
-        yield self._event("response.content_part.added", **place, part=_part(""))
-        async for piece in pieces:
-            if piece is None:
-                yield ": still at it\n\n"
-            elif isinstance(piece, str):
-                yield self._event("response.output_text.delta", **place, delta=piece, logprobs=[])
-            elif isinstance(piece, Reply):
-                item = self._item("completed", piece.text)
-                yield self._event("response.output_text.done", **place, text=piece.text, logprobs=[])
-                yield self._event("response.content_part.done", **place, part=_part(piece.text))
-                yield self._event("response.output_item.done", output_index=0, item=item)
-                yield self._event("response.completed", response=self._response("completed", [item], piece))
-            else:
-                failed = self._response("failed", []) | {"error": {"code": "server_error", **_error(piece)["error"]}}
-                yield self._event("response.failed", response=failed)
-
-    def _event(self, kind: str, **values: Any) -> str:
-        """Return a numbered server-sent event; its kind is in the data and is the event's name."""
-        self._number += 1
-        return _line({"type": kind, "sequence_number": self._number, **values}, event=kind)
-
-    def _item(self, status: str, text: str | None = None) -> dict[str, Any]:
-        """Return the message with the answer, as an item of the output; without a text it has no content yet."""
-        content = [] if text is None else [_part(text)]
-        return {"type": "message", "id": self._message, "status": status, "role": "assistant", "content": content}
-
-    def _response(self, status: str, output: list[dict[str, Any]], reply: Reply | None = None) -> dict[str, Any]:
-        """Return the object of the whole response; its usage is null until there is a reply."""
-        usage = None
-        if reply is not None:
-            details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-            prompt, answer = reply.prompt_tokens, reply.answer_tokens
-            usage = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": prompt + answer, **details}
-        fixed = {"parallel_tool_calls": False, "tool_choice": "none", "tools": [], "error": None, "store": False}
-        head = {"id": self._id, "object": "response", "created_at": self._at, "model": self._model, "status": status}
-        return {**head, **fixed, "incomplete_details": None, "instructions": None, "output": output, "usage": usage}
-
-
-def _part(text: str) -> dict[str, Any]:
-    """Return the part of a message that has its text."""
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

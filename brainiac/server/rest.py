@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -105,7 +106,7 @@ def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], 
             return failure(error)
 
     async def status(request: Request) -> Response:
-        return JSONResponse(await threads.run(partial(_status, brain)))
+        return Response(await threads.run(partial(_status, brain)), media_type="application/json")
 
     async def events(request: Request) -> Response:
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -133,9 +134,13 @@ def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], 
     ]
 
 
-def _status(brain: Brain) -> dict[str, Any]:
-    """Return the overview of a brain without hidden files."""
-    return asdict(overview(brain, Gate(brain, is_remote=True, is_answer_kept=True).knows))
+def _status(brain: Brain) -> str:
+    """Return the overview of a brain as JSON, without hidden files and the places of this machine's folders."""
+    text = json.dumps(asdict(overview(brain, Gate(brain, is_remote=True, is_answer_kept=True).knows)), default=str)
+    for place in (brain.root, brain.places.state, brain.places.config, Path.home()):
+        if place.name:  # whose home is `/`, as a service's may be, gives nothing away
+            text = text.replace(json.dumps(str(place))[1:-1], json.dumps(place.name)[1:-1])
+    return text
 
 
 # --- events --------------------------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """`brainiac service`: this machine's own service manager starts a brain's daemon at each login.
 
-The service is a systemd user unit, a launchd agent or a task of Windows' Task Scheduler. `Unit` has its file and the
+The service is a systemd user unit or a launchd agent. `Unit` has its file and the
 manager's commands; nothing is written or started before `install` or `run_command` is called.
 """
 
 from __future__ import annotations
 
-import getpass
 import os
 import plistlib
 import re
@@ -19,17 +18,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from brainiac.brain import Brain
-from brainiac.errors import LockedError, ModelError, UserError
+from brainiac.errors import ModelError, UserError
 from brainiac.llm.catalog import endpoint_of
 from brainiac.server.hosts import KEPT_VARIABLES, Edit, read_text
-from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_served_here
 
 COMMAND_SECONDS = 60.0
-_TASK_SPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 _PID = re.compile(r"\b(?:MainPID=|pid = )([1-9][0-9]*)")
 
 Command = tuple[str, ...]
@@ -59,7 +56,7 @@ class Unit:
     """A service of this machine's service manager.
 
     Attributes:
-        manager: `systemd`, `launchd` or `Task Scheduler`.
+        manager: `systemd` or `launchd`.
         file: What describes the service to the manager.
         text: What the file must hold.
         enable: Commands by which the manager reads the file and starts the service at each login.
@@ -85,7 +82,7 @@ class Unit:
         return Edit(self.file, read_text(self.file), self.text)
 
 
-# --- the three managers ---------------------------------------------------------------------------------------------
+# --- the two managers -----------------------------------------------------------------------------------------------
 
 
 def start_of(brain: Brain) -> Start:
@@ -98,10 +95,7 @@ def start_of(brain: Brain) -> Start:
     if not root.isprintable():
         raise UserError(f"{root!r}: a service cannot name a folder with control characters; rename it")
     slug = re.sub(r"[^A-Za-z0-9]+", "-", brain.root.name).strip("-").lower()[:24] or "brain"
-    python = Path(sys.executable)
-    if sys.platform == "win32" and (windowless := python.with_name("pythonw.exe")).is_file():
-        python = windowless
-    command = (str(python), "-m", "brainiac", "--brain", root, "run", "--env-file", str(environment))
+    command = (sys.executable, "-m", "brainiac", "--brain", root, "run", "--env-file", str(environment))
     variables = {name: os.environ[name] for name in KEPT_VARIABLES if os.environ.get(name)}
     # the state folder's name ends with a hash of the brain's real path
     name = f"brainiac-{slug}-{brain.places.state.name[-8:]}"
@@ -121,11 +115,12 @@ def unit_of(start: Start, platform: str = sys.platform) -> Unit:
     """
     if platform == "darwin":
         return _launchd(start)
-    if platform == "win32":
-        return _task_scheduler(start)
     if platform.startswith("linux"):
         return _systemd(start)
-    raise UserError(f"no service manager of {platform} is known here; have it start: {shlex.join(start.command)}")
+    raise UserError(
+        f"a service is made for systemd and launchd alone, not for {platform}; have your system start at each login: "
+        f"{shlex.join(start.command)} (a task of Windows that an earlier version made is called {start.name})"
+    )
 
 
 def _systemd(start: Start) -> Unit:
@@ -200,52 +195,6 @@ def _launchd(start: Start) -> Unit:
         query=("launchctl", "print", f"{domain}/{start.name}"),
         log=str(start.log),
     )
-
-
-def _task_scheduler(start: Start) -> Unit:
-    """Return a task of Windows; its file is read only when the task is created."""
-    user = "\\".join(filter(None, (os.environ.get("USERDOMAIN"), getpass.getuser())))
-    program, *arguments = start.command
-    task: dict[str, Any] = {
-        "RegistrationInfo": {"Description": f"Brainiac, the memory in {start.root}"},
-        "Triggers": {"LogonTrigger": {"Enabled": "true", "UserId": user}},
-        "Principals": {"Principal": {"UserId": user, "LogonType": "InteractiveToken", "RunLevel": "LeastPrivilege"}},
-        "Settings": {
-            "MultipleInstancesPolicy": "IgnoreNew",
-            "DisallowStartIfOnBatteries": "false",
-            "StopIfGoingOnBatteries": "false",
-            "ExecutionTimeLimit": "PT0S",  # without this it is ended after three days
-            "RestartOnFailure": {"Interval": "PT1M", "Count": "4"},
-        },
-        "Actions": {"Exec": {"Command": program, "Arguments": subprocess.list2cmdline(arguments)}},
-    }
-    root = ElementTree.Element("Task", {"version": "1.2", "xmlns": _TASK_SPACE})
-    _fill(root, task)
-    ElementTree.indent(root)
-    # without a declared encoding and in ASCII alone it is read alike by each version of schtasks
-    text = ElementTree.tostring(root, "us-ascii", xml_declaration=False).decode("ascii") + "\n"
-    file = start.log.with_name("service.xml")
-    return Unit(
-        "Task Scheduler",
-        file,
-        text,
-        enable=(("schtasks", "/Create", "/TN", start.name, "/XML", str(file), "/F"),),
-        start=("schtasks", "/Run", "/TN", start.name),
-        remove=(("schtasks", "/End", "/TN", start.name), ("schtasks", "/Delete", "/TN", start.name, "/F")),
-        forget=(),
-        query=("schtasks", "/Query", "/TN", start.name),
-        log="Event Viewer",
-    )
-
-
-def _fill(element: ElementTree.Element, values: Mapping[str, Any]) -> None:
-    """Add an element to an XML element for each name; its value is the text of that element, or the elements in it."""
-    for name, value in values.items():
-        child = ElementTree.SubElement(element, name)
-        if isinstance(value, Mapping):
-            _fill(child, value)
-        else:
-            child.text = value
 
 
 # --- install, uninstall, status -------------------------------------------------------------------------------------
@@ -345,7 +294,7 @@ def state_of(brain: Brain, unit: Unit) -> ServiceState:
         file=str(unit.file),
         is_installed=text is not None,
         is_current=text == unit.text,
-        # the others print pages
+        # launchd prints pages
         reported=reported if unit.manager == "systemd" else " ".join(reported.split()[:12]),
         pid=pid,
         daemon=daemon,
@@ -356,11 +305,7 @@ def state_of(brain: Brain, unit: Unit) -> ServiceState:
 
 def _daemon(brain: Brain) -> int:
     """Return the process of the daemon that serves the brain; 0 for none."""
-    try:
-        with locked(brain.places.state / LOCK, wait_seconds=0):  # only a running daemon holds it
-            return 0
-    except LockedError:
-        return read_run_state(brain.places.state).pid
+    return read_run_state(brain.places.state).pid if is_served_here(brain) else 0
 
 
 def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:
@@ -382,8 +327,6 @@ def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, 
         return False, f"{running}; the file is not what this version writes; `brainiac service install` shows why"
     if pid and pid == daemon:
         return True, f"the service runs the daemon (process {pid})"
-    if unit.manager == "Task Scheduler" and daemon:
-        return True, f"the service is installed; {running}"
     if daemon:
         return False, f"{running}, which the service did not start; end that one, then {start}"
     if pid:

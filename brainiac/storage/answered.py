@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import NamedTuple
 
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import ConfinementError, FormatError
+from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats.authors import PERSON
 from brainiac.formats.prompt import (
@@ -28,11 +28,12 @@ from brainiac.formats.prompt import (
     prompt_path_of,
     response_path,
 )
-from brainiac.storage.heartbeat import ended_devices
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
+from brainiac.tree import is_printable
 
 MAX_TURNS = 20
+MAX_RESPONSES = 99  # to one prompt; a file's name must have room for the number
 MOVE_SECONDS = 10.0  # a text that vanished here and appears there within this time has moved
 
 
@@ -135,10 +136,8 @@ class Answered:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, self._projection = store, store.projection
+        self._store, self._projection, self._device = store, store.projection, store.journal.device
         self._inbox = store.tree.relative(store.tree.inbox)
-        # other devices whose daemons served this very folder and ended: their open exchanges are finished here
-        self._own_devices = [store.journal.device, *ended_devices(store)]
         self.refresh()
 
     def refresh(self) -> None:
@@ -269,15 +268,14 @@ class Answered:
             own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
                 handling them.
         """
-        where = "(exchanges.at <= ? OR exchanges.device NOT IN (SELECT value FROM json_each(?)))"
-        lines = self._undelivered_lines(where, own_until, json.dumps(self._own_devices))
+        lines = self._undelivered_lines("(exchanges.at <= ? OR exchanges.device != ?)", own_until, self._device)
         return [from_line(line.encode()) for line in lines]
 
     def _handled_devices(self) -> list[str]:
         """Return the devices whose exchanges this one handles: all where `active_device` names it, else its own."""
-        if self._store.settings.active_device == self._store.journal.device:
+        if self._store.settings.active_device == self._device:
             return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
-        return self._own_devices
+        return [self._device]
 
     def _has_files(self, line: str) -> bool:
         """Return whether the files of an exchange are here; another device's journal may arrive before them.
@@ -300,24 +298,33 @@ class Answered:
         sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
                   WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
         rows = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
-        return [line for device, line in rows if device in self._own_devices or self._has_files(line)]
+        return [line for device, line in rows if device == self._device or self._has_files(line)]
 
     def response_target(self, prompt: Prompt) -> Target:
         """Return the path for a prompt's answer and the content of the file that is there now.
 
         The answer to a revision replaces our last answer if that is unchanged. A response that a person wrote or
         edited is kept, and the answer gets the next number.
+
+        Raises:
+            FormatError: It has as many responses as a prompt may have.
         """
         answer = self.of(prompt.path)
         our_response = (answer.response, answer.response_hash) if answer and answer.is_ours else None
-        targets = self._response_targets(prompt.path)
-        return next(t for t in targets if t.before is None or our_response == (t.path, content_hash(t.before)))
+        for target in self._response_targets(prompt.path):
+            if target.before is None or our_response == (target.path, content_hash(target.before)):
+                return target
+        raise FormatError(prompt.path, f"has {MAX_RESPONSES} responses; move some of them away")
 
     def _response_targets(self, prompt_path: str) -> Iterator[Target]:
-        """Yield the first, second, … path for a response to a prompt, without end."""
-        for number in count(1):
+        """Yield the first, second, … path for a response to a prompt; passed over where a link, a pipe, … stands."""
+        for number in range(1, MAX_RESPONSES + 1):
             path = response_path(prompt_path, number)
-            yield Target(path, self._store.read(path))
+            file = self._store.tree.absolute(path)
+            if not os.path.lexists(file):
+                yield Target(path, None)
+            elif stat.S_ISREG(os.lstat(file).st_mode):
+                yield Target(path, self._store.read(path))
 
     def error_removal(self, prompt: Prompt) -> list[Change]:
         """Return the change that removes a prompt's error file; no change where there is no such file."""
@@ -460,7 +467,8 @@ class Answered:
     def _exchanges_in(self, folder: str) -> Iterator[Exchange]:
         """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
         files = self._store.tree.absolute(folder).glob("*.response*.md")
-        responses = [response for file in files if (response := self._response_file(f"{folder}/{file.name}"))]
+        names = [file.name for file in files if is_printable(file.name)]
+        responses = [response for name in names if (response := self._response_file(f"{folder}/{name}"))]
         for response in sorted(responses, reverse=True):
             if exchange := self._exchange(response.prompt, response.path):
                 yield exchange
@@ -507,15 +515,15 @@ class Answered:
 
     def _exchange(self, prompt_path: str, answer_path: str) -> Exchange | None:
         """Return the exchange of two files; None where one is missing or cannot be parsed."""
-        raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
-        if raw_prompt is None or raw_response is None:
-            return None
         try:
+            raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
+            if raw_prompt is None or raw_response is None:
+                return None
             response = parse_response(answer_path, raw_response)
             at = response.created_at or iso(self._store.clock.now())
             prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=self._inbox)
-        except FormatError:
-            return None  # an error file tells the person when the file itself is handled
+        except (UserError, OSError):
+            return None  # the person is told when the file itself is handled
         return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)
 
 

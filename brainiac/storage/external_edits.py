@@ -366,10 +366,7 @@ class ExternalEdits:
         for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):
             path = self._tree.relative(entry.path)
             if self._tree.is_tracked(path):
-                try:
-                    yield path, entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
+                yield path, entry.stat(follow_symlinks=False)
 
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states; set `conflicted`."""

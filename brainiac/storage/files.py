@@ -15,6 +15,7 @@ import sqlite3
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,16 +85,6 @@ class Disk:
         os.chmod(target, info.st_mode & 0o777)
         os.utime(target, ns=(info.st_mtime_ns, info.st_mtime_ns))
         return digest.hexdigest()
-
-    def link(self, source: Path, target: Path) -> bool:
-        """Make a hard link to a file; return False where the filesystem has none."""
-        try:
-            os.link(source, target, follow_symlinks=False)
-        except OSError as error:
-            if error.errno in (errno.EEXIST, errno.ENOENT, errno.ENOSPC):
-                raise
-            return False
-        return True
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut a file to a size in bytes."""
@@ -356,7 +347,7 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
     """Hold a lock for this thread; a thread that has it may enter again, other threads and processes wait.
 
     Args:
-        path: The lock file, in the state folder; made when missing and never removed.
+        path: The lock file; made when missing and never removed.
         wait_seconds: How long to wait; None: without limit; 0: not at all.
 
     Raises:
@@ -377,6 +368,67 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
                 lock.between_processes.release()
     finally:
         lock.within.release()
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process or thread holds the lock of a lock file, this one included."""
+    if _lock_of(path).depth:
+        return True
+    try:
+        with locked(path, wait_seconds=0):
+            return False
+    except LockedError:
+        return True
+
+
+def take_flock(path: Path, wait_seconds: float) -> int:
+    """Take the kernel's lock on a file, made when missing; return the handle, which holds it until it is closed.
+
+    Unlike that of `locked` it is this very handle's, and the handle only reads: whoever may read the file may ask for
+    its lock, and its disk may be made read-only meanwhile.
+
+    Raises:
+        LockedError: Another handle held it all that time.
+        OSError: The file cannot be made, it is a link, or its drive or this system keeps no such locks.
+    """
+    handle = os.open(path, _READ | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    end = time.monotonic() + wait_seconds
+    try:
+        while not _flock(handle, is_shared=False):
+            if time.monotonic() > end:
+                raise _busy(path)
+            time.sleep(0.02)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def is_flocked(path: Path) -> bool:
+    """Return whether somebody holds the lock of `take_flock` on a file; False where it cannot be asked."""
+    try:
+        handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        return not _flock(handle, is_shared=True)  # shared: two who ask at once do not see each other
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _flock(handle: int, *, is_shared: bool) -> bool:
+    """Return whether an open file could be locked."""
+    try:
+        import fcntl  # POSIX only
+    except ImportError as error:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP)) from error
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _lock_of(path: Path) -> _Lock:

@@ -17,6 +17,7 @@ from brainiac.formats.page import Memory, parse_memory, shareable_text
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.pages import INDEX
 from brainiac.storage.store import Store
+from brainiac.text.tokens import as_sentence
 
 _MAX_SUMMARY = 100
 MAX_RELATED = 12
@@ -177,8 +178,8 @@ def _default_summary(folder: str) -> str:
     """Return the summary of a new folder, until a person or a model writes another."""
     title = title_of_folder(folder)
     if date_parts := re.search(r"/\d{4}(/\d\d)?(/\d\d)?$", folder):
-        return f"What was said and what happened {'on' if date_parts[2] else 'in'} {title}."
-    return _ABOUT.get(posixpath.basename(folder), f"What is known about {title}.")
+        return as_sentence(f"What was said and what happened {'on' if date_parts[2] else 'in'} {title}")
+    return _ABOUT.get(posixpath.basename(folder), as_sentence(f"What is known about {title}"))
 
 
 def _summary_of(memory: Memory) -> str:

@@ -320,15 +320,20 @@ class Journal:
         yield from (("", event) for event in self.events(kinds=kinds))
 
     def foreign_sizes(self) -> dict[str, int]:
-        """Return the size of each journal file of the other devices; a changed size means new events."""
+        """Return the size of each journal file of the other devices; a changed size means new events.
+
+        One that cannot be read is left out, as if it had not arrived yet; `status` names it.
+        """
         sizes: dict[str, int] = {}
         with suppress(FileNotFoundError):  # called often, for a file a day and device: plain `scandir` is fast
             for folder in os.scandir(self._journals):
                 if folder.name in (self.device, "blobs") or not folder.is_dir(follow_symlinks=False):
                     continue  # a link may lead anywhere
-                for entry in os.scandir(folder.path):
-                    if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
-                        sizes[entry.path] = entry.stat().st_size
+                with suppress(PermissionError):
+                    for entry in os.scandir(folder.path):
+                        is_journal = entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+                        if is_journal and os.access(entry.path, os.R_OK):
+                            sizes[entry.path] = entry.stat().st_size
         return dict(sorted(sizes.items()))
 
     def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:

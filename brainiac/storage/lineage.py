@@ -27,13 +27,12 @@ from brainiac.events import (
     content_hash,
 )
 from brainiac.formats.frontmatter import split
-from brainiac.storage.copies import original_of
+from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.store import Store
 
 MAX_PATHS = 20  # of one file, through as many renames
 MAX_DEPTH = 4  # so many versions that arrived on several devices are looked behind, one within the other
-MAX_MERGED = 3  # a page that was merged so often and comes back: devices disagree about which path is the new one
 
 
 def common_version(store: Store, path: str, ours: bytes, theirs: bytes, former_path: str = "") -> bytes | None:
@@ -216,10 +215,11 @@ def _earlier_paths(own_paths: Iterable[str], events: Iterable[Event]) -> set[str
 
 
 def new_paths(store: Store, uuid: str, paths: Collection[str]) -> dict[str, str]:
-    """Return where the files with one uuid belong that are one page, by the moves in the journals.
+    """Return where the files with one uuid belong that are one page, by the moves in the journals and by their names.
 
     A page that one device moved while another edited it stands at both paths; one that two devices moved, at three.
-    What a person copied by hand is no such page: nothing left a path for it.
+    Beside a page its copy may stand that a sync service made, by its name. What a person copied by hand is no such
+    page: nothing left a path for it, and it has a name of its own.
 
     Args:
         store: Whose journals.
@@ -229,14 +229,14 @@ def new_paths(store: Store, uuid: str, paths: Collection[str]) -> dict[str, str]
     Returns:
         The new path by the former one; the first by name where two devices moved the page to different places.
     """
-    moves = set(_Moves(store, uuid, paths).edges())
-    result: dict[str, str] = {}
-    for group in _connected(paths, moves):
+    result = {path: original for path in paths if (original := possible_original(path, paths))}
+    pages = [path for path in paths if path not in result]
+    moves = set(_Moves(store, uuid, pages).edges()) if len(pages) > 1 else set()
+    for group in _connected(pages, moves):
         after = {path: _reachable(path, moves) for path in group}
         # those from which no move leads on, unless it also leads back
         ends = [path for path in group if all(path in after[later] for later in after[path] & set(group))]
-        new_path = min(group if _times_merged(store, group) >= MAX_MERGED else ends)
-        result |= {path: new_path for path in group if path != new_path}
+        result |= {path: min(ends) for path in group if path != min(ends)}
     return result
 
 
@@ -326,9 +326,3 @@ def _reachable(path: str, edges: Collection[tuple[str, str]]) -> set[str]:
         reached |= more
         waiting += more
     return reached
-
-
-def _times_merged(store: Store, paths: Collection[str]) -> int:
-    """Return how often one of these paths of a page was merged into another of them, on any device."""
-    merged = (event.what for _, event in store.journal.all_events(kinds={CopyMerged}))
-    return sum(isinstance(what, CopyMerged) and {what.copy, what.of} <= set(paths) for what in merged)

@@ -19,7 +19,6 @@ from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, update
 from brainiac.formats.markdown import Link
 from brainiac.formats.page import Memory, Statement, parse_memory
-from brainiac.storage.copies import possible_originals, twin_of
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Tree, slugify
 
@@ -96,13 +95,8 @@ class PageSet:
             self.broken[path] = page
 
     def _read(self, path: str) -> Memory | FormatError | None:
-        """Return the page at a path; None where there is no file.
-
-        An error is returned where it cannot be parsed, or is another device's copy of a page that sync put there.
-        """
+        """Return the page at a path, an error where it cannot be parsed; None where there is no file."""
         try:
-            if any(possible_originals(posixpath.basename(path))) and (original := twin_of(self._tree, path)):
-                raise FormatError(path, f"is another device's copy of {original}; `brainiac run` merges it")
             text = page_text(self._tree, path)
             return None if text is None else parse_memory(path, text)
         except FormatError as error:

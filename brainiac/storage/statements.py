@@ -318,12 +318,15 @@ class StatementLog:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
         times: dict[tuple[str, str], str] = {}
-        rows = self._changes_by_hand("path, before, after, at", "at >= ?", moment)
-        for path, *hashes, at in rows:
+        rows = self._changes_by_hand("path, before, after, at, kind", "at >= ?", moment)
+        for path, *hashes, at, kind in rows:
             # compared with a purged text, which is not kept, every statement would seem to be edited
             is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
             if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
+                if kind == StatementCorrected.kind:  # what was no statement until it was put right is in History alone
+                    was, retired = (_statements(self._store, path, digest, is_history=True) for digest in hashes)
+                    before |= {key: text for key, text in retired.items() if key not in was}
                 # what a person reworded or took out, they hold to be wrong
                 for uuid, digest in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[uuid, digest], [posixpath.dirname(path)])
@@ -359,20 +362,21 @@ def sources_of(changes: Iterable[StatementChange]) -> frozenset[str]:
     return frozenset(source for change in changes for source in change.record.sources)
 
 
-def _statements(store: Store, path: str, digest: str | None) -> dict[tuple[str, str], str]:
+def _statements(store: Store, path: str, digest: str | None, *, is_history: bool = False) -> dict[tuple[str, str], str]:
     """Return the texts of the current statements in a version of a page, by the page's uuid and text hash.
 
     Args:
         store: Of the brain.
         path: Of the page.
         digest: The content hash of the version; None for no page, which has no statements.
+        is_history: Those under History instead.
     """
     try:
         memory = parse_memory(path, store.kept_text(digest) or "")
     except FormatError:
         return {}
-    current = (statement.text for statement in memory.statements if not statement.is_history)
-    return {(memory.uuid, text_hash(text)): text for text in current}
+    texts = (statement.text for statement in memory.statements if statement.is_history == is_history)
+    return {(memory.uuid, text_hash(text)): text for text in texts}
 
 
 # --- `brainiac adopt` ----------------------------------------------------------------------------------------------

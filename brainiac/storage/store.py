@@ -57,7 +57,6 @@ class Store:
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
         self.refresh_sources()
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
-        self.before_commit: Callable[[], None] | None = None  # raises where this process must stop writing
         self._listeners: list[Callable[[Event], None]] = []
         self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
 
@@ -214,10 +213,6 @@ class Store:
             ConflictError: A file changed since the decision; nothing was written.
             StorageError: The disk is full or cannot be written.
         """
-        # where another daemon took over while this machine slept, no file may be changed; an event without changes is
-        # harmless, since only this device writes its journal
-        if changes and self.before_commit:
-            self.before_commit()
         with storage_trouble():
             return self.committer.commit(event, by=by, changes=changes, data=data, cause=cause, expect=expect)
 

@@ -6,10 +6,11 @@ file still holds needs no fsync of its own until a checkpoint. See docs/decision
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -330,6 +331,22 @@ class Transactions:
             self.journal.blobs.put(texts[digest], base=bases.get(digest), is_verified=is_verified)
 
 
+def _check_place(path: Path) -> None:
+    """Check that the system lets a file be written at a path, before the commit is binding.
+
+    A binding commit that cannot be carried out would be tried again before every other one, and so stop them all.
+
+    Raises:
+        OSError: The path is too long, or nothing may be written in its folder.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(temporary_beside(str(path)))
+        os.lstat(path)
+    folder = next(folder for folder in path.parents if folder.is_dir())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
 class _Plan:
     """The steps of a commit, checked against the tree before anything is written.
 
@@ -406,6 +423,7 @@ class _Plan:
         self._check_content(path, before)
         if op == "update" and before == after:
             return  # sync tools and watchers need not notice a file written anew with the same text
+        _check_place(self._tree.absolute(path))
         exists = before is not None and self._contents[path] is not None  # else there is a conflict
         inode = os.stat(self._tree.absolute(path)).st_ino if exists else 0
         # stored now: when a displaced save is found later, the file may have newer versions that no editor had loaded

@@ -1,4 +1,4 @@
-"""The days that a question names ("last March", "on Tuesday", "am 14. Januar"), and the dates in digits of any text.
+"""The days that a question names ("last March", "am 14. Januar"), the time that a person gives, and dates in digits.
 
 English questions are read by patterns of our own: dateparser, which reads the other languages, takes a fifth of a
 second to load, and each question on a command line would wait for it.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, timedelta
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from typing import Any
 
 Span = tuple[date, date]  # first and last day
+TIMES = "a day (2026-03-01), a month, a moment (2026-03-01T14:30), yesterday, 3 days ago, last May"  # what is read
 
 MONTHS = "january february march april may june july august september october november december".split()
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -34,6 +37,52 @@ def days_named(text: str, now: datetime, language: str = "english") -> list[Span
     matches = re.finditer(_PATTERN, text, re.VERBOSE | re.IGNORECASE)
     spans = (_RESOLVERS[match.lastgroup or ""](match.group().lower(), today) for match in matches)
     return [span for span in spans if span] or _days_in_language(text, now, language)
+
+
+_DAYS_BACK = re.compile(r"(\d{1,5})d|(\d{1,3})")
+_DIGITS = re.compile(r"((?:19|20)\d\d)(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
+
+
+def time_named(text: str, now: datetime, language: str = "english") -> tuple[datetime, datetime] | None:
+    """Return the first and the last second of the time that a whole text names; of a moment both are the same.
+
+    Args:
+        text: One of `TIMES`, in the brain's language or English, or how many days back: `7`, `7d`.
+        now: The present moment, in the time zone in which days begin and a moment without a zone is meant.
+        language: As Snowball calls it.
+
+    Returns:
+        None where it is no time.
+    """
+    text = " ".join(text.split())
+    with suppress(ValueError, OverflowError):
+        if match := _DAYS_BACK.fullmatch(text):
+            return (now - timedelta(days=int(match[1] or match[2])),) * 2
+        if match := _DIGITS.fullmatch(text):
+            year, month, day = int(match[1]), int(match[2] or 0), int(match[3] or 0)
+            if not month:
+                return _seconds_of((date(year, 1, 1), date(year, 12, 31)), now)
+            return _seconds_of(_single_day(date(year, month, day)) if day else _month_span(year, month), now)
+        with suppress(ValueError):
+            return _seconds_of(_single_day(date.fromisoformat(text)), now)
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo),) * 2
+        # where blanks part words `last-week` is one word
+        for phrase in (text, text.replace("-", " "), f"in {text}"):
+            match = re.fullmatch(_PATTERN, phrase, re.VERBOSE | re.IGNORECASE)
+            if match and (span := _RESOLVERS[match.lastgroup or ""](phrase.lower(), now.date())):
+                return _seconds_of(span, now)
+        return _time_in_language(text.replace("-", " "), now, language)
+    return None
+
+
+def _seconds_of(span: Span | None, now: datetime) -> tuple[datetime, datetime] | None:
+    """Return the first and last second of a span of days, in the time zone of `now`."""
+    if span is None:
+        return None
+    first, after = (datetime.combine(day, time.min, now.tzinfo) for day in (span[0], span[1] + timedelta(days=1)))
+    return first, after - timedelta(seconds=1)
 
 
 # --- resolving an English expression to days: one function for each group of `_PATTERN` ------------------------------
@@ -280,6 +329,8 @@ _CODES = {  # Snowball's names for the languages that dateparser knows by their 
 _LONGEST_SEARCHED = 300  # signs: dateparser takes half a second for a page
 # A short word alone is the name of a weekday cut short, and most often another word ("so", "do"); a number alone is an
 # hour, an age or a count.
+_WORD = re.compile(r"[^\W\d]{3}|[^\x00-\x7f]|\d:\d")  # of a time; digits alone that were not read are no day
+_LONGEST_TIME = 60  # signs
 _UNAMBIGUOUS = re.compile(r"[^\W\d]{4}|\d\D+\d")
 
 
@@ -294,16 +345,35 @@ def _days_in_language(text: str, now: datetime, language: str) -> list[Span]:
     from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
     from dateparser.search import search_dates
 
-    settings = {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past", "RETURN_TIME_AS_PERIOD": True}
-    parser = DateDataParser(languages=[code], settings=settings)
+    parser = DateDataParser(languages=[code], settings=_settings(now))
     spans = []
-    for part, moment in search_dates(text, languages=[code], settings=settings) or ():
+    for part, moment in search_dates(text, languages=[code], settings=_settings(now)) or ():
         period = parser.get_date_data(part.rstrip("?!.")).period
         is_unambiguous = period == "month" or _UNAMBIGUOUS.search(part)
         # "now" names no day, and the word for tomorrow is that for morning in several languages
         if is_unambiguous and period != "time" and moment.date() <= now.date():
             spans.append(_span_around(moment.date(), period))
     return spans
+
+
+def _time_in_language(text: str, now: datetime, language: str) -> tuple[datetime, datetime] | None:
+    """Return what `time_named` does for a time in the brain's language, or in English by the hour ("2 hours ago")."""
+    if len(text) > _LONGEST_TIME or not _WORD.search(text):
+        return None
+    from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
+
+    codes = [code for code in (_CODES.get(language), "en") if code]
+    named = DateDataParser(languages=codes, settings=_settings(now)).get_date_data(text)
+    if named.date_obj is None:
+        return None
+    if named.period == "time":
+        return (named.date_obj.replace(tzinfo=now.tzinfo),) * 2
+    return _seconds_of(_span_around(named.date_obj.date(), named.period), now)
+
+
+def _settings(now: datetime) -> dict[str, Any]:
+    """Return what dateparser is to read by."""
+    return {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past", "RETURN_TIME_AS_PERIOD": True}
 
 
 def format_date(day: date) -> str:

@@ -11,6 +11,7 @@ _WORD = re.compile(r"\w+")
 # Thai, Lao, Burmese, Khmer, Kana and Han
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _PIECE_END = re.compile(r"(?<=[.!?…。！？؟])[\"'”’»)\]]*(?:\s+|(?<=[。！？]))")
+_ENDED = re.compile(r"[.!?…。！？؟।][\"'”’»)\]*_]*\Z")
 _CLOSING = frozenset(("Pe", "Pf", "Pi"))  # Unicode's categories of closing brackets and of quotes
 _NUMBER = re.compile(r"\d+")
 _CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.h](00|15|30|45)(?!\d)")
@@ -68,6 +69,12 @@ def pieces(text: str) -> Iterator[str]:
             for start in range(0, len(piece), MAX_PIECE):
                 if sentence := piece[start : start + MAX_PIECE].strip():
                     yield sentence
+
+
+def as_sentence(text: object) -> str:
+    """Return a text with a full stop at its end, unless it ends as a sentence does: it may quote one."""
+    ended = str(text).rstrip()
+    return ended if _ENDED.search(ended) else f"{ended}."
 
 
 def ends_as_question(text: str) -> bool:

@@ -161,6 +161,11 @@ class Match:
     date: str
     hit: Hit
 
+    @property
+    def source(self) -> str:
+        """Whose words it is, for a line with its title; "" for the person's."""
+        return f"{self.hit.author.named}, " if self.hit.author.named else ""
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
         url = SCHEME + quote(self.id, safe="/#^")
@@ -218,7 +223,8 @@ def search(
 
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
-    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types]):
+    language = brain.settings.recall.language
+    if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types], language):
         raise UserError(*problems)
     _refresh(brain)
     # a cursor is an offset into the same search; one hit more tells whether there is a next part

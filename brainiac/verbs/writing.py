@@ -28,7 +28,7 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.markdown import PRIVATE
+from brainiac.formats.markdown import PRIVATE, Link, LinkStream, retarget_links
 from brainiac.formats.prompt import (
     Exchange,
     Response,
@@ -45,14 +45,15 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state
+from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
 from brainiac.verbs.reading import PERSON, SCHEME, Caller, named_page
 
 WAIT_SECONDS = 600.0
+MAX_CONVERSATION_BYTES = 500  # the path of its folder must leave room for the names in it
 CAPTURE_SECONDS = 5.0  # a daemon takes in a finished note in less than one
 LOOK_EVERY_SECONDS = 0.02
 _NAME_WORDS = 8
@@ -264,7 +265,7 @@ def ask(
             path, is_written = _revise(brain, path, before, new.meta, text, caller)
             is_again = is_written and _is_answered(brain, path)
     # a daemon in this process may take a file at once, so that its turn is made known before the file is there
-    with brain.turn(path, Turn(stream, tuple(earlier))):
+    with brain.turn(path, Turn(_streamed(path, caller, stream), tuple(earlier))):
         if not is_written:
             _write_new(new.folder, posixpath.basename(path).removesuffix(".md"), new.meta, text, is_unique=True)
         return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
@@ -313,8 +314,12 @@ def _conversation_folder(brain: Brain, conversation: str) -> Path:
     """Return the folder of a conversation.
 
     Raises:
-        UserError: It is a folder in which nothing is answered, such as that of the notes.
+        UserError: It is a folder in which nothing is answered, such as that of the notes, or its name is too long.
     """
+    if len(conversation.encode("utf-8", "replace")) > MAX_CONVERSATION_BYTES:
+        raise UserError(
+            f"{conversation[:40]!r}…: the name of a conversation has at most {MAX_CONVERSATION_BYTES} bytes"
+        )
     # named from the root on, so that no message tells a client where the brain stands
     folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
@@ -399,8 +404,26 @@ def answer(
     Raises:
         UserError: It was refused, no model could serve, or it was not answered in ten minutes.
     """
-    with brain.turn(path, Turn(stream)):
+    with brain.turn(path, Turn(_streamed(path, caller, stream))):
         return _answer(brain, path, is_again=is_again, caller=caller, on_wait=on_wait)
+
+
+def _client_links(path: str) -> LinkStream:
+    """Return what gives the links of an answer as `fetch` takes them: a client has no folder that they lead from."""
+
+    def shown(link: Link, written: str) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link.target))
+        return retarget_links(written, lambda _: SCHEME + target)
+
+    return LinkStream(shown)
+
+
+def _streamed(path: str, caller: Caller, stream: Callable[[str], None] | None) -> Callable[[str], None] | None:
+    """Return `stream`; for a client one that passes pieces on with its kind of links."""
+    if stream is None or caller.is_person:
+        return stream
+    links = _client_links(path)
+    return lambda piece: stream(links.feed(piece))
 
 
 def _answer(
@@ -425,6 +448,9 @@ def _answer(
     if response.private and not (caller.is_person or is_private_prompt):
         # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
         raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
+    if not caller.is_person:
+        links = _client_links(path)
+        response = replace(response, text=links.feed(response.text) + links.rest())
     return Asked(path, response, waiting_message(brain) if response.remember else "")
 
 

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, agree, note_edits, opened_brain, print_json
+from brainiac.cli.session import JsonOption, agree, moment_named, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.history.rebuild import Raw, check_folder, is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
+from brainiac.text.dates import TIMES
 
 from .past import Past, catch_up, plan_past, require_model
 from .run import Outcome
@@ -37,16 +37,14 @@ def promote(
     past: Annotated[
         bool, typer.Option("--past", help="Have a model read the exchanges that were kept without one until now.")
     ] = False,
-    since: Annotated[
-        str, typer.Option("--from", metavar="DATE", help="With --past: only those from this day on.")
-    ] = "",
+    since: Annotated[str, typer.Option("--from", metavar="WHEN", help=f"With --past: only those since {TIMES}.")] = "",
     model: Annotated[str, typer.Option(help="With --past: the model that reads them; else that of the settings.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --past: do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Move what was said from short-term into long-term memory now."""
     if past:
-        _catch_up(_day(since), model, is_agreed=yes, as_json=as_json)
+        _catch_up(since, model, is_agreed=yes, as_json=as_json)
         return
     if since or model:
         raise typer.BadParameter("--from and --model go with --past")
@@ -89,7 +87,8 @@ def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None
     with opened_brain() as brain:
         require_active(brain)
         note_edits(brain)
-        plan, undo, outcome = _read_past(brain, since, model, is_agreed=is_agreed, as_json=as_json)
+        day = brain.day_of(moment_named(brain, since)[0]) if since else ""
+        plan, undo, outcome = _read_past(brain, day, model, is_agreed=is_agreed, as_json=as_json)
     if as_json:
         print_json({"plan": asdict(plan), "undo": undo} | _as_json(outcome))
     elif outcome.event is not None:
@@ -116,14 +115,6 @@ def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json
         for line in _read_lines(outcome):
             say(line)
     return plan, started.id, outcome
-
-
-def _day(since: str) -> str:
-    """Return an ISO date as it was typed; "" for none."""
-    try:
-        return date.fromisoformat(since).isoformat() if since else ""
-    except ValueError:
-        raise typer.BadParameter(f"{since!r} is no day; give one as 2026-03-01") from None
 
 
 def _plan_lines(plan: Past) -> Iterator[str]:
@@ -188,7 +179,7 @@ def rebuild(
             check_folder(into, brain)
         require_model(brain, model)
         raw = None if is_begun else make_raw(brain, into)
-    with closing(Brain(into)) as new:
+    with closing(Brain(into, clock=brain.clock)) as new:
         settle(new)
         for line in _raw_lines(raw) if raw and not as_json else ():
             say(line)

@@ -127,7 +127,7 @@ class Consolidator:
         """Return the decisions on events that earlier runs journaled and did not carry out: they ended early."""
         by_id = {event.id: event for event in events}
         decision = Decision()
-        for analysis in filter(_is_readable, self._log.analyses(by_id)):
+        for analysis in self._log.analyses(by_id):
             earlier = self._decision(analysis, by_id)
             decision.candidates += earlier.candidates
             decision.refused += earlier.refused
@@ -135,7 +135,7 @@ class Consolidator:
 
     def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
         """Return the events that were sent to a model until now, with a hash of what each said then."""
-        analyses = filter(_is_readable, self._log.analyses(event.id for event in events))
+        analyses = self._log.analyses(event.id for event in events)
         return {exchange: hash_ for analysis in analyses for exchange, hash_ in _analyzed(analysis).events.items()}
 
     def parts(self, events: Sequence[StmEvent]) -> Iterator[list[StmEvent]]:
@@ -191,8 +191,7 @@ class Consolidator:
                 continue
             operation = Operation.model_validate(stored.to_json())
             ordered = tuple(sorted(sources, key=said_at))
-            origin = stored.origin or "person"  # the first version stored none
-            decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, origin))
+            decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, stored.origin))
         for number, refused in enumerate(analyzed.refused):
             # `#r0`: the first refused operation, as `#0` is the first candidate
             if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
@@ -496,11 +495,6 @@ def _analyzed(analysis: Event) -> EventsAnalyzed:
     """Return the typed content of an `events-analyzed` event."""
     assert isinstance(analysis.what, EventsAnalyzed)
     return analysis.what
-
-
-def _is_readable(analysis: Event) -> bool:
-    """Return whether the candidates of an analysis are operations; in journals of the first version they are not."""
-    return all(candidate.action for candidate in _analyzed(analysis).candidates)
 
 
 def _without_surrogates(event: StmEvent) -> StmEvent:

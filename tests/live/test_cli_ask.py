@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 
@@ -68,6 +69,35 @@ def test_ask_in_a_conversation_and_again(shell: Shell, brain: Brain) -> None:
     again = shell("ask", "--again", first["prompt"], "--json")
     assert (0, first["prompt"]) == (again.code, again.json["prompt"])
     assert 2 == len(list(brain.journal.events(kinds={"prompt-answered"})))
+
+
+def test_ctrl_c_ends_a_conversation_at_once(brain: Brain) -> None:
+    """No Enter is needed; the line that was entered is kept and answered, what stands half typed is not."""
+    ours, theirs = pty.openpty()
+    chat = subprocess.Popen(
+        [sys.executable, "-c", "import os, fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+         "from brainiac.__main__ import main; main()", "--brain", str(brain.root), "chat", "boat"],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+
+    def read_until(words: bytes) -> None:
+        nonlocal seen
+        while words not in seen:
+            seen += os.read(ours, 65_536)
+
+    read_until(b"> ")
+    os.write(ours, b"My boat is called Nerissa.\n")
+    read_until(b"Noted.")
+    seen = b""
+    read_until(b"> ")
+    os.write(ours, b"half a li\x03")
+    assert 130 == chat.wait(30)
+    os.close(ours)
+    said = [path.read_text() for path in (brain.root / "inbox/boat").glob("*.md") if ".response" not in path.name]
+    assert ["My boat is called Nerissa.\n"] == said
 
 
 def test_prompts_that_begin_alike_stand_side_by_side(brain: Brain) -> None:

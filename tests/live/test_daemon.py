@@ -23,8 +23,8 @@ from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.search import Recall
-from brainiac.storage.heartbeat import is_running
 from brainiac.storage.runstate import RunState, read_run_state
+from brainiac.storage.serving import is_running
 from brainiac.verbs import Caller
 from tests.support.living import command, unprivileged
 from tests.support.pipeline import CONFIG, Scripted, advance_until, answer, eventually, make_folder, opened, running

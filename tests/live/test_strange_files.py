@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from benchmarks.names import at_start, under_daemon
 from brainiac.brain import Brain
 from brainiac.storage.files import read_bytes
 from brainiac.testing import make_brain
+from tests.support.living import living_brain, unprivileged
 from tests.support.program import run_program
 
 SECONDS = 120  # a command that waits for a pipe waits for ever
@@ -110,3 +115,82 @@ def test_a_link_among_the_texts_is_refused(tmp_path: Path) -> None:
     command(root, "run", "--once")
     assert [] == list(outside.iterdir())
     Brain(root).close()
+
+
+@pytest.mark.parametrize("run", [at_start, under_daemon])
+def test_every_name_is_answered_or_named(tmp_path: Path, run: Callable[[Path, int], dict[str, object]]) -> None:
+    """Names of many lengths in four scripts, names no tool can show, twins, and what is no file: answered or named.
+
+    `benchmarks/names.py` takes every length.
+    """
+    counts = run(tmp_path / "brain", 60)
+    assert (0, 0, []) == (counts["neither"], counts["others_unanswered"], counts["which"])
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv, to be one to whom permissions apply")
+def test_a_path_that_the_system_refuses_stops_nothing_else(tmp_path: Path) -> None:
+    """Responses that cannot be read or are links, folders that nobody may enter or write to: named, and all else done.
+
+    What could not be written is not tried again before every other commit.
+    """
+    root = living_brain(tmp_path / "brain")
+    inbox, concrete = root / "inbox", root / "memory/long_term/concrete"
+    for name in ("read-only", "unsearchable", "locked", "talk"):
+        (inbox / name).mkdir()
+        (inbox / name / "x.md").write_text("My boat is called Ada.\n")
+    (inbox / "talk/x.response.md").write_text("Ada, then.\n")
+    (inbox / "talk/by\udcffte.response.md").write_text("Ada.\n")
+    for name in ("unread", "loop", "outside"):
+        (inbox / f"{name}.md").write_text("I live in Portland.\n")
+    (inbox / "unread.response.md").write_text("Mine.\n")
+    (inbox / "loop.response.md").symlink_to("loop.response.md")
+    (inbox / "outside.response.md").symlink_to("/etc/passwd")
+    for name in ("unsearchable", "locked"):
+        (concrete / name).mkdir(parents=True)
+        (concrete / name / "page.md").write_text("- The key hangs in the hall. ^aaaa\n")
+    (concrete / "by\udcffte.md").write_text("- The key hangs in the hall. ^bbbb\n")
+    (concrete / "new\nline.md").write_text("- The key hangs in the hall. ^cccc\n")
+    for name in ("other", "another"):
+        (root / "logs/journal" / name).mkdir(parents=True)
+        (root / "logs/journal" / name / "2025-01-01.jsonl").write_text("{}\n")
+    refused = [
+        root / "logs/journal/other",
+        root / "logs/journal/another/2025-01-01.jsonl",
+        inbox / "unread.response.md",
+        inbox / "talk/x.response.md",
+        *inbox.glob("locked"),
+        *concrete.glob("lock*"),
+    ]
+    for path in refused:
+        path.chmod(0)
+    for path in (inbox / "unsearchable", concrete / "unsearchable"):
+        path.chmod(0o600)
+    (inbox / "read-only").chmod(0o555)
+    (inbox / "ordinary.md").write_text("Where does the key hang?\n")
+    (inbox / "talk/ordinary.md").write_text("What is my boat called?\n")
+    try:
+        line = [*unprivileged(), sys.executable, "-m", "brainiac", "--brain", str(root)]
+        for arguments in (
+            ("run", "--once"),
+            ("search", "boat"),
+            ("ask", "Where do I live?"),
+            ("doctor",),
+            ("run", "--once"),
+        ):
+            done = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
+            assert "error" not in done.stderr, arguments
+            assert done.returncode == 0 or arguments == ("doctor",), done.stderr
+        state = json.loads(subprocess.check_output([*line, "status", "--json"], timeout=SECONDS))
+    finally:
+        for path in (*refused, inbox / "unsearchable", concrete / "unsearchable", inbox / "read-only"):
+            path.chmod(0o700)
+    for name in ("ordinary.response.md", "talk/ordinary.response.md", "loop.response-2.md", "outside.response-2.md"):
+        assert (inbox / name).is_file(), name
+    waiting = {prompt["prompt"] for prompt in state["pending"]}
+    assert {"inbox/read-only/x.md"} == waiting
+    named = {line.partition(": ")[0] for line in state["unread"]}
+    folder = "memory/long_term/concrete"
+    assert {"inbox/locked", f"{folder}/locked", "inbox/unsearchable/x.md", f"{folder}/unsearchable/page.md"} <= named
+    assert {f"{folder}/by\\udcffte.md", f"{folder}/new\\nline.md", "inbox/loop.response.md"} <= named
+    assert {"logs/journal/other", "logs/journal/another/2025-01-01.jsonl"} <= named
+    assert {"inbox/unread.response.md", "inbox/talk/x.response.md"} <= named

@@ -22,7 +22,7 @@ from brainiac.brain import Brain
 from brainiac.errors import StorageError
 from brainiac.events import Event, create, new_id, update
 from brainiac.storage.files import Disk
-from brainiac.storage.heartbeat import is_running
+from brainiac.storage.serving import is_running
 from tests.support.kernel import OPERATIONS, STM, make_root, open_kernel
 from tests.support.living import (
     CONFIG,

@@ -103,26 +103,6 @@ def gemini(turns: Sequence[tuple[str, str]], *, verb: str = "Prompted ", **keys:
     return records[::-1]
 
 
-def gemini_page(records: Sequence[tuple[str, str, str]], *, header: str = "Gemini Apps") -> str:
-    """Return a web page of My Activity with records, each what was prompted, a date and an answer's HTML."""
-    cell = '<div class="content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1'
-    cells = "".join(
-        f'<div class="outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp"><div class="mdl-grid">'
-        f'<div class="header-cell mdl-cell mdl-cell--12-col"><p class="mdl-typography--title">{header}<br></p></div>'
-        f'{cell}">{prompt}<br>{date}<br>{answer}</div>{cell} mdl-typography--text-right"></div>'
-        f'<div class="content-cell mdl-cell mdl-cell--12-col mdl-typography--caption"><b>Products:</b><br>'
-        f"&emsp;{header}<br></div></div></div>"
-        for prompt, date, answer in records
-    )
-    return f'<html><head><title>My Activity</title></head><body><div class="mdl-grid">{cells}</div></body></html>'
-
-
-def copilot(rows: Sequence[tuple[str, str, str, str]]) -> str:
-    """Return Copilot's table of rows that are given oldest first."""
-    quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in reversed(rows)]
-    return "\ufeff" + "\r\n".join(["Conversation,Time,Author,Message", *quoted]) + "\r\n"
-
-
 def json_lines(records: Sequence[Any]) -> str:
     """Return values as lines of JSON."""
     return "".join(json.dumps(record) + "\n" for record in records)

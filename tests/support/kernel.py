@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,8 @@ from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import Disk
 from brainiac.storage.journal import Journal
 from brainiac.storage.write_ahead import WriteAhead
+from brainiac.testing import CountingDisk as CountingDisk
+from brainiac.testing import Crash as Crash
 from brainiac.tree import LocalPlaces, Tree
 
 STM = "memory/short_term.md"
@@ -22,10 +23,7 @@ EMPTY_STM = (
     "# Short-Term Memory Scratchpad\n\n## Summary\n\n---\n## Structured Data\n### Goals\n"
     "### Key Facts & Decisions\n### Tasks\n\n---\n## Event Log\n"
 )
-OPERATIONS = (
-    "write", "append", "truncate", "fsync", "sync_filesystem", "exchange", "replace", "rename_new", "unlink", "mkdir",
-    "copy", "link",
-)  # fmt: skip
+OPERATIONS = CountingDisk.OPERATIONS
 
 
 @dataclass
@@ -92,57 +90,6 @@ def open_kernel(root: Path, disk: Disk | None = None, clock: Clock | None = None
     journal = Journal(tree, places, disk)
     committer = Committer(tree, places, journal, clock, disk)
     return Kernel(tree, places, journal, committer, committer.edits, clock)
-
-
-class Crash(BaseException):
-    """The process ends here; nothing catches it."""
-
-
-class CountingDisk(Disk):
-    """A disk that counts its operations and stops at one of them.
-
-    Args:
-        stop_at: Number of the operation, from 1; 0: never.
-        how: `before` it, `torn` in the middle of it (writes and copies only, else before), or `after` it.
-        is_killed: Kill the process with SIGKILL instead of raising.
-    """
-
-    def __init__(self, stop_at: int = 0, how: str = "before", is_killed: bool = False) -> None:
-        self.stop_at, self.how, self.is_killed = stop_at, how, is_killed
-        self.done: list[str] = []
-
-    def _stop(self) -> None:
-        if self.is_killed:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.stop_at = 0
-        raise Crash
-
-    def reached(self, name: str, *arguments: object, **named: object) -> object:
-        self.done.append(name)
-        operation = getattr(Disk, name)
-        if len(self.done) != self.stop_at:
-            return operation(self, *arguments, **named)
-        if self.how == "torn" and name in ("write", "append"):
-            path, content = arguments
-            assert isinstance(content, bytes)
-            operation(self, path, content[: len(content) // 2], **named)
-        elif self.how == "torn" and name == "copy":
-            _, target = arguments
-            assert isinstance(target, Path)
-            operation(self, *arguments, **named)
-            os.truncate(target, target.stat().st_size // 2)
-        elif self.how == "after":
-            operation(self, *arguments, **named)
-        self._stop()
-        return None
-
-
-def _counted(name: str) -> object:
-    return lambda self, *arguments, **named: self.reached(name, *arguments, **named)
-
-
-for _name in OPERATIONS:
-    setattr(CountingDisk, _name, _counted(_name))
 
 
 class PowerDisk(CountingDisk):

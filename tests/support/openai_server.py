@@ -249,7 +249,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         raw = self.rfile.read(length)
-        captured = Captured(self.path, dict(self.headers.items()), json.loads(raw or b"{}"), raw)
+        # clients differ in how they write a header's name
+        headers = {name.title(): value for name, value in self.headers.items()}
+        captured = Captured(self.path, headers, json.loads(raw or b"{}"), raw)
         owner = self.server.owner
         with owner.mutex:
             owner.requests.append(captured)

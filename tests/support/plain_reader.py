@@ -156,20 +156,3 @@ def front_matter(content: bytes) -> dict[str, str]:
         return {}
     head = text[4:].partition("\n---")[0]
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in head.split("\n")) if key}
-
-
-def holding(word: str, *folders: Path, blobs: Path | None = None, is_any_case: bool = True) -> list[str]:
-    """Return the files below some folders, their names too, that hold a word; texts of splices are put together."""
-    wanted = word.casefold().encode() if is_any_case else word.encode()
-    found = []
-
-    def holds(content: bytes) -> bool:
-        return wanted in (content.decode("utf-8", "replace").casefold().encode() if is_any_case else content)
-
-    for folder in folders:
-        for path, content in texts(folder).items():
-            if holds(path.encode()) or holds(content):
-                found.append(f"{folder.name}/{path}")
-    if blobs is not None:
-        found += [f"blob {digest[:12]}" for digest, content in Blobs(blobs).all().items() if holds(content)]
-    return found

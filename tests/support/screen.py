@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 SIZE = (50, 120)
 # what rich writes to style and move: colours, a line cleared, the cursor up, hidden and shown
-OWN = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)")
+# and where a file opens (OSC 8)
+OWN = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\x1b\]8;;(?:file://[!-~]*)?\x1b\\")
 CONTROLS = frozenset(map(chr, (*range(9), 11, 12, *range(14, 32), *range(0x7F, 0xA0), 0x2028, 0x2029)))
 BIDI = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
@@ -63,6 +64,7 @@ def on_terminal(
     env: Mapping[str, str] = {},
     typed: bytes = b"",
     seconds: float = 300.0,
+    folder: Path | None = None,
 ) -> list[Seen]:
     """Run command lines of `brainiac` on a terminal, one after the other, and return what each wrote there.
 
@@ -71,6 +73,7 @@ def on_terminal(
         env: More variables.
         typed: What a person types at once.
         seconds: By when all must have ended.
+        folder: The current folder; without it that of this process.
     """
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, SIZE)
@@ -82,6 +85,7 @@ def on_terminal(
         stderr=theirs,
         env={**environment, "COMMAND_LINES": json.dumps([words for words, _ in lines])},
         start_new_session=True,
+        cwd=folder,
     )
     os.close(theirs)
     os.write(ours, typed)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from brainiac.brain import Brain
 from brainiac.server.address import MINE, own_token, read_address, token_of
 from brainiac.server.app import serving
@@ -78,7 +76,6 @@ def free_port() -> int:
 @contextmanager
 def served(folder: Path, settings: dict[str, Any] | None = None) -> Iterator[Served]:
     """Serve a new brain on a port."""
-    pytest.importorskip("uvicorn", reason="needs the server extra: pip install -e '.[dev]'")
     brain = make_brain(folder, settings)
     port, told = free_port(), list[str]()
     with serving(brain, told.append, port=port):

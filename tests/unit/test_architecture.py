@@ -19,7 +19,7 @@ WRITERS = {
     "brainiac/storage/journal.py": "the device id, in the state folder",
     "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
     "brainiac/storage/projection.py": "removes a damaged projection from the cache",
-    "brainiac/storage/heartbeat.py": "a daemon's heartbeat, which is no note and is told from one by its name",
+    "brainiac/storage/serving.py": "removes a link in the place of a daemon's lock file",
     "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
     "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/host/trust.py": "trust, in the state folder",
@@ -36,6 +36,7 @@ WRITERS = {
     "brainiac/server/service.py": "removes the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
+    "brainiac/history/backup.py": "removes an interrupted backup, outside of every brain",
     "brainiac/history/restore.py": "writes restored brains, and renames this machine's state",
     "brainiac/history/rebuild.py": "makes a new brain beside its place, before anybody can open it",
     "brainiac/testing.py": "puts a plugin where a person would",
@@ -124,12 +125,12 @@ FLOORS = (
     "brainiac.host brainiac.skeleton",
     "brainiac.brain",
     "brainiac.history brainiac.pipeline brainiac.health",
-    "brainiac.testing brainiac.verbs brainiac brainiac.imports",
+    "brainiac.verbs brainiac brainiac.imports",
     "brainiac.server",
     "plugins.core_loop plugins.reflection plugins.promotion plugins.organization",
     "brainiac.cli.session brainiac.cli.styling",
     "plugins.promotion.commands plugins.organization.commands brainiac.cli",
-    "brainiac.__main__",
+    "brainiac.testing brainiac.__main__",
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 

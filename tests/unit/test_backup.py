@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,22 +99,33 @@ def test_a_restored_brain_goes_on(brain: Brain, tmp_path: Path) -> None:
     again.close()
 
 
-def test_unchanged_files_take_no_space_twice(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are one file on the disk; what was changed and given its old size and time is copied all the same."""
-    monkeypatch.setattr("brainiac.history.backup._COARSE_NS", 0)  # else only what is two seconds old is shared
-    time.sleep(0.02)
+def test_a_backup_that_shares_files_with_the_one_before_is_restored(brain: Brain, tmp_path: Path) -> None:
+    """Earlier versions made hard links of what had not changed: such a backup is a whole one too."""
     first = back_up(brain, tmp_path / "backups").backup
-    time.sleep(0.02)
-    file = brain.root / "inbox/one.md"
-    info = file.stat()
-    file.write_text("I live in Seattle..\n"[: info.st_size])
-    os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns))
+    made = back_up(brain, tmp_path / "backups").backup
+    for path in made.digests():
+        (made.folder / "brain" / path).unlink()
+        (made.folder / "brain" / path).hardlink_to(first.folder / "brain" / path)
+    about = json.loads((made.folder / "backup.json").read_text())
+    (made.folder / "backup.json").write_text(json.dumps(about | {"format": 1, "begun_ns": 1_760_000_000_000_000_000}))
+    former = find_backup(made.folder)
+    assert [] == damages(former)
+    into = restore(former, tmp_path / "restored").folder
+    assert made.digests().keys() == {path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file()}
+
+
+def test_an_interrupted_backup_is_made_anew(brain: Brain, tmp_path: Path) -> None:
+    """What a killed run left is no backup and gets into none."""
+    part = tmp_path / "backups/.brainiac-backup"
+    (part / "brain/inbox").mkdir(parents=True)
+    (part / "brain/inbox/one.md").write_text("Half")
+    (part / "brain/inbox/never.md").write_text("Mine.")
+    with pytest.raises(UserError, match="not finished"):
+        find_backup(tmp_path / "backups")
     made = back_up(brain, tmp_path / "backups")
-    assert made.backup.files - 1 == made.shared
-    name = "brain/system/core_identity.md"
-    assert (first.folder / name).stat().st_ino == (made.backup.folder / name).stat().st_ino
-    assert [] == damages(first) + damages(made.backup)
-    assert ["Portland" in (each.folder / "brain/inbox/one.md").read_text() for each in (first, made.backup)] == [1, 0]
+    assert b"I live in Portland.\n" == held(made)["inbox/one.md"]
+    assert "inbox/never.md" not in held(made)
+    assert not part.exists()
 
 
 def test_a_purge_is_followed_by_the_next_backup_and_the_earlier_ones_are_named(brain: Brain, tmp_path: Path) -> None:
@@ -176,6 +187,26 @@ def test_damage_is_named_and_not_restored(brain: Brain, tmp_path: Path, capsys: 
     sums.write_bytes(sums.read_bytes().replace(b"inbox/one.md", b"../../one.md"))
     assert "missing or damaged" in shell("restore", str(made.folder), "--into", str(tmp_path / "new")).err
     assert "no backup" in shell("restore", str(tmp_path)).err
+
+
+def test_a_pipe_or_link_in_a_backup_is_named_and_not_waited_for(
+    brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sentence for each, whether the backup is checked or restored."""
+    made = back_up(brain, tmp_path / "backups").backup
+    pipe, link = made.folder / "brain/inbox/one.md", made.folder / "brain/inbox/two.md"
+    pipe.unlink()
+    os.mkfifo(pipe)
+    link.unlink()
+    link.symlink_to(brain.root / "inbox/two.md")
+    shell = Shell(capsys)
+    for words in ((), ("--into", str(tmp_path / "new"))):
+        refused = shell("restore", str(tmp_path / "backups"), *words)
+        assert 1 == refused.code
+        told = " ".join((refused.out + refused.err).split())
+        assert all(f"inbox/{name}.md: missing, or no file" in told for name in ("one", "two"))
+    with pytest.raises(UserError, match="damaged"):
+        restore(made, tmp_path / "new")
 
 
 def test_a_list_that_leads_out_of_the_backup_is_refused(brain: Brain, tmp_path: Path) -> None:

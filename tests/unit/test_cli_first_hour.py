@@ -14,7 +14,7 @@ from brainiac_plugins.promotion.filing import tidy_inbox
 
 from brainiac import __version__
 from brainiac.brain import Brain
-from brainiac.cli.ask import ShownLinks, _uninterrupted
+from brainiac.cli.ask import _uninterrupted
 from brainiac.cli.log import sentence
 from brainiac.errors import NotABrainError
 from brainiac.formats.markdown import find_links
@@ -23,6 +23,8 @@ from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from brainiac.tree import default_brain, find_root
 from tests.support.commands import Shell
+from tests.support.program import run_program
+from tests.support.screen import on_terminal
 
 
 @pytest.fixture
@@ -182,17 +184,42 @@ def test_ctrl_c_waits_while_a_line_of_the_conversation_is_saved() -> None:
     assert ["saved"] == done
 
 
-def test_links_of_an_answer_lead_somewhere_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever pieces it comes, a link is shown as its words and a path from the current folder."""
-    brain = make_brain(tmp_path / "brain")
-    monkeypatch.chdir(brain.root)
-    text = "In [Short-term [1]](../memory/short_term.md) and [the web](https://example.org), a [bracket], [x]."
-    text = text.replace("[1]", "\\[1\\]")
-    for size in (1, 3, 7, len(text)):
-        links = ShownLinks(brain.tree, "inbox/a.md")
-        shown = "".join(links.feed(text[start : start + size]) for start in range(0, len(text), size)) + links.rest()
-        expected = "In Short-term [1] (memory/short_term.md) and the web (https://example.org), a [bracket], [x]."
-        assert expected == shown
+def test_links_of_an_answer_open_on_a_terminal(tmp_path: Path) -> None:
+    """From any folder: the words, then a path that leads from there and opens the file; whoever pipes gets Markdown."""
+    brain = make_brain(tmp_path / "my brain")
+    brain.close()
+    (brain.root / "memory/long_term/concrete/boat.md").write_text("# Boat\n\n- My boat is called Nerissa. ^b1\n")
+    uri = (brain.root / "memory/long_term/concrete/boat.md").as_uri()
+    asked = ["--brain", str(brain.root), "ask", "--in", "sea", "What is my boat called?"]
+    found = ["--brain", str(brain.root), "search", "Nerissa"]
+    for folder, path in ((tmp_path, "my brain/memory/long_term/concrete/boat.md"), (brain.root / "inbox", "")):
+        path = path or str(brain.root / "memory/long_term/concrete/boat.md")
+        seen, hits = on_terminal([(asked, 9e9), (found, 9e9)], folder=folder)
+        assert f"Boat (\x1b]8;;{uri}\x1b\\{path}\x1b]8;;\x1b\\)".encode() in seen.raw
+        assert f"\x1b]8;;{uri}\x1b\\memory/long_term/concrete/boat.md#^b1\x1b]8;;\x1b\\".encode() in hits.raw
+        piped = run_program(*asked, cwd=folder)
+        (link,) = [link for link in find_links(piped.stdout) if link.text == "Boat"]
+        assert (folder / link.target).resolve() == brain.root / "memory/long_term/concrete/boat.md"
+        assert "\x1b" not in piped.stdout
+
+
+def test_links_open_where_an_answer_stands(shell: Shell, tmp_path: Path) -> None:
+    """In the response of a conversation, in short-term memory, and on the page of the day."""
+    root = make_brain(tmp_path / "brain").root
+    (root / "memory/long_term/concrete/boat.md").write_text("# Boat\n\n- My boat is called Nerissa. ^b1\n")
+    assert 0 == shell("ask", "--in", "sea", "What is my boat called?", "--brain", str(root)).code
+
+    def places() -> set[str]:
+        linked = [path for path in root.rglob("*.md") if "boat.md" in path.read_text() and "_index" not in path.name]
+        for path in linked:
+            targets = [path.parent / link.target for link in find_links(path.read_text()) if not link.is_wiki]
+            assert targets
+            assert all(target.is_file() for target in targets), path
+        return {path.relative_to(root).parts[1] for path in linked}
+
+    assert {"sea", "short_term.md"} == places()
+    assert 0 == shell("promote", "--brain", str(root)).code
+    assert {"sea", "long_term"} == places()
 
 
 def test_answered_prompts_leave_the_inbox_once_they_are_kept_whole(shell: Shell, tmp_path: Path) -> None:

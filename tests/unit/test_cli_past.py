@@ -65,7 +65,7 @@ def test_what_it_costs_is_told_first(brain: Brain, served: ChatServer, capsys: p
     asked = shell("promote", "--past", "--model", MODEL)
     assert (2, True, True) == (asked.code, "2 exchanges" in asked.out, "--yes" in asked.err)
     assert f"{MODEL} would read them in 2 calls: about " in asked.out
-    assert (2, 2) == (shell("promote", "--from", "2026-03-01").code, shell("promote", "--past", "--from", "May").code)
+    assert (2, 2) == (shell("promote", "--from", "2026-03-01").code, shell("promote", "--past", "--from", "soon").code)
     assert [] == served.requests
 
 

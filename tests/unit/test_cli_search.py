@@ -43,9 +43,9 @@ def test_reindex_keeps_what_is_found(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["botanist", "after:2027-13"], "after:2027-13 is no day; expected a day such as 2026-05-31"),
-        (["botanist", "before:2026-02-30"], "before:2026-02-30 is no day"),
-        (["botanist", 'after:"no day"'], 'after:"no day" is no day'),
+        (["botanist", "after:2027-13"], "after:2027-13 is no time; give a day (2026-03-01)"),
+        (["botanist", "before:2026-02-30"], "before:2026-02-30 is no time"),
+        (["botanist", 'after:"no day"'], 'after:"no day" is no time'),
         (
             ["botanist", "type:banana"],
             "there are concrete, events, skills, short-term, index, archive",

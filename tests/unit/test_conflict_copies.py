@@ -15,6 +15,7 @@ from brainiac.formats.markers import has_markers
 from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.health.doctor import examine, mend
+from brainiac.health.overview import overview
 from brainiac.history.copies import settle_copies, settle_markers, settle_versions
 from brainiac.history.devices import waiting_message
 from brainiac.storage.copies import original_of
@@ -223,21 +224,31 @@ UUID = "0199aaaa-0000-7000-8000-000000000001"
     "name", ["garden 2", "garden (1)", "garden-DESKTOP1", "garden.Conflict", "garden (Adas Konflikt 2025-09-16)"]
 )
 def test_names_that_may_be_meant(brain: Brain, name: str) -> None:
-    """With the page's uuid it is a copy: not found by search, no page of its own, never given a uuid, and merged; with
-    one of its own it is a page like any other."""
-    text = f"---\nuuid: {UUID}\n---\n# Garden\n\n- Tulips. ^aaaa\n"
+    """With the page's uuid it is a copy: never given a uuid of its own, named by `doctor`, and merged. With one of its
+    own, or with none, it is a page like any other, however alike."""
+    text = f"---\nuuid: {UUID}\nupdated_at: 2026-11-01T00:00:00Z\n---\n# Garden\n\n- Tulips. ^aaaa\n"
     brain.commit("made", by="x", changes=[create(PAGE, text)])
     path = PAGE.replace("garden", name)
     put(brain, path, text + "- Zinnias. ^bbbb\n")
-    assert [] == [hit for hit in brain.recall.search("zinnias") if "Zinnias" in hit.text]
-    assert (set(), True) == (brain.pages().pages.keys() & {path}, path in brain.pages().broken)
-    mend(brain, list(examine(brain)))
-    assert UUID in (brain.read_text(path) or UUID)
-    settle_copies(brain)
+    assert any(f"{path}: is a version of {PAGE}" in str(problem) for problem in examine(brain))
+    mend(brain, [problem for problem in examine(brain) if problem.path == path])
     assert (None, True) == (brain.read(path), "Zinnias" in (brain.read_text(PAGE) or ""))
-    put(brain, path, text.replace("0199aaaa", "0199bbbb"))
-    assert [] == settle_copies(brain)
-    assert path in brain.pages().pages
+    for other in (text.replace("0199aaaa", "0199bbbb"), "# Garden\n\n- Tulips. ^aaaa\n"):
+        put(brain, path, other)
+        assert [] == settle_versions(brain)
+        assert path in brain.pages().pages
+
+
+@pytest.mark.parametrize(
+    "path", ["memory/short_term 2.md", "system/config (1).yaml", "system/core_identity-DESKTOP1.md"]
+)
+def test_a_copy_without_uuid_under_a_name_that_may_be_meant_is_named(brain: Brain, path: str) -> None:
+    """Of the few files that are no pages: nobody merges it, `status` says so, and its words stay where they are."""
+    put(brain, path, stm(1))
+    assert [] == settle_versions(brain)
+    (notice,) = (notice for notice in overview(brain).notices if path in notice)
+    assert "nobody reads it" in notice
+    assert stm(1) == brain.read_text(path)
 
 
 def test_two_prompts_of_one_name_are_both_kept(brain: Brain) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,12 @@ from brainiac.history.targets import find_words
 from brainiac.history.undo import correct, possible_targets, take_back, undo
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose
+from brainiac.server.app import serving
 from brainiac.storage.causes import last_caused
+from brainiac.testing import make_brain as make_empty_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.served import Served, free_port
 
 OLD, NEW = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
 HOME = PageRef(title="Home", folder="home")
@@ -72,6 +77,22 @@ def test_an_exchange_is_found_with_what_holds_instead(brain: Brain) -> None:
     assert [f"“{OLD}” no longer holds; now: {NEW}"] == list(map(str, said.former))
     tell(brain, "What is the rent?")
     assert [[]] == [list(hit.former) for hit in hits if hit.kind == "statement"]
+
+
+def test_that_words_no_longer_hold_is_said_wherever_they_are_shown(
+    brain: Brain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By `ask`, by `search` and by the model `brainiac/recall` of a chat program, each as one sentence with one end."""
+    put_right(brain)
+    told, port = f"no longer holds; now: {NEW}\n", free_port()
+    with serving(brain, print, port=port):
+        asked = {"model": "brainiac/recall", "messages": [{"role": "user", "content": "rent in Graz"}]}
+        reply = Served(brain, port).send("POST", "/v1/chat/completions", asked)
+    assert told in reply.json["choices"][0]["message"]["content"] + "\n"
+    shell = Shell(capsys, str(brain.root))
+    brain.tree.config.write_text("")  # without a model
+    assert told in shell("ask", "How much rent do I pay in Graz?").out
+    assert told in shell("search", "rent in Graz").out
 
 
 def test_what_holds_on_a_private_page_is_told_to_no_remote_model(brain: Brain) -> None:
@@ -274,3 +295,61 @@ def test_a_doubt_is_told_as_learned_and_asked(brain: Brain) -> None:
     assert [OLD, "The rent is 700 euros (assistant: assistant)"] == statements(brain)
     assert {"NEW": 1} == outcome.statements
     assert {"learned", "asked"} == {line.what for line in digest_since(brain, "2026").lines}
+
+
+@pytest.fixture
+def said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Return the commands of a new brain without a model, in which a few things were said a moment ago."""
+    make_empty_brain(tmp_path / "new").close()
+    shell = Shell(capsys, str(tmp_path / "new"))
+    moved = "I moved to Portland in June. Ruth plays the cello."
+    for text in (moved, "/remember Anna lives in Ghent.", "/todo Buy tea"):
+        assert 0 == shell("ask", text).code
+    time.sleep(1.1)  # stamps have seconds, and what is corrected was said before
+    return shell
+
+
+def test_what_was_just_said_can_be_put_right(said: Shell, tmp_path: Path) -> None:
+    """The correction is a statement, the former words stand under History and stay as typed; `why` leads to them."""
+    done = said("correct", "moved to Portland", "--to", "I moved to Salem in June.")
+    assert "“I moved to Portland in June.” → “I moved to Salem in June.”" in done.out
+    asked = said("ask", "Where did I move in June?").out
+    assert "> I moved to Salem in June." in asked
+    assert "“I moved to Portland in June.” no longer holds; now: I moved to Salem in June.\n" in asked
+    chain = said("why", "I moved to Salem in June.").out
+    assert "from: I moved to Portland in June." in chain
+    assert "you typed" in chain
+    assert "I moved to Portland in June. Ruth plays" in (tmp_path / "new/memory/short_term.md").read_text()
+    assert 1 == said("correct", "moved to Portland", "--to", "I moved to Bend.").code  # that is put right by now
+    assert ["changed"] == [line["what"] for line in said("digest", "--json").json["lines"]]
+    assert 0 == said("undo", said("log", "--kind", "statement-corrected", "--json").json[-1]["id"]).code
+    assert "no longer holds" not in said("ask", "Where did I move in June?").out
+
+
+def test_promotion_does_not_bring_back_what_was_put_right_before_it(said: Shell, tmp_path: Path) -> None:
+    """Words marked to be remembered are not, once they were put right; a task only gets other words."""
+    assert 0 == said("correct", "Anna lives in Ghent", "--to", "Anna lives in Mons.").code
+    assert 0 == said("correct", "buy tea", "--to", "Buy oolong").code
+    short_term = (tmp_path / "new/memory/short_term.md").read_text()
+    assert ("- [ ] Buy oolong" in short_term, "- [ ] Buy tea" in short_term) == (True, False)
+    brain = Brain(tmp_path / "new", clock=ManualClock(datetime.now(UTC) + timedelta(hours=1)))
+    outcome = promote(brain)
+    assert [["Anna lives in Mons."], ["Anna lives in Ghent."]] == [statements(brain), statements(brain, history=True)]
+    assert "by hand after it was said" in str(outcome.refused)
+    brain.close()
+
+
+def test_a_private_sentence_is_put_right_on_a_private_page(said: Shell, tmp_path: Path) -> None:
+    """Nothing of it comes to an open page, nor to its folder's index."""
+    assert 0 == said("ask", "--private", "My therapist sits in Bonn.").code
+    assert 0 == said("correct", "My therapist sits in Bonn.", "--to", "My therapist sits in Trier.").code
+    holding = [path for path in (tmp_path / "new/memory/long_term").rglob("*.md") if "Trier" in path.read_text()]
+    assert [True] == ["\nprivate: true\n" in path.read_text() for path in holding]
+
+
+def test_of_several_sentences_one_is_named_by_its_words(said: Shell) -> None:
+    """Nobody to ask: they are listed, and nothing is changed."""
+    assert 0 == said("ask", "Ruth plays the viola.").code
+    done = said("correct", "Ruth plays", "--to", "Ruth sings.")
+    assert (1, True, True) == (done.code, "the cello." in done.err, "the viola." in done.err)
+    assert 0 == said("correct", "Ruth plays the viola.", "--to", "Ruth sings.").code

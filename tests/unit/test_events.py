@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import tarfile
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac import events
-from brainiac.records import Record
-from brainiac.storage.journal import from_line, to_line
 from tests.support.examples import examples
-
-DATA = Path(__file__).parent.parent / "data/first_version"
 
 
 def test_ids_ascend_and_never_repeat() -> None:
@@ -103,36 +96,3 @@ def test_kinds_that_are_not_ours_are_kept() -> None:
     line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "tag-added", "x", data={"b": [1], "a": None})
     assert events.PluginEvent("tag-added", {"b": [1], "a": None}) == line.what
     assert line.data == line.what.to_json()
-
-
-@pytest.mark.parametrize("brain", ["month", "every_setting"])
-def test_journals_of_the_first_version_are_read_as_they_are(brain: str) -> None:
-    """Each line of the first version is read as a value of its kind, and written back with the very same bytes."""
-    with tarfile.open(DATA / f"{brain}.tar.gz") as archive:
-        names = [name for name in archive.getnames() if "/journal/" in name and name.endswith(".jsonl")]
-        lines = [line for name in names if (file := archive.extractfile(name)) for line in file.readlines()]
-    for line in lines:
-        event = from_line(line)
-        assert type(event.what) is events.KINDS.get(event.kind, events.PluginEvent)
-        assert line == to_line(dataclasses.replace(event, data=event.what.to_json()))
-        assert isinstance(event.what, events.PluginEvent) or _is_within(_by_fields(event.what), event.data)
-    assert len(lines) >= 80
-
-
-def _by_fields(value: Any) -> Any:
-    """Return an event as plain values of its fields alone, whatever it was read from."""
-    if isinstance(value, Record):
-        names = [field.name for field in dataclasses.fields(value) if field.name != "stored"]
-        return {name.rstrip("_"): _by_fields(getattr(value, name)) for name in names}
-    if isinstance(value, tuple):
-        return list(map(_by_fields, value))
-    return {key: _by_fields(part) for key, part in value.items()} if isinstance(value, dict) else value
-
-
-def _is_within(read: Any, stored: Any) -> bool:
-    """Return whether fields hold what stands in the journal, wherever it says anything."""
-    if isinstance(read, dict) and isinstance(stored, dict):
-        return all(_is_within(part, stored[key]) for key, part in read.items() if key in stored)
-    if isinstance(read, list) and isinstance(stored, list):
-        return len(read) == len(stored) and all(map(_is_within, read, stored))
-    return bool(read == stored)

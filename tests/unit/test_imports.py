@@ -31,9 +31,7 @@ from tests.support.exports import (
     claude_code,
     claude_message,
     codex,
-    copilot,
     gemini,
-    gemini_page,
     pdf,
     write_json,
     write_zip,
@@ -124,17 +122,6 @@ def of_gemini(tmp_path: Path) -> Path:
     return write_json(tmp_path / "MyActivity.json", gemini(TURNS))
 
 
-def of_gemini_page(tmp_path: Path) -> Path:
-    dates = ["May 6, 2024, 12:53:20\u202fPM UTC", "May 6, 2024, 12:54:20\u202fPM UTC"]
-    records = [(f"Prompted&nbsp;{q}", at, f"<p>{a}</p>") for (q, a), at in zip(TURNS, dates, strict=True)]
-    return write(tmp_path, "MyActivity.html", gemini_page(records[::-1]))
-
-
-def of_copilot(tmp_path: Path) -> Path:
-    rows = [("Lisbon", "2024-05-06T12:00:00", who, text) for turn in TURNS for who, text in zip(WHO, turn, strict=True)]
-    return write(tmp_path, "copilot-activity.csv", copilot(rows))
-
-
 def of_claude_code(tmp_path: Path) -> Path:
     return write(tmp_path, "0f3c.jsonl", claude_code(TURNS))
 
@@ -143,10 +130,9 @@ def of_codex(tmp_path: Path) -> Path:
     return write(tmp_path, "rollout-2024.jsonl", codex(TURNS))
 
 
-WHO = ("Human", "AI")
 SHAPES = [
     in_array, in_shards, in_zip_in_zip, under_a_key, as_one_object, with_a_mark, of_claude, of_claude_before,
-    of_gemini, of_gemini_page, of_copilot, of_claude_code, of_codex,
+    of_gemini, of_claude_code, of_codex,
 ]  # fmt: skip
 
 
@@ -363,29 +349,6 @@ def test_of_claude_content_counts_and_files_stand_below(brain: Brain, tmp_path: 
     assert {"known"} == {state for state, *_ in states(take(brain, tmp_path / "data.zip"))}
 
 
-GERMAN = [
-    (f"Eingegeben&nbsp;Frage {n}", f"{n:02}.05.2024, 14:30:0{n % 10} MESZ", f"<p>Antwort {n}</p>") for n in (13, 6)
-]
-JAPANESE = [("プロンプト&nbsp;傘はどこ", "2024/05/06 21:30:05 JST", "<ul><li>玄関</li><li>車</li></ul>")]
-RUSSIAN = [("Запрос:&nbsp;Где ключи?", "6 мая 2024 г., 15:30:05 MSK", "")]
-
-
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        (gemini_page(GERMAN, header="Gemini-Apps"), {("Frage 13", "Antwort 13"), ("Frage 6", "Antwort 6")}),
-        (gemini_page(JAPANESE, header="Gemini アプリ"), {("傘はどこ", "- 玄関\n- 車")}),
-        (gemini_page(RUSSIAN, header="Приложения Gemini"), {("Где ключи?", "")}),
-    ],
-)
-def test_of_gemini_pages_in_any_language(brain: Brain, tmp_path: Path, page: str, expected: set[Any]) -> None:
-    """Google's own words and the form of its dates are the account's; prompt, answer and moment are found alike."""
-    take(brain, write(tmp_path, "Meine Aktivitäten.html", page))
-    assert expected == set(texts(brain))
-    days = {event.at[:10] for event in said(brain)}
-    assert {"2024-05-06"} <= days <= {"2024-05-06", "2024-05-13"}
-
-
 def test_of_gemini_only_its_own_records_count(brain: Brain, tmp_path: Path) -> None:
     """Records of other products are left out, and Google's word goes only where nearly all records have it."""
     records = gemini([(f"{n} eggs", "Yes.") for n in range(25)], verb="Gefragt ")
@@ -396,13 +359,18 @@ def test_of_gemini_only_its_own_records_count(brain: Brain, tmp_path: Path) -> N
     assert {f"{n} eggs" for n in range(25)} - {"21 eggs"} | {"Gemini-Einstellungen geändert"} == set(prompts)
 
 
-def test_of_copilot_rows_of_one_second_keep_their_order(brain: Brain, tmp_path: Path) -> None:
-    """The table is newest first and half of its rows share a second: it is read backwards, never sorted."""
-    rows = [("Trip", "2024-05-06T12:00:00", WHO[n % 2], f'say "{n}",\nthen {n}') for n in range(8)]
-    rows += [("Trip", "2024-05-06T12:00:00", "Human", "again"), ("Trip", "2024-05-06T12:00:00", "Human", "again")]
-    report = take(brain, write(tmp_path, "c.csv", copilot(rows)))
-    assert [('say "0",\nthen 0', 'say "1",\nthen 1'), ('say "2",\nthen 2', 'say "3",\nthen 3')] == texts(brain)[:2]
-    assert [("taken", 6, 0)] == states(report)
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("MyActivity.html", '<html><div class="header-cell"><p>Gemini Apps</p></div></html>', "as JSON"),
+        ("copilot.csv", "\ufeffConversation,Time,Author,Message\r\nTrip,2024-05-06,Human,Hi\r\n", "as Markdown"),
+    ],
+)
+def test_what_is_not_read_says_what_to_do(brain: Brain, tmp_path: Path, name: str, content: str, told: str) -> None:
+    """Gemini's web page and Copilot's table are named with another way; nothing of them comes in."""
+    report = take(brain, write(tmp_path, name, content))
+    assert [(name, 0, True)] == [(item.title, item.taken, told in item.reason) for item in outcomes(report)]
+    assert {} == pages(brain)
 
 
 def test_a_folder_of_notes_keeps_names_dates_and_links(brain: Brain, tmp_path: Path) -> None:

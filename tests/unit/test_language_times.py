@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.text.dates import days_named, format_date
+from brainiac.text.dates import days_named, format_date, time_named
 
 NOW = datetime(2026, 3, 16, 8, 30, tzinfo=UTC)  # a Monday
 
@@ -77,10 +78,49 @@ def test_questions_in_other_languages_name_days(text: str, language: str, days: 
     assert named == ([days] if days else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "language", "first", "last"),
+    [
+        ("2026-03-01", "english", "2026-03-01T00:00:00+01:00", "2026-03-01T23:59:59+01:00"),
+        ("20260301", "english", "2026-03-01T00:00:00+01:00", "2026-03-01T23:59:59+01:00"),
+        ("2026-02", "english", "2026-02-01T00:00:00+01:00", "2026-02-28T23:59:59+01:00"),
+        ("2024", "english", "2024-01-01T00:00:00+01:00", "2024-12-31T23:59:59+01:00"),
+        ("2026-03-01T14:30", "english", "2026-03-01T14:30:00+01:00", ""),
+        ("2026-03-01 14:30", "english", "2026-03-01T14:30:00+01:00", ""),
+        ("2026-03-01T14:30:00Z", "english", "2026-03-01T14:30:00+00:00", ""),
+        ("7", "english", "2026-03-09T09:30:00+01:00", ""),
+        ("7d", "english", "2026-03-09T09:30:00+01:00", ""),
+        ("today", "english", "2026-03-16T00:00:00+01:00", "2026-03-16T23:59:59+01:00"),
+        ("Yesterday", "german", "2026-03-15T00:00:00+01:00", "2026-03-15T23:59:59+01:00"),
+        ("3 days ago", "english", "2026-03-13T00:00:00+01:00", "2026-03-13T23:59:59+01:00"),
+        ("2 hours ago", "none", "2026-03-16T07:30:00+01:00", ""),
+        ("last-week", "english", "2026-03-09T00:00:00+01:00", "2026-03-15T23:59:59+01:00"),
+        ("last May", "english", "2025-05-01T00:00:00+02:00", "2025-05-31T23:59:59+02:00"),
+        ("May", "english", "2025-05-01T00:00:00+02:00", "2025-05-31T23:59:59+02:00"),
+        ("vorgestern", "german", "2026-03-14T00:00:00+01:00", "2026-03-14T23:59:59+01:00"),
+        ("vor 3 Tagen", "german", "2026-03-13T00:00:00+01:00", "2026-03-13T23:59:59+01:00"),
+        ("hier", "french", "2026-03-15T00:00:00+01:00", "2026-03-15T23:59:59+01:00"),
+    ],
+)
+def test_a_time_is_a_day_a_month_or_a_moment(text: str, language: str, first: str, last: str) -> None:
+    """In digits or in words, in English and the brain's language; days begin in the person's zone."""
+    named = time_named(text, NOW.astimezone(ZoneInfo("Europe/Berlin")), language)
+    assert named is not None
+    assert (first, last or first) == tuple(moment.isoformat() for moment in named)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "2026-02-30", "99999", "9999999d", "so", "the day we met"])
+def test_what_is_no_time(text: str) -> None:
+    """Nothing is guessed, and a day that does not exist is none."""
+    assert None is time_named(text, NOW, "german")
+
+
 @given(st.text(alphabet="0123456789 .-/adehlmnorstuwy", max_size=60))
 def test_any_text_gives_spans_that_end_after_they_begin(text: str) -> None:
     """Whatever is typed, nothing fails."""
     assert all(first <= last for first, last in days_named(text, NOW))
+    first, last = time_named(text, NOW, "german") or (NOW, NOW)
+    assert first <= last
 
 
 def test_a_day_is_written_for_a_reader() -> None:

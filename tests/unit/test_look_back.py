@@ -202,4 +202,29 @@ def test_diff_as_a_command(brain: Brain, tmp_path: Path, capsys: pytest.CaptureF
     assert "--since DAY" in shell("diff", str(brain.root)).err
     assert f"added: “{NEW_RENT}”" in shell("diff", "--since", "2025-01-01").out
     assert "the oldest begins at 2026-03-02" in shell("diff", "--until", "2025-01-01", "--since", "2024-01-01").err
-    assert 2 == shell("diff", "--since", "yesterday").code
+    assert 2 == shell("diff", "--since", "soon").code
+
+
+def test_times_are_named_alike_everywhere(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+    """`show`, `diff`, `digest`, `log` and `promote` read the same times, and refuse the same with examples."""
+    shell, path = Shell(capsys, str(brain.root)), page_with(brain, "Ghent").path
+    wait(brain)
+    corrected = correct(brain, possible_targets(brain, "Ghent")[0], "Anna lives in Bruges.")
+    forgotten = correct(brain, possible_targets(brain, "Bruges")[0], "Anna lives in Mons.")  # in the same second
+    assert corrected.at == forgotten.at
+    assert "Mons" in shell("show", path, "--at", "yesterday").out
+    at_event = shell("show", path, "--at", corrected.id[-8:]).out
+    assert ("Anna lives in Bruges." in at_event, "Mons" in at_event) == (True, False)
+    since_event = shell("diff", "--since", corrected.id).out
+    assert "“Anna lives in Bruges.” → “Anna lives in Mons.”" in since_event
+    assert ["statement-corrected"] * 2 == [
+        event["kind"] for event in shell("log", "--since", corrected.id, "--json").json
+    ]
+    assert "Nothing became" in shell("digest", "--since", "today").out
+    for command in (("show", path, "--at"), ("diff", "--since"), ("digest", "--since"), ("log", "--since")):
+        done = shell(*command, "soon")
+        assert (2, True) == (done.code, "'soon' is no time; give a day (2026-03-01)" in " ".join(done.err.split())), (
+            done
+        )
+        assert "deadbeef" in shell(*command, "deadbeef").err
+    assert (2, True) == ((done := shell("show", path, "--at", "tomorrow")).code, "still to come" in done.err)

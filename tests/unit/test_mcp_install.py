@@ -23,6 +23,7 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
     return Shell(capsys, str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_host_without_a_file_gets_one(shell: Shell, name: str) -> None:
     """It names this interpreter and this brain by absolute paths; a second time there is nothing to do."""
@@ -38,6 +39,7 @@ def test_a_host_without_a_file_gets_one(shell: Shell, name: str) -> None:
     assert "already" in again.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_other_servers_and_settings_stay(shell: Shell, name: str) -> None:
     """In their order, through a link and with the file's permissions; what is shown are only lines that are added."""
@@ -58,6 +60,7 @@ def test_other_servers_and_settings_stay(shell: Shell, name: str) -> None:
     assert "+" in {line[:1] for line in done.out.splitlines()}
 
 
+@pytest.mark.slow
 def test_codex_keeps_every_line(shell: Shell) -> None:
     """Comments too; a server of ours that is set otherwise is left to the person."""
     file = hosts()["codex"].file
@@ -92,3 +95,39 @@ def test_nothing_is_written_unasked(shell: Shell, monkeypatch: pytest.MonkeyPatc
     assert not hosts()["claude-desktop"].file.exists()
     unknown = shell("mcp", "install", "emacs")
     assert (1, True) == (unknown.code, "claude-code" in unknown.err)
+
+
+PROGRAMS = {
+    "that is gone": None,
+    "that fails": "#!/bin/sh\necho 'ImportError: no module called brainiac' >&2\nexit 1\n",
+    "that says nothing": "#!/bin/sh\nexec sleep 600\n",
+    "that speaks otherwise": "#!/bin/sh\necho Hello\nexec sleep 600\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("that is gone", "No such file"),
+        ("that fails", "no module called brainiac"),
+        ("that says nothing", "no answer within 1 seconds"),
+        ("that speaks otherwise", "no answer within 1 seconds"),
+    ],
+)
+def test_what_does_not_start_is_not_written(
+    shell: Shell, program: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that would fail in the assistant is told with its reason, and the assistant's file stays as it is."""
+    file = tmp_path / "python"
+    if content := PROGRAMS[program]:
+        file.write_text(content)
+        file.chmod(0o755)
+        monkeypatch.setattr("brainiac.server.hosts.START_SECONDS", 1.0)
+    monkeypatch.setattr(sys, "executable", str(file))
+    refused = shell("mcp", "install", "cursor", "--yes")
+    message = " ".join(refused.err.split())
+    assert (1, False) == (refused.code, hosts()["cursor"].file.exists())
+    assert "does not start as an assistant would start it" in message
+    assert told in message
+    assert "Done" not in refused.out

@@ -22,7 +22,6 @@ from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectReque
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.documents import page_of
-from brainiac.storage.heartbeat import FILE as HEARTBEAT
 from tests.support.living import events_of, living, living_brain, places_of
 from tests.support.models import (
     NOW,
@@ -426,8 +425,7 @@ def test_blobs_and_state_are_for_their_owner_alone(tmp_path: Path, machine: Path
         one.terminate()
     state = places_of(root).state
     files = [*(root / "logs/journal").rglob("*"), *state.rglob("*"), *(machine / "xdg_cache_home").rglob("*")]
-    # a heartbeat holds no word, and the daemon of another user must be able to read it
-    private = [path for path in files if path.is_file() and path.name not in ("sessions", HEARTBEAT)]
+    private = [path for path in files if path.is_file() and path.name != "sessions"]
     exposed = {str(path) for path in private if path.stat().st_mode & 0o077 and not is_shielded(path, machine)}
     assert set() == exposed
 

@@ -14,7 +14,6 @@ from brainiac.errors import ModelError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Purpose, Request, Result
-from brainiac.storage.statements import event_hash
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 
 
@@ -242,17 +241,3 @@ def test_a_broken_index_page_is_left_to_the_person(tmp_path: Path) -> None:
     assert "Tom lives in Bergen" in " ".join(statements(brain))
     assert broken == brain.read_text(path)
     assert [path] == [problem.path for problem in examine(brain)]
-
-
-def test_what_the_first_version_had_found_is_read_anew(tmp_path: Path) -> None:
-    """A checkpoint from before there were operations holds bare candidates: it decides nothing, and nothing is lost."""
-    engine = ScriptedEngine()
-    brain = make_brain(tmp_path / "b", engine=engine)
-    exchange = tell(brain, "My sister Ruth lives in Bristol.")
-    (event,) = brain.short_term().memory.events
-    candidate = {"statement": "User has a sister", "subject": "Ruth", "events": [exchange]}
-    data = {"events": {exchange: event_hash(event)}, "model": "scripted", "candidates": [candidate], "refused": []}
-    brain.record("events-analyzed", by="promotion", data=data)
-    assert promote(brain).event is not None
-    assert ["My sister Ruth lives in Bristol."] == statements(brain)
-    assert 1 == len(engine.of(Purpose.CONSOLIDATE))

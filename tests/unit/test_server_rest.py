@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from brainiac.events import ChangeSuggested
+from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import parse_prompt
 from brainiac.server.address import remove_address
 from tests.support.commands import Shell
@@ -79,6 +80,23 @@ def test_what_comes_in_names_its_client_and_is_searched_at_once(server: Served) 
     hits = call(server, "search", query="heron").json
     assert hits["fresh"]
     assert "Ada" in str(hits["results"])
+
+
+def test_links_of_an_answer_are_what_fetch_takes(server: Served) -> None:
+    """At each door, streamed or whole: a client has no folder that a relative link could lead from."""
+    (server.brain.root / FOLDER / "sea boat.md").write_text("# Boat\n\n- My boat is called Nerissa. ^b1\n")
+    asked = {"messages": [{"role": "user", "content": "What is my boat called?"}], "model": "brainiac"}
+    streamed = server.send("POST", "/v1/chat/completions", asked | {"stream": True}).raw.decode().splitlines()
+    chunks = [json.loads(line.removeprefix("data: ")) for line in streamed if line.startswith("data: {")]
+    texts = [
+        call(server, "ask", text="What is my boat called?", conversation="sea").json["text"],
+        server.send("POST", "/v1/chat/completions", asked).json["choices"][0]["message"]["content"],
+        "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks),
+    ]
+    for text in texts:
+        links = {link.target for link in find_links(text) if link.text == "Boat"}
+        assert {f"brain://{FOLDER}/sea boat.md"} == links, text
+        assert all("Nerissa" in call(server, "fetch", id=link).json["text"] for link in links)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""`brainiac service`: the files for three service managers, and how service and daemon stand to each other."""
+"""`brainiac service`: the files for two service managers, and how service and daemon stand to each other."""
 
 from __future__ import annotations
 
 import io
 import os
 import plistlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
+from brainiac.errors import UserError
 from brainiac.server.service import Start, Unit, start_of, unit_of
 from brainiac.storage.files import locked
 from brainiac.storage.runstate import LOCK, RunState, write_run_state
@@ -99,39 +100,12 @@ def test_launchd_reads_the_agent(start: Start) -> None:
         subprocess.run(["plutil", "-lint", "-"], input=unit.text.encode(), check=True)
 
 
-# of Microsoft's schema, MS-TSCH 2.5: what each element may hold
-TASK = {
-    "Task": {"RegistrationInfo", "Triggers", "Principals", "Settings", "Actions"},
-    "RegistrationInfo": {"Description"},
-    "Triggers": {"LogonTrigger"},
-    "LogonTrigger": {"Enabled", "UserId"},
-    "Principals": {"Principal"},
-    "Principal": {"UserId", "LogonType", "RunLevel"},
-    "Settings": {
-        "MultipleInstancesPolicy",
-        "DisallowStartIfOnBatteries",
-        "StopIfGoingOnBatteries",
-        "ExecutionTimeLimit",
-        "RestartOnFailure",
-    },
-    "RestartOnFailure": {"Interval", "Count"},
-    "Actions": {"Exec"},
-    "Exec": {"Command", "Arguments"},
-}
-
-
-def test_the_task_of_windows_is_as_its_schema_says(start: Start) -> None:
-    """ASCII without a declared encoding, each element where it belongs, and arguments that come apart as they were."""
-    unit = unit_of(start, "win32")
-    assert unit.text.isascii()
-    root = ElementTree.fromstring(unit.text)
-    space = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
-    for element in root.iter():
-        name = element.tag.removeprefix(space)
-        assert {child.tag.removeprefix(space) for child in element} == TASK.get(name, set())
-        assert name in TASK or (element.text or "").strip()
-    arguments = root.findtext(f"{space}Actions/{space}Exec/{space}Arguments")
-    assert arguments == subprocess.list2cmdline(start.command[1:])
+def test_a_system_without_either_is_told_what_to_start(start: Start) -> None:
+    """Windows' tasks are made no more: what is to be started at login is named, and what an old task is called."""
+    with pytest.raises(UserError, match="made for systemd and launchd alone, not for win32") as refused:
+        unit_of(start, "win32")
+    assert shlex.join(start.command) in str(refused.value)
+    assert f"is called {start.name}" in str(refused.value)
 
 
 def test_nothing_is_started_without_being_told(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

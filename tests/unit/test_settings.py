@@ -301,18 +301,3 @@ def test_every_number_has_a_least_value(name: str) -> None:
         except ValidationError:
             pass
     assert [] == taken
-
-
-@pytest.mark.parametrize(
-    ("models", "expected"),
-    [
-        ("{analyze: a/b}", "a/b"),
-        ("{integrate: c/d}", "c/d"),
-        ("{analyze: a/b, integrate: c/d}", "a/b"),
-        ("{analyze: a/b, consolidate: e/f}", "e/f"),
-    ],
-)
-def test_the_two_purposes_of_the_first_version_mean_the_one_call(config: Path, models: str, expected: str) -> None:
-    """A model named for `analyze` or `integrate` consolidates, unless one is named for that."""
-    config.write_text(f"llm: {{models: {models}}}\n")
-    assert {"consolidate": expected} == load(config, Settings).llm.models

@@ -12,9 +12,11 @@ from brainiac.errors import ConfinementError, SettingsError, UserError
 from brainiac.events import NoteMended, update
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.pipeline.daemon import answer_one
+from brainiac.server.app import serving
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.models import set_sections
+from tests.support.served import Served, free_port
 from tests.support.vault import make_vault
 
 
@@ -67,6 +69,20 @@ def test_a_folder_outside_is_read_only_where_this_machine_allows_it(shell: Shell
     assert ["Garden"] == [hit["title"] for hit in shell("search", "quince", "--json").json["hits"]]
     assert 0 == shell("sources", "refuse", str(vault)).code
     assert [] == shell("search", "quince", "--json").json["hits"]
+
+
+def test_status_counts_the_notes_of_sources(shell: Shell, tmp_path: Path, vault: Path) -> None:
+    """A vault is no empty brain; what cannot be read there is not counted, nor is a private note for a door."""
+    brain_with(tmp_path / "brain", str(vault)).close()
+    assert "nothing yet" in shell("status").out
+    assert 0 == shell("sources", "allow", str(vault), "--yes").code
+    assert "3 notes in your own folders" in shell("status").out
+    assert 3 == shell("status", "--json").json["counts"]["source_notes"]
+    brain = Brain(tmp_path / "brain")
+    with serving(brain, print, port=(port := free_port())):
+        counts = Served(brain, port).send("GET", "/api/status").json["counts"]
+    brain.close()
+    assert 2 == counts["source_notes"]
 
 
 def test_a_note_with_broken_front_matter_is_quoted_without_it(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
-from brainiac.events import ManifestsDerived, TextsPurged, append, create, move, remove, update
+from brainiac.events import Event, ManifestsDerived, TextsPurged, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
 from brainiac.storage.causes import consequences, find_event, last_undoable
@@ -298,14 +299,17 @@ def test_a_crash_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
     assert sorted(outcomes, reverse=True) == outcomes  # from one operation on it is whole
 
 
-def test_a_person_who_saves_meanwhile_is_not_overwritten(brain: Brain) -> None:
+def test_a_person_who_saves_meanwhile_is_not_overwritten(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     """A save between the look and the commit is noticed; the next look names it."""
     event = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
 
-    def save() -> None:
-        brain.tree.absolute(A).write_text("mine\n")
+    commit = brain.commit
 
-    brain.before_commit = save
+    def save_and_commit(*args: Any, **values: Any) -> Event:
+        brain.tree.absolute(A).write_text("mine\n")
+        return commit(*args, **values)
+
+    monkeypatch.setattr(brain, "commit", save_and_commit)
     with pytest.raises((UserError, ConflictError), match="changed since by person"):
         undo(brain, event)
     assert b"mine\n" == brain.read(A)

@@ -21,6 +21,7 @@ from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Stability, safe_line
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Result
+from brainiac.text.tokens import as_sentence
 
 _NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default", "description")
 
@@ -49,7 +50,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         template = TemplateText("", error.problem)
     if template.problem:
         raise ModelError(
-            f"The template {relative} does not work: {template.problem.rstrip('.')}.",
+            as_sentence(f"The template {relative} does not work: {template.problem}"),
             advice="Mend it, or remove it to go back to the built-in one.",
         )
     return template.text

@@ -37,6 +37,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.links import Hub, LinkedPage
 from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
+from brainiac.text.tokens import as_sentence
 
 LONG_TERM_HEADING = "## Relevant Long-Term Memory"
 MEMORY_HITS = 64  # of a query; 2,000 tokens hold about 50 turns of talk
@@ -210,7 +211,7 @@ def _lines(hit: Hit, count: Count) -> list[str]:
     if hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
         text = f"- {text}" + (f" ({BY_HAND})" if hit.is_by_hand else "")
         text += f" ^{safe_line(hit.anchor)}" if hit.anchor else ""
-    return [quoted(text), *(quoted(f"({former}.)") for former in hit.former)]
+    return [quoted(text), *(quoted(f"({as_sentence(former)})") for former in hit.former)]
 
 
 def _day_of(store: Store, hit: Hit) -> str:

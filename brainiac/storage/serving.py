@@ -1,0 +1,129 @@
+"""Which daemon serves a brain, told by two locks: one in this home's state folder, one in the brain's own folder.
+
+Two homes on one folder (a container and its host, two users) share no state folder. The lock on a file in the brain's
+folder, which no sync takes and which holds nothing, keeps the second daemon away: the kernel knows who has it, and lets
+go of it when that process ends. Decision: docs/decisions/two-homes.md.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from brainiac.errors import LockedError
+from brainiac.storage.files import is_flocked, is_held, locked, set_aside_non_file, take_flock
+from brainiac.storage.runstate import LOCK, read_run_state
+from brainiac.storage.store import Store
+
+FILE = ".~brainiac-lock.tmp"  # git, Syncthing and sync services pass such a name over
+WAIT_SECONDS = 1.0  # a check of another process holds a lock for a moment
+
+
+class Serving:
+    """The locks that only one daemon of a brain can have; for one thread.
+
+    Args:
+        store: The brain.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._path, self._home = store, store.root / FILE, ExitStack()
+        self._handle: int | None = None  # of the folder's lock file, while it is locked
+
+    def begin(self) -> str:
+        """Take both locks.
+
+        Returns:
+            A sentence for a person where the folder cannot be locked, as on some network drives; "" where it is.
+
+        Raises:
+            LockedError: Another daemon serves the brain, of this home or another.
+        """
+        try:
+            self._home.enter_context(locked(self._store.places.state / LOCK, WAIT_SECONDS))
+        except LockedError as error:
+            pid = read_run_state(self._store.places.state).pid
+            suffix = f" (process {pid})" if pid else ""
+            raise LockedError(f"{self._store.root} is served by another daemon{suffix}; stop that one first") from error
+        try:
+            self._take()
+        except LockedError as error:
+            self.end()
+            raise LockedError(f"{elsewhere_message(self._store)}; stop that one first") from error
+        except OSError as error:
+            self._store.log.warning("folder_not_locked", problem=str(error))
+            return f"{self._store.root} cannot be locked: another home's daemon on it would not be seen. Run only one."
+        return ""
+
+    def keep(self) -> str:
+        """Take the folder's lock again where its file was deleted or replaced, or its disk was away.
+
+        Returns:
+            A sentence for a person where another daemon has the lock by now, so that this one must end; else "".
+        """
+        if self._handle is not None and not self._is_in_place(self._handle):
+            self._release()
+        # while the disk is not mounted, the file would be made below the mount point
+        if self._handle is None and self._store.tree.is_there:
+            try:
+                self._take()
+            except LockedError:
+                return f"{elsewhere_message(self._store)}; this one ends."
+            except OSError:
+                pass  # a person was told at the start
+        return ""
+
+    def end(self) -> None:
+        """Let both locks go."""
+        self._release()
+        self._home.close()
+
+    def _take(self) -> None:
+        """Take the folder's lock; raises what `take_flock` raises."""
+        if self._path.is_symlink():
+            self._path.unlink()  # one that came by git may lead anywhere
+        set_aside_non_file(self._path)
+        self._handle = take_flock(self._path, WAIT_SECONDS)
+
+    def _is_in_place(self, handle: int) -> bool:
+        """Return whether the locked file still stands at its path."""
+        try:
+            return os.path.samestat(os.fstat(handle), os.lstat(self._path))
+        except OSError:
+            return False
+
+    def _release(self) -> None:
+        """Let the folder's lock go."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def is_running(store: Store) -> bool:
+    """Return whether a daemon serves this brain's folder, of this home or another on this machine."""
+    return is_served_here(store) or is_flocked(store.root / FILE)
+
+
+def is_served_here(store: Store) -> bool:
+    """Return whether a daemon of this home serves a brain; its report is then up to date."""
+    return is_held(store.places.state / LOCK)
+
+
+def is_served_elsewhere(store: Store) -> bool:
+    """Return whether a daemon of another home on this machine serves a brain's folder."""
+    return not is_served_here(store) and is_flocked(store.root / FILE)
+
+
+def require_alone(store: Store) -> None:
+    """Raise if a daemon of another home serves this folder; for work that only one home at a time may do.
+
+    Raises:
+        LockedError: A daemon of another home serves this folder.
+    """
+    if is_served_elsewhere(store):
+        raise LockedError(f"{elsewhere_message(store)}; do this in its home, or stop it first")
+
+
+def elsewhere_message(store: Store) -> str:
+    """Return a sentence that says that a daemon of another home serves the folder of a brain."""
+    return f"a daemon of another home on this machine (a container, another user) serves {store.root}"
