@@ -300,6 +300,7 @@ class StatementRecord(Record):
         sources: Ids of the exchanges it rests on.
         evidence: The words of these exchanges that say so.
         origin: The least trusted origin of its sources: `person`, `assistant`, `import` or `tool`.
+        author: Who said it, where that is not the person, as the statement names them.
         valid_from: ISO date from which it holds.
         valid_until: ISO date until which it holds.
         importance: `low`, `medium` or `high`; none where no model judged it.
@@ -326,6 +327,7 @@ class StatementRecord(Record):
     sources: tuple[str, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
     origin: str = ""
+    author: str = ""
     valid_from: str = ""
     valid_until: str = ""
     importance: str = ""
@@ -656,7 +658,16 @@ class PromptEvent(EventData):
 
 @record
 class ExchangeEvent(PromptEvent):
-    """An exchange to be remembered; the event's id is that of the exchange."""
+    """An exchange to be remembered; the event's id is that of the exchange.
+
+    Attributes:
+        origin: Whose words the prompt holds: `person`, `assistant`, `import` or `tool`; in older journals only the
+            prompt's file says it.
+        author: The client by which it came, such as `mcp:claude`; none for a file that a person saved.
+    """
+
+    origin: str = "person"
+    author: str = ""
 
 
 @record

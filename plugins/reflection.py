@@ -10,6 +10,7 @@ from brainiac import hookimpl
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
+from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
@@ -18,9 +19,11 @@ from brainiac.llm.schemas import Reflection, ReflectRequest
 from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.statements import text_hash
+from brainiac.text.tokens import coverage
 
 NAME = "reflection"
 QUOTING = ("offline", "commands")  # the `model` of responses that only quote memory
+FEW, MOST = 0.5, 0.8  # shares of an item's character trigrams: one that the person said has more, in whatever words
 ATTEMPTS = 20  # another one is needed only if somebody saves short-term memory within the same few milliseconds
 
 
@@ -133,15 +136,20 @@ def _with_exchange(
         ai=redact(brain, _answer_to_note(brain, exchange)),
         thoughts=redact(brain, reflection.thoughts),
         is_private=exchange.is_private,
+        origin=exchange.prompt.author.origin,
+        by=exchange.prompt.author.by,
     )
     logged = document.with_event(event) if is_new else document
     facts = [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]
     return logged.with_items(
-        goals=_redacted(brain, reflection.goals),
-        facts=_redacted(brain, facts if logged.has_event(event.id) else ()),
-        tasks=_redacted(brain, _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])),
+        goals=_items_from(brain, exchange, reflection.goals),
+        facts=_items_from(brain, exchange, facts if logged.has_event(event.id) else ()),
+        tasks=_items_from(
+            brain, exchange, _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])
+        ),
         is_private=exchange.is_private,
-    ).with_done([*_ticked(document.memory.tasks, commands), *reflection.done])
+        # what another says is done may be so; the person's list goes by the person's words
+    ).with_done([*_ticked(document.memory.tasks, commands), *(reflection.done if event.origin == PERSON else ())])
 
 
 def _with_day(prompt: Prompt, tasks: Sequence[str]) -> Sequence[str]:
@@ -208,9 +216,18 @@ def _items(document: ShortTermDocument) -> tuple[Item, ...]:
     return (*memory.goals, *memory.facts, *memory.tasks)
 
 
-def _redacted(brain: Brain, texts: Sequence[str]) -> list[str]:
-    """Return texts without the secrets in them."""
-    return [redact(brain, text) for text in texts]
+def _items_from(brain: Brain, exchange: Exchange, texts: Sequence[str]) -> list[str]:
+    """Return the texts of items that follow from an exchange: without secrets, and marked where others said them."""
+    return [f"{redact(brain, text)}{_author_of(exchange, text).mark()}" for text in texts]
+
+
+def _author_of(exchange: Exchange, text: str) -> Author:
+    """Return whose words an item has: those of the prompt's author, or the answer's where only that has them."""
+    prompt, response = exchange.prompt, exchange.response
+    is_of_answer = coverage(text, prompt.text) < FEW <= MOST <= coverage(text, response.text if response else "")
+    if prompt.author.origin == PERSON and response and is_of_answer:
+        return Author("assistant", plain_name(response.model))
+    return prompt.author
 
 
 def _reflections_since(brain: Brain, exchange: str) -> Iterator[ExchangeReflected]:
@@ -222,6 +239,6 @@ def _reflections_since(brain: Brain, exchange: str) -> Iterator[ExchangeReflecte
 
 def _exchange_of(event: StmEvent) -> Exchange:
     """Return an exchange with the texts that short-term memory has of it."""
-    prompt = Prompt(path="", text=event.user, sha256="", at=event.at, private=event.is_private)
+    prompt = Prompt("", event.user, "", event.at, private=event.is_private, origin=event.origin, by=event.by)
     response = Response(path="", text=event.ai) if event.ai else None
     return Exchange(event.id, prompt, response, event.at)

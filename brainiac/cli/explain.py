@@ -85,7 +85,7 @@ def _print_tree(top: _Branch) -> None:
 def _explanation_branch(explanation: Why) -> _Branch:
     """Return an explanation as a tree: a page, its statements, their changes, and what was typed for each."""
     branches = [_statement_branch(chain) for chain in explanation.chains]
-    branches += [_exchange_branch(exchange, exchange.user) for exchange in explanation.said]
+    branches += [_exchange_branch(exchange, exchange.words) for exchange in explanation.said]
     return _Branch(f"{explanation.title}  ({explanation.path})", branches)
 
 
@@ -121,8 +121,9 @@ def _step_line(step: Step) -> str:
 
 
 def _exchange_branch(exchange: Said, words: str) -> _Branch:
-    """Return an exchange with the typed words that a change rests on, its id, and who answered it."""
+    """Return an exchange with the words that a change rests on, who said them and how, its id, and who answered it."""
     where = f" in {exchange.prompt}" if exchange.prompt else ""
+    where = f" in the chat {exchange.imported}" if exchange.imported else where
     quoted = f": “{words}”" if words else "; its words are not kept any more"
     branches = [
         _Branch(f"exchange {exchange.exchange}{f', read from {exchange.read_from}' if exchange.read_from else ''}")
@@ -130,7 +131,8 @@ def _exchange_branch(exchange: Said, words: str) -> _Branch:
     if exchange.model:
         place = f" on {exchange.device}" if exchange.device else ""
         branches.append(_Branch(f"answered by {exchange.model} (${exchange.cost_usd:.4f}){place}"))
-    return _Branch(f"you typed{f' {local_time(exchange.at)}' if exchange.at else ''}{where}{quoted}", branches)
+    when = f" on {local_time(exchange.at)}" if exchange.at else ""
+    return _Branch(f"{exchange.told}{when}{where}{quoted}", branches)
 
 
 def undo(

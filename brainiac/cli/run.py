@@ -17,7 +17,7 @@ from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
-from brainiac.server.address import UnreachableError, call, read_address, token_of
+from brainiac.server.address import MINE, UnreachableError, call, own_token, read_address, token_of
 from brainiac.server.app import DEFAULT_PORT, serving
 from brainiac.terminal import is_terminal, one_line, say
 
@@ -161,11 +161,19 @@ def status(as_json: JsonOption = False) -> None:
 # --- how programs, browsers and assistants reach this brain ----------------------------------------------------------
 
 
-def token(as_json: JsonOption = False) -> None:
-    """Print the token that lets a program in at the port of a running daemon; keep it as you keep a password."""
+def token(
+    is_mine: Annotated[
+        bool, typer.Option("--mine", help="For a tool of your own, such as a phone's shortcut: what it sends is yours.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the token that lets a program in at the port of a running daemon; keep it as you keep a password.
+
+    What comes with it are an assistant's words, and are kept as such.
+    """
     with opened_brain(is_reading=True) as brain:
         state = brain.places.state
-        secret, address = token_of(state), read_address(state)
+        secret, address = own_token(state, MINE) if is_mine else token_of(state), read_address(state)
     if as_json:
         print_json({"token": secret, "url": address.url if address else ""})
         return
@@ -183,7 +191,7 @@ def open_browser(
         state = brain.places.state
     address = read_address(state)
     try:
-        link = call(state, "/api/login", {}, client="cli:open")["url"] if address and address.url else ""
+        link = call(state, "/api/login", {}, client="open", kind=MINE)["url"] if address and address.url else ""
     except UnreachableError:
         link = ""
     if not link:

@@ -120,7 +120,8 @@ class _HitPrinter:
         """Print a hit, on a terminal with the words that match in bold."""
         from rich.text import Text  # rich is heavy
 
-        line = Text(f"{place}. {f'{hit.speaker}: ' if hit.speaker else ''}")
+        who = hit.author.named if hit.by else hit.speaker  # an answer of a model that is not named is an `ai`'s
+        line = Text(f"{place}. {f'{who}: ' if who else ''}")
         excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it
         for start, end, _ in matches(excerpt_text.plain, self._words, self._analyzer):
             excerpt_text.stylize("bold", start, end)

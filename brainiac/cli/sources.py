@@ -14,7 +14,8 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, agree, opened_brain, print_json, print_list, print_table
 from brainiac.errors import UserError
-from brainiac.imports.intake import SERVICES, Outcome, Report, import_path
+from brainiac.formats.authors import SERVICES
+from brainiac.imports.intake import Outcome, Report, import_path
 from brainiac.storage.sources import Source, find_sources, set_allowed
 from brainiac.terminal import one_line, say
 from brainiac.terminal import show as print_text

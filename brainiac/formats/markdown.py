@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from brainiac.clock import parse_iso
+from brainiac.formats.authors import LABEL, PERSON, Author, author_of_label
 
 # --- lines, and escaping text that Markdown would read as structure (F-TXT) ------------------------------------------
 
@@ -389,7 +390,7 @@ PRIVATE_MARK = "<!-- private -->"
 PRIVATE = re.compile(r"<!--\s*private\s*-->", re.IGNORECASE)  # the mark as persons write it
 _ENDS_PRIVATE = re.compile(rf"(?!>).*?({PRIVATE.pattern})\s*", re.IGNORECASE | re.DOTALL)
 _CACHED_LENGTH = 8192  # so that the cache stays small whatever people paste
-_LABEL = re.compile(r"\*\*(User|AI|Thoughts):\*\*(.*)", re.DOTALL)
+_LABEL = re.compile(rf"\*\*(User|AI|Thoughts|(?P<author>{LABEL})):\*\*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,11 +400,13 @@ class StmEvent:
     Attributes:
         id: The exchange's id; `hand-` and a hash of the text where a person wrote the event without one.
         at: ISO 8601 UTC.
-        user: The person's text.
+        user: What was said: the person's words, or those of the author whom `origin` and `by` name.
         ai: The answer; empty for a note that was only captured.
         thoughts: Reflection's remarks; may be empty.
         is_private: Whether it must never be shown to a remote model (`private: true` of its prompt).
         remarks: Whole lines that a person added to it later and that belong to none of its texts.
+        origin: Whose words `user` holds, one of `ORIGINS`.
+        by: The author's name; "" for the person.
     """
 
     id: str
@@ -413,6 +416,13 @@ class StmEvent:
     thoughts: str = ""
     is_private: bool = False
     remarks: str = field(default="", compare=False)
+    origin: str = PERSON
+    by: str = ""
+
+    @property
+    def author(self) -> Author:
+        """Whose words `user` holds."""
+        return Author(self.origin, self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +441,7 @@ def render_event(event: StmEvent, *, word: str = "event") -> str:
         event: The exchange.
         word: The comment's first word: `event` in short-term memory, `exchange` on an episodic page.
     """
-    texts = [_labelled("User", event.user, '"')]
+    texts = [_labelled(event.author.label, event.user, '"')]
     if event.ai:
         texts.append(_labelled("AI", event.ai, '"'))
     if event.thoughts:
@@ -446,7 +456,7 @@ def _labelled(label: str, text: str, quote: str) -> str:
     A block quote keeps several lines, and the spaces around a text without quotation marks.
 
     Args:
-        label: `User`, `AI` or `Thoughts`.
+        label: The author's, `AI` or `Thoughts`.
         text: As it was written.
         quote: The quotation mark around a text of one line; "" for none.
     """
@@ -511,7 +521,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
         heading: Its text, without `###`.
         body: The lines below it: a comment with the id, texts with labels such as `**User:**`, and remarks.
     """
-    event_id, is_private = "", PRIVATE.search(heading) is not None
+    event_id, is_private, author = "", PRIVATE.search(heading) is not None, Author()
     at, words = _time_and_words(PRIVATE.sub("", heading).strip())
     parts = [_Part("")]
     for raw in _LINE.findall(body):
@@ -523,8 +533,10 @@ def _event_from(heading: str, body: str) -> StmEvent:
                 continue
         if not event_id and (comment := _COMMENT.fullmatch(line)):
             event_id = comment[1]
-        elif label := _LABEL.match(line):
-            parts.append(_Part(label[1], label[2]))
+        # an author stands before all else that was said: further down it is words that a person wrote
+        elif (label := _LABEL.match(line)) and (label["author"] is None or len(parts) == 1):
+            author = author_of_label(label[1]) if label["author"] else author
+            parts.append(_Part("User" if label["author"] else label[1], label[3]))
         else:
             parts[-1].lines.append((line, raw))
     texts, remark_lines = _texts_and_remarks(parts)
@@ -537,6 +549,8 @@ def _event_from(heading: str, body: str) -> StmEvent:
         thoughts=texts["Thoughts"],
         is_private=is_private,
         remarks=_without_blank_ends(with_private_marks(remarks) if is_private else remarks),
+        origin=author.origin,
+        by=author.by,
     )
 
 
@@ -565,7 +579,7 @@ class _Part:
     """The lines of an event from one label (`**User:**`) to the next.
 
     Attributes:
-        label: `User`, `AI` or `Thoughts`; "" for the lines above the first label.
+        label: `User` (whoever's words they are), `AI` or `Thoughts`; "" for the lines above the first label.
         first: The text after the label on its line.
         lines: The lines below: each twice, without line end and private mark, and as written.
     """

@@ -6,10 +6,11 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brainiac.errors import FormatError
+from brainiac.formats.authors import PERSON, Author, author_in, door_and_name, least_trusted, plain_name
 from brainiac.formats.discretion import asks_for_privacy, asks_to_be_forgotten
 from brainiac.formats.frontmatter import render_meta, split
 from brainiac.formats.markdown import PRIVATE, decode_text, is_utf16, newline_of
@@ -82,7 +83,6 @@ def arguments(commands: Iterable[Command], name: str) -> list[str]:
 # --- prompts, responses, errors --------------------------------------------------------------------------------------
 
 _SEND = re.compile(r"(?:^|\n)[ \t]*/send\s*\Z")
-ORIGINS = ("person", "assistant", "import", "tool")  # the most trusted first
 _ERROR_SECTION = re.compile(r"^\*\*(Why|What to do):\*\* (.*)$", re.MULTILINE)
 _OUTPUT = re.compile(r"(.+)\.(?:response(?:-\d+)?|error)\.md")
 
@@ -109,7 +109,7 @@ class Prompt:
         is_send: Whether its last line is `/send`: it is finished.
         id: The identity that it keeps when it moves; "" before it is answered.
         origin: Whose words these are, one of `ORIGINS`; front matter may name a less trusted one than `person`.
-        by: The client that wrote it through a door; "" for a file that a person saved.
+        by: The client through which it came, with its door (`mcp:claude`); "" for a file that a person saved.
         device: The only device that may answer it; "" for the one that runs the processes.
         tags: Tags of its front matter, without `#`, for the page that its words come to.
         due: When the task in it is due, as written; "" for none.
@@ -131,12 +131,23 @@ class Prompt:
     is_capture: bool = False
     is_send: bool = False
     id: str = ""
-    origin: str = ORIGINS[0]
+    origin: str = PERSON
     by: str = ""
     device: str = ""
     tags: tuple[str, ...] = ()
     due: str = ""
     commands: tuple[Command, ...] = ()
+
+    @property
+    def author(self) -> Author:
+        """Whose words they are; by whichever client a person's words came, they are the person's."""
+        return Author() if self.origin == PERSON else Author(self.origin, door_and_name(self.by)[1])
+
+    def of_author(self, origin: str, by: str) -> Prompt:
+        """Return the prompt with what is recorded of its author: less trusted than its file says, and never more."""
+        if origin == PERSON and not by:
+            return self
+        return replace(self, origin=least_trusted(self.origin, origin), by=by or self.by, commands=())
 
     @property
     def said(self) -> str:
@@ -213,7 +224,7 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     body = content[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
-    origin = origin_in(meta)
+    origin = author_in(meta).origin
     commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
@@ -284,7 +295,7 @@ def _has_command(content: bytes) -> bool:
 
 def _may_command(meta: Mapping[str, Any]) -> bool:
     """Return whether commands in a file count, by its front matter: it is no import and came through no door."""
-    return origin_in(meta) == ORIGINS[0] and not _client(meta)
+    return author_in(meta).origin == PERSON and not _client(meta)
 
 
 def _client(meta: Mapping[str, Any]) -> str:
@@ -292,15 +303,7 @@ def _client(meta: Mapping[str, Any]) -> str:
 
     A door writes both `origin` and `by`. A person may write `by` alone into a note, such as a quotation.
     """
-    return str(meta.get("by") or "") if meta.get("origin") is not None else ""
-
-
-def origin_in(meta: Mapping[str, Any]) -> str:
-    """Return the `origin` in front matter: `person` where it is missing, `tool` where its value is unknown."""
-    origin = meta.get("origin")
-    if origin is None:
-        return ORIGINS[0]
-    return origin if origin in ORIGINS else ORIGINS[-1]
+    return plain_name(meta.get("by") or "") if meta.get("origin") is not None else ""
 
 
 def in_lower_case(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from functools import cached_property
 from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.events import Event, ExchangeEvent, ExchangeMadePrivate, PromptAnswered
+from brainiac.events import Event, ExchangeEvent, ExchangeMadePrivate, ImportStarted, PromptAnswered
+from brainiac.formats.authors import PERSON, Author, door_and_name, least_trusted, without_mark
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import muted_exchanges
+from brainiac.storage.filed import author_on_page, muted_exchanges
 from brainiac.text.tokens import coverage, pieces
 
 MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
@@ -27,7 +28,7 @@ class Said:
     Attributes:
         exchange: Its id.
         at: When it was recorded, ISO 8601 UTC; "" if unknown.
-        user: What was typed; "" when no text of it is left.
+        user: What was said, by the person or by whom `origin` and `by` name; "" when no text of it is left.
         ai: The answer.
         prompt: Path of the prompt as it was answered; "" if unknown.
         device: Where it was answered; "" for this one.
@@ -35,6 +36,10 @@ class Said:
         cost_usd: Of the answer.
         read_from: Path of the file that the words were read from, or `journal`.
         is_private: It must not leave this machine, or it is off the record.
+        origin: Whose words `user` holds, one of `ORIGINS`.
+        by: The client by which they came, such as `mcp:claude`; of an import the service that answered.
+        imported: How it was imported, such as `imported from chat.json on 2026-05-03`; "" where it was said here.
+        is_answer: Whether the words in question are the answer's.
     """
 
     exchange: str
@@ -47,12 +52,38 @@ class Said:
     cost_usd: float = 0.0
     read_from: str = ""
     is_private: bool = False
+    origin: str = PERSON
+    by: str = ""
+    imported: str = ""
+    is_answer: bool = False
+
+    @property
+    def words(self) -> str:
+        """The words in question."""
+        return self.ai if self.is_answer else self.user
+
+    @property
+    def told(self) -> str:
+        """Who said the words in question, and by which way, for a line before them."""
+        door, name = door_and_name(self.by)
+        if self.is_answer:
+            return f"said by {name if self.imported else self.model or 'the AI'}"
+        if self.origin != PERSON:
+            return f"written by {name or f'an unnamed {self.origin}'}" + (f" through {door}" if door else "")
+        if self.imported:
+            return f"you said to {name}"
+        return f"you said by way of {name}" if name else "you typed"
+
+    def on_side_of(self, origin: str) -> Said:
+        """Return it with the words in question being those of an origin: an assistant's are the answer's."""
+        return replace(self, is_answer=origin == "assistant" and self.origin != origin)
 
     def sentence_for(self, statement: str) -> str:
-        """Return the typed sentence that a statement rests on: the statement if it was typed so, else the nearest."""
-        if statement in self.user:
-            return statement
-        return max(pieces(self.user), key=lambda piece: coverage(statement, piece), default=self.user)
+        """Return the sentence that a statement rests on: the statement if it was said so, else the nearest."""
+        words = without_mark(statement)
+        if words in self.words:
+            return words
+        return max(pieces(self.words), key=lambda piece: coverage(words, piece), default=self.words)
 
 
 class Exchanges:
@@ -65,6 +96,7 @@ class Exchanges:
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
         self._events: dict[str, Event | None] = {}  # by id of the exchange, those that were asked for
+        self._imports: dict[str, str] = {}  # by id of the event
         brain.projection.follow()
 
     def event(self, exchange: str) -> Event | None:
@@ -107,6 +139,8 @@ class Exchanges:
             device=device,
             read_from="journal" if self._brain.read(prompt.path) is None else prompt.path,
             is_private=texts.is_private or not prompt.remember,
+            origin=prompt.origin,
+            by=prompt.by,
         )
         if response is None:
             return without_answer
@@ -116,8 +150,10 @@ class Exchanges:
     def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
         """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
         path, in_memory = self._find_in_memory(exchange)
-        record = self.what(exchange)
+        record, author = self.what(exchange), in_memory.author if in_memory else Author()
         at = in_memory.at if in_memory else event.at if event else ""
+        page = author_on_page(self._brain, path)
+        is_imported = page.origin == "import"
         return Said(
             exchange,
             at,
@@ -127,7 +163,22 @@ class Exchanges:
             device=device,
             model=record.model if isinstance(record, PromptAnswered) else "",
             read_from=path,
+            origin=least_trusted(author.origin, record.origin if record else ""),
+            by=page.by if is_imported else (record.author if record else "") or author.by,
+            imported=self._import_of(exchange) if is_imported else "",
         )
+
+    def _import_of(self, exchange: str) -> str:
+        """Return how an exchange was imported, in words for a person, as far as this device's journal knows."""
+        sql = "SELECT event FROM filings WHERE exchange = ? AND page IS NOT NULL ORDER BY event LIMIT 1"
+        event_id = next((event for (event,) in self._brain.projection.query(sql, exchange)), "")
+        if event_id not in self._imports:
+            event = self._brain.journal.find(event_id) if event_id else None
+            started = self._brain.journal.find(event.cause or "") if event else None
+            self._imports[event_id] = "imported"
+            if event and started and isinstance(started.what, ImportStarted):
+                self._imports[event_id] += f" from {started.what.source} on {self._brain.day_of(event.at)}"
+        return self._imports[event_id]
 
     def shown(self, exchange: str, gate: Gate | None) -> Said | None:
         """Return an exchange as far as a reader may see it.

@@ -36,10 +36,11 @@ from brainiac.events import (
     remove,
     update,
 )
+from brainiac.formats.authors import ORIGINS, PERSON, Author
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement, first_keys
-from brainiac.formats.prompt import ORIGINS, parse_commands
+from brainiac.formats.prompt import parse_commands
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
@@ -605,18 +606,25 @@ def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
     document = with_block_ids(MemoryDocument(before or new_page, path).with_missing_keys(new_id(), now))
     block = document.block_id_for(line)
     document = document.add_statement(line, block)
-    history = document.block_id_for(old)
-    document = document.add_statement(old, history).retire(history, day, block, since)
+    # of imported words no prompt of this brain says whose they are
+    authors = [
+        said.prompt.author if said else Author("import") for said in map(Exchanges(brain).texts_of, target.exchanges)
+    ]
+    author = max(authors, key=lambda author: ORIGINS.index(author.origin))
+    former = old + author.mark()
+    history = document.block_id_for(former)
+    document = document.add_statement(former, history).retire(history, day, block, since)
     said = StatementRecord(
         operation="NEW",
         path=path,
         page=document.memory.uuid,
         block=block,
-        hash=text_hash(old),
+        hash=text_hash(former),
         since=since,
         sources=target.exchanges,
         evidence=tuple(EvidenceRecord(exchange=exchange, quote=target.text) for exchange in target.exchanges),
-        origin=_origin_of(brain, target.exchanges),
+        origin=author.origin,
+        author=author.by,
     )
     corrected = replace(
         said,
@@ -625,8 +633,9 @@ def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
         since=day,
         sources=(),
         evidence=(),
-        origin=ORIGINS[0],
-        replaced=StatementRef(block=block, hash=text_hash(old), history=history),
+        origin=PERSON,
+        author="",
+        replaced=StatementRef(block=block, hash=text_hash(former), history=history),
     )
     text = str(document)
     changes = [create(path, text) if before is None else update(path, before, text)]
@@ -635,12 +644,6 @@ def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
         by="person",
         changes=[*changes, *Folders(brain, changes).changes(), *items],
     )
-
-
-def _origin_of(brain: Brain, exchanges: Iterable[str]) -> str:
-    """Return the least trusted origin of exchanges; of those without a prompt of this brain they are imported."""
-    texts = map(Exchanges(brain).texts_of, exchanges)
-    return max((said.prompt.origin if said else "import" for said in texts), key=ORIGINS.index)
 
 
 def _items_put_right(brain: Brain, old: str, line: str) -> tuple[list[Change], bool]:

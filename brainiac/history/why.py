@@ -201,6 +201,8 @@ class Step:
         run_cost_usd: The cost of all model calls of that run.
         device: Where it was done; "" for this one.
         sources: The exchanges that the operation rests on.
+        origin: Whose words it rests on, one of `ORIGINS`; "" where it is not known.
+        author: Who said them, where that is not the person.
     """
 
     event: str
@@ -216,6 +218,8 @@ class Step:
     run_cost_usd: float = 0.0
     device: str = ""
     sources: tuple[Said, ...] = ()
+    origin: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +342,9 @@ class Provenance:
             reasoning=row.reasoning,
             run_cost_usd=self._cost_of(event.cause or ""),
             device=change.device if change.device != self._brain.journal.device else "",
-            sources=tuple(map(self._said, row.sources)),
+            sources=tuple(self._said(exchange).on_side_of(row.origin) for exchange in row.sources),
+            origin=row.origin,
+            author=row.author,
         )
 
     def text_with_hash(self, digest: str) -> str:
@@ -551,15 +557,18 @@ class Why:
 
 
 def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, ...]:
-    """Return the exchanges, in short-term memory or on the pages of their days, in which a person said some words."""
+    """Return the exchanges, in short-term memory or on the pages of their days, in which some words were said."""
     words, exchanges = folded(named), Exchanges(brain)
     texts = [brain.read_text(brain.tree.short_term) or "", *(page.text for page in memory_pages(brain).values())]
-    matches = []
+    matches: list[Said] = []
     for text in texts:
         if words in folded(text):
             events = [placed.event for placed in find_events(text)]
-            matches += [exchanges.shown(event.id, gate) for event in events if words in folded(event.user)]
-    return tuple(filter(None, matches))[:MAX_EXCHANGES]
+            for event in events:
+                if words in folded(event.user) or words in folded(event.ai):
+                    said = exchanges.shown(event.id, gate)
+                    matches += [replace(said, is_answer=words not in folded(event.user))] if said else []
+    return tuple(matches)[:MAX_EXCHANGES]
 
 
 def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:

@@ -12,9 +12,10 @@ MODULES = {
         "brainiac.host.hookspecs", "brainiac.verbs",
     ),
     "Files and their formats": (
-        "brainiac.formats.access_log", "brainiac.formats.discretion", "brainiac.formats.frontmatter",
-        "brainiac.formats.index_page", "brainiac.formats.markdown", "brainiac.formats.page", "brainiac.formats.prompt",
-        "brainiac.formats.short_term", "brainiac.text.dates", "brainiac.text.tokens",
+        "brainiac.formats.access_log", "brainiac.formats.authors", "brainiac.formats.discretion",
+        "brainiac.formats.frontmatter", "brainiac.formats.index_page", "brainiac.formats.markdown",
+        "brainiac.formats.page", "brainiac.formats.prompt", "brainiac.formats.short_term", "brainiac.text.dates",
+        "brainiac.text.tokens",
     ),
     "What is stored": (
         "brainiac.storage.answered", "brainiac.storage.filed", "brainiac.storage.files", "brainiac.storage.folders",

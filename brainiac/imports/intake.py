@@ -23,6 +23,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, UserError
 from brainiac.events import Change, ExchangesImported, ImportStarted, content_hash, create, new_id, update
+from brainiac.formats.authors import SERVICES
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import new_index
 from brainiac.formats.markdown import (
@@ -43,18 +44,6 @@ from brainiac.storage.causes import undone_events
 from brainiac.storage.folders import title_of_folder
 from brainiac.tree import slugify
 
-SERVICES = {
-    "chatgpt": "ChatGPT",
-    "claude": "Claude",
-    "gemini": "Gemini",
-    "copilot": "Copilot",  # no longer read, but brains have pages of it
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "notes": "Notes",
-    "mail": "Mail",
-    "documents": "Documents",
-    "files": "files in the inbox",
-}
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
 BATCH_CHARACTERS = 500_000  # of one commit
 BATCH_ITEMS = 200

@@ -189,10 +189,11 @@ def _with_links_from(text: str, page_folder: str, folder: str) -> str:
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
-    """Return the line below a quotation: its day and a link to its page."""
+    """Return the line below a quotation: whose words it is where not the person's, its day, a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
     link = format_link(hit.title, relative_link(hit.path, folder), hit.uuid, block_id)
-    return "— " + ", ".join(filter(None, [day_in(zone, hit.at), link, "archived" if hit.is_archived else ""]))
+    archived = "archived" if hit.is_archived else ""
+    return "— " + ", ".join(filter(None, [hit.author.named, day_in(zone, hit.at), link, archived]))
 
 
 # --- consolidate: marked words, whole and as written, on the page that they name -----------------------------------

@@ -372,6 +372,7 @@ class Existing:
         path: The path of its page, relative.
         title: The title of its page.
         since: The day it was said, an ISO date; "" if unknown.
+        is_by_hand: Whether the person wrote or edited it themselves.
     """
 
     id: str
@@ -379,6 +380,7 @@ class Existing:
     path: str = ""
     title: str = ""
     since: str = ""
+    is_by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from brainiac.formats.prompt import Exchange, parse_prompt, parse_response, prom
 from brainiac.library import Library
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import TOOL_TOKENS, quoted, reference, safe_line, shortened
-from brainiac.llm.context.memory import ShownPages, event_of, event_text, page_text
+from brainiac.llm.context.memory import ShownPages, event_of, event_text, page_text, with_hand
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.search.documents import Hit
@@ -140,7 +140,7 @@ class Toolbox:
             parameters.query, limit=parameters.limit, now=self._request.now, is_private=is_private
         )
         pages: dict[str, list[Hit]] = {}
-        for hit in self._gate.hits(hits):
+        for hit in with_hand(self._library, self._gate.hits(hits)):
             # kept for `read_exchange`, which looks for an exchange on the pages of the hits
             self._hits.append(hit)
             pages.setdefault(hit.path, []).append(hit)

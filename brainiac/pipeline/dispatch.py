@@ -369,7 +369,7 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
             response = parse_response(response_path, answer)
     except FormatError:
         return None
-    prompt = _with_present_privacy(brain, prompt)
+    prompt = _with_present_privacy(brain, prompt.of_author(event.what.origin, event.what.author))
     return Exchange(event.id, prompt, response, event.at, brain.answered.previous_version(event.id))
 
 

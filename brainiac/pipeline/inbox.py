@@ -90,6 +90,7 @@ def read_prompt(brain: Brain, path: str) -> Prompt | None:
     if raw is None:
         return None
     prompt = parse_prompt(path, raw, at=iso(brain.clock.now()), inbox=brain.tree.layout.inbox)
+    prompt = brain.answered.with_author(prompt)
     return None if prompt.is_draft or not prompt.text.strip() else prompt
 
 
@@ -354,6 +355,8 @@ class Inbox:
             prompt_sha256=prompt.sha256,
             response=response,
             response_hash=response_hash,
+            origin=prompt.origin,
+            author=prompt.by,
         )
         changes = [observe(prompt.path, raw)] if prompt.remember else []
         self._brain.commit(exchange, by=BY, changes=changes)

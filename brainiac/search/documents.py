@@ -23,6 +23,7 @@ from urllib.parse import unquote
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.formats.authors import PERSON, THE_PERSON, Author, author_in, author_of_statement
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, StmEvent, blocks_of, fence_after, find_events, text_outside_events
@@ -76,6 +77,9 @@ class Hit:
         is_archived: It lies in `memory/archive/`.
         signals: What the score was made of, by name.
         former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
+        origin: Whose words it is: `person`, `assistant`, `import` or `tool`.
+        by: The name of who said it, where that is not the person; "" where it is unknown.
+        is_by_hand: The person wrote or edited the statement themselves; set where a model is shown it.
     """
 
     kind: HitKind
@@ -94,6 +98,14 @@ class Hit:
     is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
     former: tuple[Former, ...] = ()
+    origin: str = PERSON
+    by: str = ""
+    is_by_hand: bool = False
+
+    @property
+    def author(self) -> Author:
+        """Whose words it is."""
+        return Author(self.origin, self.by)
 
     @property
     def said(self) -> str:
@@ -133,6 +145,7 @@ class Unit:
         speaker: Who says it: `user`, `ai`, or the name that labels the words in a transcript.
         side: `user` or `ai`: whose text of the exchange it stands in; else "".
         is_private: It must not leave this machine.
+        author: Whose words it is.
     """
 
     text: str
@@ -142,6 +155,7 @@ class Unit:
     speaker: str = ""
     side: str = ""
     is_private: bool = False
+    author: Author = THE_PERSON
 
 
 @dataclass(slots=True)  # not frozen: a hundred are made for each query, in half the time
@@ -230,6 +244,8 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
     # the page stays findable here; its units are kept from embedders elsewhere
     if is_private:
         units = tuple(replace(unit, is_private=True) for unit in units)
+    if (author := author_in(meta)).origin != PERSON:
+        units = tuple(_of_page(unit, author) for unit in units)
     return Page(
         path=path,
         title=title,
@@ -242,6 +258,16 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         is_archived=kind is PathKind.ARCHIVED,
         aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
     )
+
+
+def _of_page(unit: Unit, page: Author) -> Unit:
+    """Return a unit of a page by others with its author; what the person said in a conversation stays theirs."""
+    if page.origin == PERSON:
+        return unit
+    if unit.kind is UnitKind.TURN:
+        is_answer = unit.author.origin == "assistant" and not unit.author.by
+        return replace(unit, author=Author("assistant", page.by)) if is_answer else unit
+    return replace(unit, author=page) if unit.author.origin == PERSON else unit
 
 
 def _at(meta: Mapping[str, Any]) -> str:
@@ -325,8 +351,9 @@ def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
     """Return the unit of a list item with a block id; a link to a day at its end becomes the moment it was said."""
     said_on = _SAID_ON.search(text)
     if said_on is None:
-        return Unit(text, UnitKind.STATEMENT, block_id)
-    return Unit(text[: said_on.start()], UnitKind.STATEMENT, block_id, _noon(said_on[1], zone))
+        return Unit(text, UnitKind.STATEMENT, block_id, author=author_of_statement(text))
+    words, at = text[: said_on.start()], _noon(said_on[1], zone)
+    return Unit(words, UnitKind.STATEMENT, block_id, at, author=author_of_statement(words))
 
 
 @lru_cache(maxsize=1024)
@@ -370,7 +397,9 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
             yield Unit(paragraph.strip(), is_private=is_summary_private)
-    yield from (Unit(item.text, UnitKind.STATEMENT, is_private=item.is_private or is_all_private) for item in items)
+    for item in items:
+        is_private, author = item.is_private or is_all_private, author_of_statement(item.text)
+        yield Unit(item.text, UnitKind.STATEMENT, is_private=is_private, author=author)
     remarks = document.remarks
     are_remarks_private = is_all_private or PRIVATE.search(remarks) is not None
     yield from (replace(unit, is_private=are_remarks_private) for unit in _prose_units(remarks, zone))
@@ -393,12 +422,13 @@ def _is_dialogue(events: Sequence[StmEvent]) -> bool:
 
 def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
     """Yield a unit for each text of an exchange: the person's message, then the answer, split by speaker and length."""
-    is_private = is_private_event(event)
-    for side, messages in (("user", _messages(event.user)), ("ai", (event.ai,))):
+    is_private, is_person = is_private_event(event), event.origin == PERSON
+    said = ("user" if is_person else "ai", event.author, _messages(event.user) if is_person else (event.user,))
+    for side, author, messages in (said, ("ai", Author("assistant"), (event.ai,))):
         for message in messages:
             for speaker, turn in _by_speaker(message, is_dialogue):
                 for text in _pieces(turn):
-                    yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private)
+                    yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private, author)
 
 
 def _messages(message: str) -> tuple[str, ...]:

@@ -255,7 +255,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
     text = _IMAGE.sub("", unit.text) if "![" in unit.text else unit.text
     flags = signs & (TIME | NUMBER | FIRST_PERSON)
     flags |= unit.kind << KIND_SHIFT
-    flags |= FROM_AI if unit.side == "ai" else 0
+    flags |= FROM_AI if unit.side == "ai" or unit.author.origin in ("assistant", "tool") else 0
     flags |= HEADED if unit.kind is UnitKind.PARAGRAPH and text.startswith("#") else 0
     if has_question(text):
         flags |= QUESTION

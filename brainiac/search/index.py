@@ -85,7 +85,7 @@ class Candidates:
     n_unread: int = 0
 
 
-VERSION = 9
+VERSION = 10
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are

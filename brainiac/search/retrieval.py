@@ -29,6 +29,7 @@ from brainiac.search.signals import (
 )
 from brainiac.search.text import Analyzer, holds, plain_words
 from brainiac.search.vocabulary import LikeWords, places_of, term_hash
+from brainiac.text.tokens import ends_as_question
 from brainiac.tree import Tree
 
 _PASSAGES = 128
@@ -253,7 +254,10 @@ class Retrieval:
             # a question states nothing: it fills the places that are left over
             remaining = replace(options, limit=options.limit - len(hits))
             hits += self._hits_among(query, remaining, candidates, of_questions=True)
-        return hits
+        each_once: dict[tuple[str, str, str, int], Hit] = {}  # a reply may have been found by its own words, too
+        for hit in hits:
+            each_once.setdefault(hit.key, hit)
+        return list(each_once.values())[: options.limit]
 
     def _hits_among(self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool) -> list[Hit]:
         """Return the hits among earlier questions, or among all else; ranked again where a file changed meanwhile."""
@@ -291,8 +295,8 @@ class Retrieval:
                 continue
             if unit.side == "user" and not options.include_repeats:
                 user_texts.add(unit.text)
-            hits.append(hit)
-            if len(hits) == options.limit:
+            hits += [hit, *_replies(page, hit)]
+            if len(hits) >= options.limit:
                 break
         # their score falls with their place, so that hits stay in the order of their scores
         hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in repeated[: options.limit - len(hits)]]
@@ -540,7 +544,20 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         is_near=_is_near(ranked, number),
         is_archived=page.is_archived,
         signals=ranked.signals_of(number),
+        origin=unit.author.origin,
+        by=unit.author.by,
     )
+
+
+def _replies(page: Page, hit: Hit) -> list[Hit]:
+    """Return what was answered to a question of the person's: that is what they look for, in whatever words it is."""
+    if hit.speaker != "user" or not ends_as_question(hit.text):
+        return []
+    return [
+        replace(hit, text=unit.text, speaker=unit.side, name="", position=place, **unit.author._asdict())
+        for place, unit in enumerate(page.units)
+        if unit.kind is UnitKind.TURN and unit.anchor == hit.anchor and unit.side == "ai"
+    ]
 
 
 def _is_near(ranked: Ranked, number: int) -> bool:

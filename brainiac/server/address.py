@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from brainiac.errors import BrainiacError, UserError
 
 FILE = "server.json"
 TOKEN = "token"
+MINE = "mine"  # the kind of the token for the person's own tools
 TOKEN_VARIABLE = "BRAINIAC_SERVER_TOKEN"
 MIN_TOKEN_CHARACTERS = 24
 CONNECT_SECONDS = 2.0
@@ -44,8 +46,18 @@ class Address:
     pid: int = 0
 
 
+def tokens_of(state: Path) -> dict[str, str]:
+    """Return whose words come with each token of a brain, by token: the person's or an assistant's.
+
+    Raises:
+        UserError: The one in the environment is too short to protect anything.
+    """
+    # a client of ours may lack what the daemon has in its environment
+    return {own_token(state): "assistant", token_of(state): "assistant", own_token(state, MINE): "person"}
+
+
 def token_of(state: Path) -> str:
-    """Return the bearer token of a brain for programs of others.
+    """Return the bearer token of a brain for programs of others, whose words are an assistant's.
 
     It is `BRAINIAC_SERVER_TOKEN` of the environment, else the one in the state folder.
 
@@ -59,29 +71,39 @@ def token_of(state: Path) -> str:
     return own_token(state)
 
 
-def own_token(state: Path) -> str:
-    """Return the token in the state folder, which our own clients use.
+def own_token(state: Path, kind: str = "") -> str:
+    """Return a token in the state folder: that of our own clients, or with `MINE` that of the person's own tools.
 
-    The first call makes it, readable by this user alone.
+    The first call makes both, readable by this user alone.
     """
     path = state / TOKEN
-    with suppress(FileNotFoundError):
-        if token := path.read_text("ascii").strip():
-            return token
-    _make_token(path)
-    return path.read_text("ascii").strip()
+    tokens = _tokens_in(path)
+    if kind not in tokens:
+        _make_tokens(path, tokens)
+        tokens = _tokens_in(path)
+    return tokens[kind]
 
 
-def _make_token(path: Path) -> None:
-    """Write a new token to a file; the token of a process that writes it at the same moment stays."""
+def _tokens_in(path: Path) -> dict[str, str]:
+    """Return the tokens of a file by kind: a line each, before which all but the first kind has its name."""
+    try:
+        lines = [line.split() for line in path.read_text("ascii").splitlines() if line.strip()]
+    except FileNotFoundError:
+        return {}
+    return {" ".join(kind): token for *kind, token in lines}
+
+
+def _make_tokens(path: Path, present: Mapping[str, str]) -> None:
+    """Write the tokens that a file lacks; those of a process that makes the file at the same moment stay."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    tokens = {kind: present.get(kind) or secrets.token_urlsafe(32) for kind in ("", MINE)}
     # written aside first, so that nobody reads half of it
     aside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(secrets.token_urlsafe(32) + "\n")
+        file.writelines(f"{kind} {token}".lstrip() + "\n" for kind, token in tokens.items())
     try:
-        if path.is_file() and not path.read_text("ascii").strip():
-            os.replace(aside, path)  # a crash left it empty
+        if path.is_file() and MINE not in _tokens_in(path):
+            os.replace(aside, path)  # of a former version, or a crash left it empty
         else:
             with suppress(FileExistsError):  # `link`, unlike `replace`, leaves a file that is there
                 os.link(aside, path)
@@ -127,7 +149,7 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
 
 
-def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST") -> dict[str, Any]:
+def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST", kind: str = "") -> dict[str, Any]:
     """Call the server of a brain's daemon and return its answer.
 
     Args:
@@ -136,13 +158,14 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
         body: Plain values.
         client: Who asks, such as `mcp:claude-desktop`.
         method: Of HTTP.
+        kind: Of the token, `MINE` where the person themselves calls.
 
     Raises:
         UnreachableError: No server was reached, so that nothing was done.
         UserError: It refused, or the connection broke after the call was sent.
     """
     connection = _connect(state)
-    headers = {"Authorization": f"Bearer {own_token(state)}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {own_token(state, kind)}", "Content-Type": "application/json"}
     name = client.encode("ascii", "replace").decode()
     try:
         connection.request(method, path, json.dumps(body), headers | {"X-Brainiac-Client": name})

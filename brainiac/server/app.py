@@ -21,10 +21,9 @@ from brainiac.errors import UserError
 from brainiac.server.address import (
     TOKEN_VARIABLE,
     Address,
-    own_token,
     read_address,
     remove_address,
-    token_of,
+    tokens_of,
     write_address,
 )
 from brainiac.server.guard import (
@@ -91,8 +90,7 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     if not sockets:
         return
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
-    tokens = {token_of(state), own_token(state)}  # a client of ours may lack what the daemon has in its environment
-    guard = Guard(tokens, frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
+    guard = Guard(tokens_of(state), frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
     _run(guarded(_application(brain, guard, url, stopping.is_set), guard), sockets, resources)
     resources.callback(stopping.set)

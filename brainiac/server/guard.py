@@ -11,7 +11,7 @@ import ipaddress
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +26,7 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OBSIDIAN = "app://obsidian.md"
 COOKIE = "brainiac_session"
+ORIGIN = "brainiac.origin"  # in the scope of a request that passed: whose words it brings in
 LOGIN = "/login"
 ADMIT = "brainiac.admit"  # in a scope: a function to be called once a request of its connection may pass
 MAX_BODY_BYTES = 8_000_000  # a long conversation, sent whole with each turn
@@ -77,13 +78,13 @@ class Guard:
     """Who may call.
 
     Attributes:
-        tokens: The valid bearer tokens.
+        tokens: Whose words come with each valid bearer token, by token.
         hosts: Names and addresses under which the server is reached, without port.
         origins: Pages of other places that may call, `app://obsidian.md` among them.
         logins: The browsers that logged in.
     """
 
-    tokens: Collection[str]
+    tokens: Mapping[str, str]
     hosts: Collection[str] = LOOPBACK_NAMES
     origins: Collection[str] = (OBSIDIAN,)
     logins: Logins = field(default_factory=Logins)
@@ -101,6 +102,18 @@ class Guard:
             return Refusal(401, "a bearer token is needed; `brainiac token` prints it")
         return _body_refusal(method, headers)
 
+    def origin_of(self, headers: Headers) -> str:
+        """Return whose words a request that passed brings in, by its token; by a login they are the person's."""
+        return self._origin_of_token(headers) or "person"
+
+    def _origin_of_token(self, headers: Headers) -> str:
+        """Return whose words come with a request's bearer token; "" where that is not valid."""
+        scheme, _, token = headers.first("authorization").partition(" ")
+        received, found = token.strip().encode(), ""
+        for valid, origin in self.tokens.items():
+            found = origin if secrets.compare_digest(received, valid.encode()) else found
+        return found if scheme.lower() == "bearer" else ""
+
     def is_preflight(self, method: str, headers: Headers) -> bool:
         """Return whether a request is a CORS preflight, which carries no token."""
         return method == "OPTIONS" and bool(headers.first("origin") and headers.first("access-control-request-method"))
@@ -109,10 +122,7 @@ class Guard:
         """Return whether a request has a valid token or, from a page of ours, a valid cookie, or needs none."""
         if self.is_preflight(method, headers) or (path == LOGIN and method == "GET"):
             return True
-        scheme, _, token = headers.first("authorization").partition(" ")
-        received = token.strip().encode()
-        is_valid = any(secrets.compare_digest(received, valid.encode()) for valid in self.tokens)
-        if scheme.lower() == "bearer" and is_valid:
+        if self._origin_of_token(headers):
             return True
         if not self.logins.has(_cookie(headers)):
             return False
@@ -208,7 +218,8 @@ def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
         else:
             if admit := scope.get(ADMIT):
                 admit()
-            await app(scope, _limited(receive), _with_cors(send, guard, headers))
+            known = {**scope, ORIGIN: guard.origin_of(headers)}
+            await app(known, _limited(receive), _with_cors(send, guard, headers))
 
     return serve
 

@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.errors import BrainiacError
+from brainiac.formats.authors import client_label
 from brainiac.server.address import UnreachableError
 from brainiac.server.address import call as call_daemon
 from brainiac.server.tools import TOOLS, ToolCall, message_of, to_text
@@ -167,10 +168,9 @@ class Door:
 
 
 def _client(context: Any) -> str:
-    """Return the client as it names itself, with its door; unprintable characters are left out."""
+    """Return the client as it names itself, with its door."""
     params = context.session.client_params
-    name = params.client_info.name if params is not None else ""
-    return "mcp:" + ("".join(sign for sign in name if sign.isprintable()).strip()[:60] or "unknown")
+    return client_label("mcp", params.client_info.name if params is not None else "")
 
 
 # --- over HTTP -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ModelError, UserError
 from brainiac.events import new_id
+from brainiac.formats.authors import PERSON, client_label
 from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt
 from brainiac.formats.prompt import Response as PromptResponse
@@ -209,8 +210,7 @@ def models(brain: Brain) -> list[str]:
 
 def _client(headers: Mapping[str, str]) -> str:
     """Return the client as it names itself, with its door."""
-    name = headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0] or "unknown"
-    return "v1:" + "".join(sign for sign in name if sign.isprintable())[:60]
+    return client_label("v1", headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0])
 
 
 def _folder(name: str, *, is_ours: bool) -> str:
@@ -306,7 +306,7 @@ def _recalled(brain: Brain, turn: Turn) -> Reply:
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
     # a client, unlike the person, gets each text as a block quote, to which the source is added
     quotes = [
-        f"{match.text}\n>\n> — {match.title}, {match.date} (`{match.id}`)"
+        f"{match.text}\n>\n> — {match.source}{match.title}, {match.date} (`{match.id}`)"
         + "".join(f"\n> {one_line(as_sentence(former))}" for former in match.hit.former)
         for match in matches
     ]
@@ -317,7 +317,7 @@ def _chore(brain: Brain, turn: Turn) -> Reply:
     """Return the answer to a request for the client's own use: it is made without memory and kept nowhere."""
     request = AnswerRequest(
         now=brain.now(),
-        prompt=_prompt(brain, turn, turn.text),
+        prompt=_prompt(brain, turn, turn.text, "tool"),
         short_term=ShortTermMemory(),
         off_record=True,
         zone=brain.zone,
@@ -330,16 +330,16 @@ def _chore(brain: Brain, turn: Turn) -> Reply:
     return _reply(turn, answer.text, answer.model)
 
 
-def _prompt(brain: Brain, turn: Turn, text: str) -> Prompt:
+def _prompt(brain: Brain, turn: Turn, text: str, origin: str) -> Prompt:
     """Return a text of a client as a prompt that is in no file: parsed like one, with a path that no file has."""
     inbox = brain.tree.layout.inbox
-    content = f"---\norigin: tool\nby: {json.dumps(turn.client)}\n---\n{text}".encode("utf-8", "replace")
+    content = f"---\norigin: {origin}\nby: {json.dumps(turn.client)}\n---\n{text}".encode("utf-8", "replace")
     return parse_prompt(f"{inbox}/v1.md", content, at=iso(brain.now()), inbox=inbox)
 
 
 def _exchange(brain: Brain, turn: Turn, text: str, answer: str) -> Exchange:
     """Return an earlier turn, which only the client has, as an exchange."""
-    prompt = _prompt(brain, turn, text)
+    prompt = _prompt(brain, turn, text, PERSON)
     return Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at)
 
 

@@ -19,9 +19,10 @@ from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, ConflictError, StorageError, UserError
 from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteOffRecord
+from brainiac.formats.authors import PERSON, client_label
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
-from brainiac.server.guard import MAX_BODY_BYTES, Guard, TooLargeError, error_body
+from brainiac.server.guard import MAX_BODY_BYTES, ORIGIN, Guard, TooLargeError, error_body
 from brainiac.server.tools import TOOLS, ToolCall, message_of
 from brainiac.verbs import Caller
 
@@ -45,13 +46,13 @@ class Threads:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who calls: the door `api`, and the client as it names itself.
+    """Return who calls: its token says whose words it brings, and the name that it gives itself is a label.
 
-    With the door in front no client can call itself `person` or by the name of a process in the journal. A name that
-    has a door already stays: our server of MCP over stdio calls the daemon as `mcp:…`.
+    Our server of MCP over stdio calls the daemon as `mcp:…`; every other name gets the door `api`.
     """
-    name = "".join(sign for sign in request.headers.get(CLIENT_HEADER, "") if sign.isprintable()).strip()
-    return Caller((name if ":" in name else f"api:{name or 'unknown'}")[:80])
+    name = request.headers.get(CLIENT_HEADER, "")
+    door = "mcp" if name.startswith("mcp:") else "api"
+    return Caller(client_label(door, name.removeprefix("mcp:")), request.scope[ORIGIN])
 
 
 async def json_of(request: Request) -> dict[str, Any]:
@@ -117,6 +118,8 @@ def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], 
         return StreamingResponse(_stream(brain, threads, sequence, is_stopping), 200, headers, "text/event-stream")
 
     async def login(request: Request) -> Response:
+        if request.scope[ORIGIN] != PERSON:  # or an assistant could make its words the person's
+            return JSONResponse(error_body("a browser is let in by `brainiac open` alone", 403), 403)
         return JSONResponse({"url": f"{url}/login?once={guard.logins.new_code()}"})
 
     async def schema(request: Request) -> Response:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
+from brainiac.formats.authors import PERSON
 from brainiac.formats.prompt import (
     Exchange,
     Prompt,
@@ -50,6 +51,8 @@ class Answer:
         is_ours: Whether a process wrote the response.
         exchange: Id of the exchange, which is the id of the event that recorded it.
         at: When it was recorded, ISO 8601.
+        origin: Whose words the prompt held, as its event says; the person's where it does not.
+        author: The client by which the prompt came; "" for none.
     """
 
     prompt: str
@@ -61,6 +64,8 @@ class Answer:
     is_ours: bool
     exchange: str
     at: str
+    origin: str = PERSON
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ class _ResponseFile(NamedTuple):
 
 _LAST = "~"  # sorts behind every id and every time
 _NOW = _Moment(_LAST)
-_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at"
+_ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at, origin, author"
 
 
 class Answered:
@@ -149,6 +154,11 @@ class Answered:
         """Return the last answer to the prompt at a path, to its present text or an earlier one; None for none."""
         answers = self._history(path).answers
         return answers[-1] if answers else None
+
+    def with_author(self, prompt: Prompt) -> Prompt:
+        """Return a prompt with the author of its former version: a file may lower its origin, never raise it."""
+        former = self.of(prompt.path)
+        return prompt if former is None else prompt.of_author(former.origin, former.author)
 
     def path_of(self, exchange: str) -> str | None:
         """Return the present path of an exchange's prompt, which may have moved.

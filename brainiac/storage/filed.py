@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from brainiac.errors import FormatError
+from brainiac.formats.authors import ORIGINS, Author, author_in
 from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
-from brainiac.formats.prompt import ORIGINS, origin_in
 from brainiac.storage.causes import undone_events
 from brainiac.storage.store import Store
 
@@ -185,15 +185,15 @@ def muted_exchanges(store: Store) -> frozenset[str]:
     return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)
 
 
-def origin_on_page(store: Store, path: str) -> str:
-    """Return the origin of the exchanges on a page, one of `ORIGINS`, by its front matter.
+def author_on_page(store: Store, path: str) -> Author:
+    """Return the author of the exchanges on a page by its front matter; of an import this is the service.
 
     Args:
         store: Of the brain.
-        path: Of the page; "" for none, which gives `person`.
+        path: Of the page; "" for none, which gives the person.
     """
     try:
         meta, _ = split(store.read_text(path) or "", path) if path else ({}, 0)
     except FormatError:
-        return ORIGINS[-1]  # unclear, so the least trusted
-    return origin_in(meta)
+        return Author(ORIGINS[-1])  # unclear, so the least trusted
+    return author_in(meta)

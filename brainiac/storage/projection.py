@@ -60,16 +60,17 @@ from brainiac.tree import Tree
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 3  # of the schema, and of what is taken from events: another one has the file made anew
+_VERSION = 4  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
 CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
 -- Exchanges; `response_hash` is that of the response as it was then, `is_ours` where a process wrote it, `is_kept` 0
--- where the exchange is off the record.
+-- where the exchange is off the record; `origin` and `author` say whose words it has.
 CREATE TABLE IF NOT EXISTS exchanges(
     event TEXT PRIMARY KEY, device TEXT, at TEXT, prompt TEXT, prompt_id TEXT, sha256 TEXT, prompt_hash TEXT,
-    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER) WITHOUT ROWID;
+    response TEXT, response_hash TEXT, is_ours INTEGER, is_kept INTEGER, seq INTEGER, origin TEXT, author TEXT
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
@@ -532,4 +533,5 @@ def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
     response_hash = after.get(exchange.response or "") or exchange.response_hash or None
     prompt = exchange.prompt, exchange.prompt_id, exchange.prompt_sha256, prompt_hash
     is_ours, is_kept = isinstance(exchange, PromptAnswered), exchange.prompt in after
-    return event.id, device, event.at, *prompt, exchange.response, response_hash, is_ours, is_kept, event.seq
+    response = exchange.response, response_hash, is_ours
+    return event.id, device, event.at, *prompt, *response, is_kept, event.seq, exchange.origin, exchange.author

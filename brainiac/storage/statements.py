@@ -137,7 +137,11 @@ class StatementLog:
             page: The page's uuid.
             statement: Of the page as it is now.
         """
-        return (statement.block_id, text_hash(statement.text)) in self._our_statements(page)
+        return self.wrote(page, statement.block_id, statement.text)
+
+    def wrote(self, page: str, block: str, text: str) -> bool:
+        """Return whether a process gave the statement with a block id, on the page with a uuid, these words."""
+        return (block, text_hash(text)) in self._our_statements(page)
 
     def since_of(self, page: str, statement: Statement) -> str:
         """Return the ISO date on which a statement of ours was said; "" if unknown, or for a person's statement."""

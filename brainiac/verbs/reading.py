@@ -12,10 +12,11 @@ from urllib.parse import quote, unquote
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.formats.authors import Author, door_and_name, least_trusted, plain_name
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import ORIGINS, parse_prompt
+from brainiac.formats.prompt import parse_prompt
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.history.why import Chain, Why
 from brainiac.history.why import why as explain
@@ -65,8 +66,7 @@ class Caller:
         """
         if self.is_person:
             return {}
-        origin = self.origin if self.origin in ORIGINS else ORIGINS[-1]  # the least trusted
-        return {"origin": origin, "by": " ".join(self.by.split())[:80] or "unknown"}
+        return {"origin": least_trusted(self.origin), "by": plain_name(self.by) or "unknown"}
 
 
 PERSON = Caller("person", "person", is_person=True)
@@ -161,10 +161,16 @@ class Match:
     date: str
     hit: Hit
 
+    @property
+    def source(self) -> str:
+        """Whose words it is, for a line with its title; "" for the person's."""
+        return f"{self.hit.author.named}, " if self.hit.author.named else ""
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
         url = SCHEME + quote(self.id, safe="/#^")
         values: dict[str, Any] = {"id": self.id, "title": self.title, "url": url, "text": self.text, "date": self.date}
+        values |= {"origin": self.hit.origin, "by": self.hit.by}
         values |= {"archived": True} if self.hit.is_archived else {}
         return values | ({"past": list(map(str, self.hit.former))} if self.hit.former else {})
 
@@ -351,7 +357,8 @@ def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
         raise UserError(f"{name!r} is no page and no exchange here; `search` gives ids that are")
     answer = f"\n\n**AI:** {exchange.ai}" if exchange.ai else ""
     title = f"Exchange of {brain.day_of(exchange.at)}"
-    return Page(exchange.exchange, title, f"{exchange.at}\n\n**User:** {exchange.user}{answer}")
+    label = Author(exchange.origin, door_and_name(exchange.by)[1]).label
+    return Page(exchange.exchange, title, f"{exchange.at}\n\n**{label}:** {exchange.user}{answer}")
 
 
 # --- briefing ------------------------------------------------------------------------------------------------------
@@ -595,6 +602,6 @@ def _fenced_chain(chain: Chain) -> Chain:
 
 
 def _fenced_exchange(exchange: Said) -> Said:
-    """Return an exchange in quotes, without the assistant's answer: no statement rests on it."""
-    user = exchange.user and quoted(shortened(exchange.user, PAGE_TOKENS, count))
-    return replace(exchange, user=user, ai="")
+    """Return an exchange in quotes; of the assistant's answer only where it is what something rests on."""
+    user, ai = (text and quoted(shortened(text, PAGE_TOKENS, count)) for text in (exchange.user, exchange.ai))
+    return replace(exchange, user=user, ai=ai if exchange.is_answer else "")

@@ -257,6 +257,8 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
         led=_led_passages(brain, outcome) if prompt.remember else (),
+        origin=prompt.origin,
+        author=prompt.by,
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})

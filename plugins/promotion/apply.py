@@ -41,6 +41,7 @@ class Candidate:
         events: The events it rests on, oldest first.
         model: The model that decided it.
         origin: Whose words it rests on, one of `ORIGINS`.
+        author: The name of who said them, where that is not the person.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Candidate:
     events: tuple[StmEvent, ...]
     model: str
     origin: str = "person"
+    author: str = ""
 
     @property
     def words(self) -> str:
@@ -204,6 +206,7 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
         since=draft.brain.day_of(candidate.at),
         sources=tuple(event.id for event in candidate.events),
         origin=candidate.origin,
+        author=candidate.author,
         valid_from=operation.valid_from,
         valid_until=operation.valid_until,
         importance=importance_word(operation.importance),
@@ -382,7 +385,9 @@ def _begin_whole(draft: Draft, step: Step) -> StatementRecord:
     if draft.page(step.path) is not None:
         raise FormatError(step.path, "another page was made there meanwhile")
     page, operation = draft.new_pages[step.path], step.operation
-    meta = {"title": page.title, **page.meta}
+    # no line of it can bear a mark, as it is kept byte for byte: its front matter says whose it is
+    author = {"origin": step.candidate.origin, "by": step.candidate.author} if step.candidate.origin != "person" else {}
+    meta = {"title": page.title, **page.meta, **author}
     now = iso(draft.brain.clock.now())
     text = whole_memory(operation.text, uuid=new_id(), now=now, tags=operation.tags, **meta)
     page_draft = draft.add(step.path, text)

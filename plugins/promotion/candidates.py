@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import Event, NoteCaptured, PathKind
+from brainiac.formats.authors import PERSON
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
-from brainiac.formats.prompt import Command, Exchange, arguments, parse_commands
+from brainiac.formats.prompt import Exchange, arguments, parse_commands
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, Consolidation, Marked, Operation, PageName
-from brainiac.pipeline.dispatch import exchange_of
 from brainiac.search.query import searches
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, text_hash
@@ -98,21 +98,23 @@ def offline_candidates(
     # private words are compared with private statements alone, others with others
     for is_private in (False, True):
         group = [text for text in texts if text.event.is_private == is_private]
-        operations = _offline_operations(brain, draft, [text.marked for text in group], is_private=is_private)
+        operations = _offline_operations(brain, draft, group, is_private=is_private)
         for text, operation in zip(group, operations, strict=True):
             # the links in an operation's text are relative to the file of its event
             event_of_operation = replace(text.event, user=operation.text, ai="")
             rooted = origins.with_rooted_links(event_of_operation).user
             operation = operation.model_copy(update={"text": rooted})
-            candidates.append(Candidate(candidate_id(text.marked), operation, (text.event,), OFFLINE))
+            candidates.append(
+                Candidate(candidate_id(text.marked), operation, (text.event,), OFFLINE, text.event.origin)
+            )
     return sorted(candidates, key=lambda candidate: (candidate.at, candidate.id))
 
 
 def _offline_operations(
-    brain: Brain, draft: Draft, marked: Sequence[Marked], *, is_private: bool
+    brain: Brain, draft: Draft, texts: Sequence[MarkedText], *, is_private: bool
 ) -> Sequence[Operation]:
     """Return an operation of the offline engine for each of the marked words."""
-    if not marked:
+    if not texts:
         return []
     pages = [
         PageName(page.path, (page.title, *page.aliases))
@@ -125,21 +127,21 @@ def _offline_operations(
         said=(),
         short_term=ShortTermMemory(),
         pages=pages,
-        marked=[_with_same_statement(draft, row, is_private=is_private) for row in marked],
+        marked=[_with_same_statement(draft, text, is_private=is_private) for text in texts],
     )
     result = brain.models.run(request)
     assert isinstance(result, Consolidation)
     return result.operations
 
 
-def _with_same_statement(draft: Draft, marked: Marked, *, is_private: bool) -> Marked:
-    """Return marked words with the ids of the current statements that have the same words and are as private."""
-    same = []
+def _with_same_statement(draft: Draft, text: MarkedText, *, is_private: bool) -> Marked:
+    """Return marked words with the ids of the current statements of the same author that have them, as private."""
+    marked, same = text.marked, list[str]()
     for statement_id in marked.same:
         statement = draft.statement(statement_id)
         if statement and statement.is_private == is_private:
             same.append(statement_id)
-    if not same and (statement_id := draft.id_of_words(marked.text, is_private=is_private)):
+    if not same and (statement_id := draft.id_of_words(marked.text + text.event.author.mark(), is_private=is_private)):
         same = [statement_id]
     return replace(marked, same=tuple(same))
 
@@ -152,39 +154,38 @@ def _marked_in_events(
         if event.id in lines:
             yield MarkedText(Marked(lines[event.id], event.id, event.at, "key-fact"), event)
             continue
-        recorded = exchanges.event(event.id)
-        for marked in _marked_in_exchange(brain, event, recorded):
+        recorded, exchange = exchanges.event(event.id), exchanges.texts_of(event.id)
+        if exchange is not None and event.origin == PERSON:  # the log may be older than its labels
+            event = replace(event, origin=exchange.prompt.author.origin, by=exchange.prompt.author.by)
+        for marked in _marked_in_exchange(brain, event, recorded, exchange):
             yield MarkedText(marked, event)
 
 
-def _marked_in_exchange(brain: Brain, event: StmEvent, recorded: Event | None) -> Iterator[Marked]:
+def _marked_in_exchange(
+    brain: Brain, event: StmEvent, recorded: Event | None, exchange: Exchange | None
+) -> Iterator[Marked]:
     """Yield the marked words of one exchange: by `/remember`, as a note, or a block by a tag, a link or repetition.
 
-    Of several marks on a text the first of these counts.
+    Of several marks on a text the first of these counts. Of others' words only a note is kept: all else marks what the
+    person holds dear.
     """
-    exchange = exchange_of(brain, recorded) if recorded else None
     tags = exchange.prompt.tags if exchange else ()
     unmarked = Marked(event.user, event.id, event.at, "", tags=tags, conversation=_conversation(brain, recorded))
-    commands, body = _commands_and_body(exchange, event)
+    # what looks like commands in a text from another program is none
+    may_command = event.origin == PERSON and (exchange is None or bool(exchange.prompt.commands))
+    commands, body = parse_commands(event.user) if may_command else ((), event.user)
     for text in arguments(commands, "remember"):
         yield _with_tags(replace(unmarked, text=text, by="command"))
     if recorded is not None and recorded.kind == NoteCaptured.kind:
         yield _with_tags(replace(unmarked, text=_as_saved(brain, recorded, body), by="note", is_note=True))
         return
-    for block in blocks_of(body):
+    for block in blocks_of(body) if event.origin == PERSON else ():
         # a mark is about its block: a tag in one paragraph does not keep the whole message
         has_tag = tags_in(block) or (tags and not ends_as_question(block))  # those of front matter are about all of it
         if has_tag or wiki_links_in(block):
             yield _with_tags(replace(unmarked, text=block, by="tag" if has_tag else "link"))
         elif _can_be_repeated(block):
             yield from _marked_by_repetition(brain, replace(unmarked, text=block, by="repetition"), event)
-
-
-def _commands_and_body(exchange: Exchange | None, event: StmEvent) -> tuple[Sequence[Command], str]:
-    """Return the commands of an exchange's prompt, and the text below them."""
-    if exchange is not None and not exchange.prompt.commands:
-        return (), event.user  # what looks like commands in a text from another program is none
-    return parse_commands(event.user)
 
 
 def _with_tags(marked: Marked) -> Marked:
@@ -237,7 +238,7 @@ def _marked_by_repetition(brain: Brain, marked: Marked, event: StmEvent) -> Iter
     )
     repetitions = []
     for hit in hits:
-        is_by_person = hit.kind == "statement" or hit.speaker == "user"
+        is_by_person = hit.origin == PERSON and (hit.kind == "statement" or hit.speaker == "user")
         is_source = brain.tree.kind_of(hit.path) is PathKind.SOURCE  # a note outside of this brain
         is_other_day = hit.anchor != event.id and brain.day_of(hit.at) != brain.day_of(event.at)
         if is_by_person and not is_source and is_other_day and likeness(hit.text, marked.text) >= REPEATED:

@@ -15,8 +15,8 @@ from datetime import date
 from difflib import SequenceMatcher
 from functools import cached_property
 
+from brainiac.formats.authors import ORIGINS
 from brainiac.formats.markdown import without_quotes
-from brainiac.formats.prompt import ORIGINS
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.dates import dates_in

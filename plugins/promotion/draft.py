@@ -15,6 +15,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, create, new_id, remove, update
+from brainiac.formats.authors import PERSON, author_of_statement
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
@@ -57,6 +58,11 @@ class CurrentStatement:
     is_private: bool
     text: str
     since: str = ""
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether the person wrote or edited it themselves; what others are named for came otherwise."""
+        return not self.is_ours and author_of_statement(self.text).origin == PERSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError
 from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
 from brainiac.events import Refused as RefusedCandidate
+from brainiac.formats.authors import least_trusted
 from brainiac.formats.markdown import one_line
 from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
@@ -33,7 +34,7 @@ from brainiac.llm.schemas import (
     Refused,
     Said,
 )
-from brainiac.storage.filed import FiledExchanges, origin_on_page, said_at
+from brainiac.storage.filed import FiledExchanges, author_on_page, said_at
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
@@ -214,7 +215,9 @@ class Consolidator:
             abandon=self._abandon,
             said=self._said(by_name),
             short_term=self._short_term,
-            existing=[Existing(name, row.text, row.path, row.title, row.since) for name, row in by_id.items()],
+            existing=[
+                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand) for name, row in by_id.items()
+            ],
             pages=known.pages,
         )
         # the gate is asked here too: a problem that is sent back to the model quotes statements
@@ -385,7 +388,7 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         return Sources(
             events=question.events,
-            origin_of=lambda name: self._origin_of(question.events[name].id),
+            origin_of=lambda name: self._origin_of(question.events[name]),
             day_of=self._brain.day_of,
             names=[name for page in question.request.pages for name in page.names],
             known=question.request.existing,
@@ -409,15 +412,15 @@ class Consolidator:
             }
         )
 
-    def _origin_of(self, exchange: str) -> str:
-        """Return the origin of an exchange's prompt, one of `ORIGINS`: whose words it holds."""
-        if exchange not in self._origin_by_exchange:
-            if texts := self._exchanges.texts_of(exchange):
+    def _origin_of(self, event: StmEvent) -> str:
+        """Return the origin of an exchange's prompt, the least trusted that log, file or page names."""
+        if event.id not in self._origin_by_exchange:
+            if texts := self._exchanges.texts_of(event.id):
                 origin = texts.prompt.origin
             else:  # of an import only its page has the texts
-                origin = origin_on_page(self._brain, FiledExchanges(self._brain).page_of(exchange))
-            self._origin_by_exchange[exchange] = origin
-        return self._origin_by_exchange[exchange]
+                origin = author_on_page(self._brain, FiledExchanges(self._brain).page_of(event.id)).origin
+            self._origin_by_exchange[event.id] = least_trusted(origin, event.origin)
+        return self._origin_by_exchange[event.id]
 
 
 def parts_of(

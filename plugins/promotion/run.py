@@ -24,9 +24,11 @@ from brainiac.events import (
     EventUndone,
     MemoryPromoted,
     PromotionStarted,
+    PromptAnswered,
     Refused,
     content_hash,
 )
+from brainiac.formats.authors import Author, plain_name
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
@@ -34,7 +36,7 @@ from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.storage.filed import FiledExchanges, waiting_events
+from brainiac.storage.filed import FiledExchanges, author_on_page, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.links import LinkOrigins, with_rooted_links
 from brainiac.storage.statements import StatementLog, line_id
@@ -477,33 +479,34 @@ class Run:
         return False
 
     def _with_origin(self, candidate: Candidate) -> Candidate:
-        """Return a candidate whose text ends with its source, as in `… (assistant: gpt-4o)`.
+        """Return a candidate with its author, and a text and steps that end with it, as in `… (assistant: gpt-4o)`.
 
-        One that rests on the person's own words stays as it is. Where the source is unknown, the origin stands for it.
+        One that rests on the person's own words stays as it is, and so do the words of a note that is kept whole.
         """
-        text, origin = candidate.operation.text, candidate.origin
-        if not text or origin == "person":
+        operation = candidate.operation
+        if not operation.text or candidate.origin == "person":
             return candidate
-        source = self._source_of(candidate) or origin
-        operation = candidate.operation.model_copy(update={"text": f"{text} ({origin}: {source})"})
-        return replace(candidate, operation=operation)
+        by, path = self._source_of(candidate)
+        is_linked = candidate.origin == "import" and path
+        mark = Author(candidate.origin, by).mark(f"[{posixpath.basename(path)}](/{path})" if is_linked else "")
+        if not operation.page.is_whole:
+            marked = {"text": operation.text + mark, "steps": [step + mark for step in operation.steps]}
+            operation = operation.model_copy(update=marked)
+        return replace(candidate, operation=operation, author=by)
 
-    def _source_of(self, candidate: Candidate) -> str:
-        """Return where a candidate's words come from; "" where it is unknown.
-
-        That is the assistant's model, a link to the file of an import, or the name of the file that a tool wrote.
-        """
-        exchange = candidate.events[-1].id
-        recorded = self._exchanges.event(exchange)
-        data = recorded.data if recorded else {}
-        if candidate.origin == "assistant":
-            return str(data.get("model") or "")
-        path = str(data.get("prompt") or "")
-        if candidate.origin == "import":
-            # of an exchange that was imported there is no event: its page is the file
-            path = path if recorded else FiledExchanges(self._brain).page_of(exchange)
-            return f"[{posixpath.basename(path)}](/{path})" if path else ""
-        return posixpath.basename(path)
+    def _source_of(self, candidate: Candidate) -> tuple[str, str]:
+        """Return who said a candidate's words, "" where that is unknown, and the file that has them, "" for none."""
+        event = next((event for event in candidate.events if event.origin == candidate.origin), candidate.events[-1])
+        exchange, recorded = self._exchanges.texts_of(event.id), self._exchanges.what(event.id)
+        # of an exchange that was imported there is no event: its page is the file
+        path = recorded.prompt if recorded else FiledExchanges(self._brain).page_of(event.id)
+        authors = [event.author, *([exchange.prompt.author] if exchange else []), author_on_page(self._brain, path)]
+        if by := next((author.by for author in authors if author.origin == candidate.origin and author.by), ""):
+            return by, path
+        if candidate.origin == "assistant":  # the answer's own words, here or in an imported conversation
+            model = recorded.model if isinstance(recorded, PromptAnswered) else ""
+            return plain_name(model) or authors[-1].by, path
+        return plain_name(posixpath.basename(path)), path
 
     # --- on pages ---------------------------------------------------------------------------------------
 

@@ -44,10 +44,10 @@ class InterruptedDisk(CountingDisk):
         super().__init__(stop_at, how)
         self._at, self._act = at, act
 
-    def reached(self, name: str, *arguments: object, **named: object) -> object:
+    def reached(self, name: str, operation: Callable[..., object], *arguments: object, **named: object) -> object:
         if len(self.done) + 1 == self._at:
             self._act()
-        return super().reached(name, *arguments, **named)
+        return super().reached(name, operation, *arguments, **named)
 
 
 class KernelMachine(RuleBasedStateMachine):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.server.address import read_address, token_of
+from brainiac.server.address import MINE, own_token, read_address, token_of
 from brainiac.server.app import serving
 from tests.support.models import make_brain
 
@@ -41,6 +41,11 @@ class Served:
     @property
     def token(self) -> str:
         return token_of(self.brain.places.state)
+
+    @property
+    def mine(self) -> dict[str, str]:
+        """The header with the token for the person's own tools, in place of an assistant's."""
+        return {"Authorization": f"Bearer {own_token(self.brain.places.state, MINE)}"}
 
     @property
     def url(self) -> str:

@@ -144,7 +144,7 @@ def test_memory_carries_date_title_path_and_uuid(brain: Brain) -> None:
     """
     text = brain.models.working_memory(answer_request()).text
     link = '[Portland](memory/long_term/concrete/portland.md "uuid:0199aaaa-0000-7000-8000-000000000001")'
-    assert f"### {link}, 2025-01-01\n> - User lives in Portland, since 2020. ^f3k9" in text
+    assert f"### {link}, 2025-01-01\n> - User lives in Portland, since 2020. (by hand) ^f3k9" in text
 
 
 def test_next_turn_begins_with_this_one(brain: Brain) -> None:

@@ -113,6 +113,7 @@ def of_claude_before(tmp_path: Path) -> Path:
 
 
 def write(tmp_path: Path, name: str, text: str) -> Path:
+    tmp_path.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text(text, "utf-8", newline="")
     return tmp_path / name
 
@@ -517,3 +518,61 @@ def test_a_document_in_memory_gets_its_page_beside_it(brain: Brain, folder: str)
     assert f"memory/long_term/{folder}/plan.pdf.md" == outcome.path
     assert {} == pages(brain)
     assert "doors" in brain.recall.search("how many doors")[0].text
+
+
+def test_what_a_machine_says_in_the_persons_role_is_nobodys(brain: Brain, tmp_path: Path) -> None:
+    """Summaries, interruptions, a folder's instructions, what hooks put in and helpers were told: none is the person's.
+
+    They are known by their fields and tags. What the assistant said after one belongs to the turn before it.
+    """
+    lines = [json.loads(line) for line in claude_code(TURNS).splitlines()[:-1]]
+    spoken = {"type": "user", "sessionId": "s1", "timestamp": "2024-05-06T12:30:00.000Z"}
+
+    def machine(name: str, content: Any, **keys: Any) -> dict[str, Any]:
+        return {**spoken, "uuid": name, "message": {"role": "user", "content": content}, **keys}
+
+    lines += [
+        machine("a", "The user asked for a heron.", isCompactSummary=True),
+        machine("b", "Only shown to the heron.", isVisibleInTranscriptOnly=True),
+        machine("c", [{"type": "text", "text": "[Request interrupted by user]"}]),
+        machine("d", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
+        {**machine("e", "A hook put in a heron."), "type": "attachment"},
+        {**spoken, "type": "assistant", "uuid": "f", "message": {"content": [{"type": "text", "text": "Go on?"}]}},
+    ]
+    folder = tmp_path / "claude"
+    write(folder, "0f3c.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    write(folder / "0f3c/subagents", "agent.jsonl", claude_code([("You are a helper with a heron.", "Done.")]))
+    report = take(brain, folder)
+    assert {"taken": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(report))
+    assert [TURNS[0], (TURNS[1][0], "Noted, 14C.\n\nGo on?")] == texts(brain)
+    assert "heron" not in "".join(pages(brain).values())
+
+
+def codex_line(role: str, text: str) -> dict[str, Any]:
+    """Return a message as a transcript of Codex's has it."""
+    payload = {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+    return {"timestamp": "2024-05-06T12:00:00.000Z", "type": "response_item", "payload": payload}
+
+
+AGENTS = "# AGENTS.md instructions for /heron\n\n<INSTRUCTIONS>\nUse the heron.\n</INSTRUCTIONS>"
+
+
+@pytest.mark.parametrize("has_events", [True, False])
+def test_of_codex_only_what_was_typed_is_the_persons(brain: Brain, tmp_path: Path, has_events: bool) -> None:
+    """By its events where it has them, else by the tags of what is no person's; a helper's session is left out."""
+    head, *lines = [json.loads(line) for line in codex(TURNS).splitlines()]
+    if not has_events:
+        lines = [line for line in lines if line["type"] != "event_msg"]
+    before = [
+        codex_line("user", AGENTS), codex_line("user", "<skill>\n<name>heron</name>\n</skill>"),
+        codex_line("developer", "A hook put in a heron."),
+    ]  # fmt: skip
+    after = [codex_line("user", "Another model began this; here is its summary of the heron.")] if has_events else []
+    folder = tmp_path / "codex"
+    write(folder, "rollout.jsonl", "".join(json.dumps(line) + "\n" for line in [head, *before, *lines, *after]))
+    helper = {**head, "payload": {"id": "x2", "source": {"subagent": {"thread_spawn": {}}}}}
+    write(folder, "helper.jsonl", "".join(json.dumps(line) + "\n" for line in [helper, *lines]))
+    assert {"taken": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(take(brain, folder)))
+    assert TURNS == texts(brain)
+    assert "heron" not in "".join(pages(brain).values())
+    assert {"known": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(take(brain, folder)))

@@ -124,7 +124,8 @@ def test_known_origins_may_call_and_no_other(server: Served) -> None:
 
 def test_a_browser_logs_in_once(server: Served) -> None:
     """A link counts once; its cookie is hidden from scripts, and writes only for a page of this very server."""
-    link = server.send("POST", "/api/login", {}).json["url"].removeprefix(server.url)
+    assert 403 == server.send("POST", "/api/login", {}).status  # an assistant's token opens no browser
+    link = server.send("POST", "/api/login", {}, server.mine).json["url"].removeprefix(server.url)
     reply = server.send("GET", link, is_authorized=False)
     cookie = reply.headers["set-cookie"]
     assert (303, "/") == (reply.status, reply.headers["location"])

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
-from brainiac.formats.prompt import Exchange, conversation_of
+from brainiac.formats.authors import PERSON
+from brainiac.formats.prompt import Exchange, Prompt, conversation_of
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm.catalog import count as count_tokens
@@ -34,6 +35,7 @@ from brainiac.llm.context.blocks import (
 )
 from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
 from brainiac.llm.context.memory import (
+    BY_HAND,
     LONG_TERM_HEADING,
     SHORT_TERM_HEADING,
     PageOrder,
@@ -244,9 +246,9 @@ class _Sections:
         """Return the sections of a request."""
         match request:
             case QueriesRequest():
-                return [*self._turn(request), _prompt(request, request.prompt.said, JSON_ONLY)]
+                return [*self._turn(request), _prompt(request, request.prompt, JSON_ONLY)]
             case AnswerRequest():
-                return [*self._turn(request), _prompt(request, request.prompt.said)]
+                return [*self._turn(request), _prompt(request, request.prompt)]
             case ReflectRequest():
                 return self._reflect(request)
             case ConsolidateRequest():
@@ -289,7 +291,7 @@ class _Sections:
         return [
             *self._short_term(replace(request.short_term, events=earlier)),
             Block("new event", [text], Stability.FOCUS, "## New Event"),
-            _prompt(request, exchange.prompt.text, "What does the new event add? " + JSON_ONLY),
+            _prompt(request, exchange.prompt, "What does the new event add? " + JSON_ONLY, exchange.prompt.text),
         ]
 
     def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
@@ -421,10 +423,10 @@ def _with_weekday(at: str) -> str:
 
 
 def _statement(statement: Existing) -> str:
-    """Return the line of a statement: short id, text, and the day it was said unless the text has it."""
-    has_day = not statement.since or statement.since in statement.content
-    since = "" if has_day else f" ({statement.since})"
-    return f"[{safe_line(statement.id)}] {statement.content}{since}"
+    """Return the line of a statement: short id, text, the day it was said unless the text has it, and `by hand`."""
+    day = "" if statement.since in statement.content else statement.since
+    about = ", ".join(filter(None, [day, BY_HAND if statement.is_by_hand else ""]))
+    return f"[{safe_line(statement.id)}] {statement.content}" + (f" ({about})" if about else "")
 
 
 def _refused(refused: Refused) -> str:
@@ -434,10 +436,12 @@ def _refused(refused: Refused) -> str:
     return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}” on “{page}”: {refused.problem}")
 
 
-def _prompt(request: Request, text: str, ending: str = "") -> Block:
-    """Return the last block of a turn: the moment, the person's text, and a line of ours, `ending`."""
+def _prompt(request: Request, prompt: Prompt, ending: str = "", text: str | None = None) -> Block:
+    """Return the last block of a turn: the moment, the prompt's text, whose it is if not the person's, and `ending`."""
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
-    parts = [moment, spoken(text), *([ending] if ending else [])]
+    if prompt.origin != PERSON:
+        moment += f"\n(These are words of {safe_line(prompt.author.label)}, not of the user.)"
+    parts = [moment, spoken(prompt.said if text is None else text), *([ending] if ending else [])]
     return Block("user prompt", parts, Stability.PROMPT, PROMPT_HEADING)
 
 

@@ -17,7 +17,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, islice
 from typing import NamedTuple
@@ -25,7 +25,9 @@ from urllib.parse import unquote
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.formats.authors import PERSON, Author, author_in, author_of_statement
 from brainiac.formats.frontmatter import split
+from brainiac.formats.markdown import unescape
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.library import Library
@@ -33,6 +35,7 @@ from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted
 from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit
 from brainiac.search.links import Hub, LinkedPage
+from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
 from brainiac.text.tokens import as_sentence
 
@@ -40,6 +43,7 @@ LONG_TERM_HEADING = "## Relevant Long-Term Memory"
 MEMORY_HITS = 64  # of a query; 2,000 tokens hold about 50 turns of talk
 PAGE_TOKENS = 400
 _PERSON = "User"
+BY_HAND = "by hand"  # behind a statement that the person wrote or edited themselves
 FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
@@ -95,7 +99,7 @@ def long_term_block(
         count: Returns the tokens of a text.
     """
     distinct: dict[tuple[str, str], Hit] = {}  # several queries may find the same statement
-    for hit in hits:
+    for hit in with_hand(store, hits):
         if hit.kind != "exchange" or hit.anchor not in logged_ids:
             distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
@@ -105,6 +109,17 @@ def long_term_block(
     # pages keep the places of the last turn, so that the request begins like the one before it
     parts = [page_text(store, pages[path], count) for path in order.arranged(conversation, pages)]
     return Block("long-term memory", parts, Stability.LONG_TERM, LONG_TERM_HEADING, cut_order=10)
+
+
+def with_hand(store: Store, hits: Iterable[Hit]) -> list[Hit]:
+    """Return hits; statements of long-term memory that the person wrote or edited themselves are marked as such."""
+    log, top = StatementLog(store), f"{store.tree.relative(store.tree.long_term)}/"
+    return [
+        replace(hit, is_by_hand=not log.wrote(hit.uuid or hit.path, hit.anchor, unescape(hit.text)))
+        if hit.kind == "statement" and hit.origin == PERSON and hit.anchor and hit.path.startswith(top)
+        else hit
+        for hit in hits
+    ]
 
 
 def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> list[Hit]:
@@ -170,7 +185,7 @@ def _head(store: Store, hit: Hit) -> str:
 
 
 def _speaker(store: Store, hit: Hit, first: Hit) -> str:
-    """Return who says a hit in an exchange; "" for any other hit.
+    """Return who says a hit in an exchange; "" for any other hit, unless others wrote it and it does not say so itself.
 
     Args:
         store: The brain, for the person's days.
@@ -178,17 +193,24 @@ def _speaker(store: Store, hit: Hit, first: Hit) -> str:
         first: The first hit of the page, whose day is in the page's head; any other day is added here.
     """
     if hit.kind != "exchange":
-        return ""
+        says_so = hit.origin == PERSON or author_of_statement(hit.text).origin != PERSON
+        return "" if says_so else _said_by(hit.author)
     day = _day_of(store, hit)
     is_other_day = day not in ("", _day_of(store, first))
-    return ("AI" if hit.speaker == "ai" else _PERSON) + (f", {day}" if is_other_day else "")
+    return _said_by(hit.author) + (f", {day}" if is_other_day else "")
+
+
+def _said_by(author: Author) -> str:
+    """Return what stands above words: `User`, `AI` for the answer of a model that is not named, else its author."""
+    return "AI" if author == Author("assistant") else safe_line(author.label)
 
 
 def _lines(hit: Hit, count: Count) -> list[str]:
     """Return the words of a hit, and what of them no longer holds, quoted."""
     text = shortened(hit.said, PAGE_TOKENS, count)
     if hit.kind == "statement" and not text.lstrip().startswith(("-", "*")):
-        text = f"- {text}" + (f" ^{safe_line(hit.anchor)}" if hit.anchor else "")
+        text = f"- {text}" + (f" ({BY_HAND})" if hit.is_by_hand else "")
+        text += f" ^{safe_line(hit.anchor)}" if hit.anchor else ""
     return [quoted(text), *(quoted(f"({as_sentence(former)})") for former in hit.former)]
 
 
@@ -354,9 +376,11 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> _FocusedNote
     if text is None:
         return _FocusedNote(f"`{safe_line(link)}`: no such note.", body="")
     try:
-        body = text[split(text)[1] :].strip()
+        meta, start = split(text)
+        body, author = text[start:].strip(), author_in(meta)
     except FormatError:
-        body = text
+        body, author = text, Author()
+    status += f"; words of {safe_line(author.named)}" if author.named else ""
     return _FocusedNote(f"{name} ({status})\n{quoted(preview(body))}", body)
 
 
@@ -543,7 +567,7 @@ def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: b
     """
     identity = f" (id {safe_line(event.id)})" if with_id else ""
     lines = [f"#### {safe_line(event.at)}{identity}" + (f" in “{safe_line(thread)}”" if thread else "")]
-    for speaker, text in (("User", event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
+    for speaker, text in ((safe_line(event.author.label), event.user), ("AI", event.ai), ("Thoughts", event.thoughts)):
         if text.strip():
             # each text gets half of the room, so that a long answer leaves some for the prompt
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
@@ -571,7 +595,9 @@ def conversation_blocks(
     events = [event_of(turn) for turn in turns if turn.id not in logged_ids]
     longest_tokens = int(limit_tokens * CONVERSATION_SHARE / LAST_TURNS)
     earlier, last = events[:-LAST_TURNS], events[-LAST_TURNS:]
-    lines = [quoted(f"{safe_line(event.at)[:16]} {preview(event.user)} → {preview(event.ai)}") for event in earlier]
+    heads = [f"{safe_line(event.at)[:16]} {event.author.named}".rstrip() for event in earlier]
+    texts = [f"{preview(event.user)} → {preview(event.ai)}" for event in earlier]
+    lines = [quoted(f"{head} {text}") for head, text in zip(heads, texts, strict=True)]
     whole = [event_text(event, longest_tokens, count) for event in last]
     block = partial(Block, stability=Stability.CONVERSATION, share=CONVERSATION_SHARE, drops="first-quarters")
     heading = "### This conversation"  # one for both, above the first that has turns
@@ -584,4 +610,5 @@ def conversation_blocks(
 def event_of(exchange: Exchange) -> StmEvent:
     """Return a prompt and its response as one event."""
     answer = exchange.response.text if exchange.response else ""
-    return StmEvent(exchange.id, exchange.at, exchange.prompt.text, answer)
+    author = exchange.prompt.author
+    return StmEvent(exchange.id, exchange.at, exchange.prompt.text, answer, origin=author.origin, by=author.by)
