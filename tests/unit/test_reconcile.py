@@ -88,7 +88,7 @@ def test_a_prompt_that_is_too_large_is_refused_unread(brain: Brain, root: Path) 
         ("{}", True),
         ("{model: openai/gpt-5}", False),
         ("{models: {answer: openai/gpt-5}}", False),
-        ("{models: {integrate: openai/gpt-5}}", True),
+        ("{models: {consolidate: openai/gpt-5}}", True),
     ],
 )
 def test_answering_is_free_where_the_offline_engine_answers(root: Path, llm: str, expected: bool) -> None:
