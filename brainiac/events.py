@@ -1279,8 +1279,15 @@ class TreeAdopted(EventData):
     kind = "tree-adopted"
 
 
+@record
 class FoundEvent(EventData):
-    """A change of the tree that a person made, as the program found it."""
+    """A change of the tree that a person made, as the program found it.
+
+    Attributes:
+        written: When each memory that was made or changed was written, by its file's time; in the order of paths.
+    """
+
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 @record

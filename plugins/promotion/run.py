@@ -53,7 +53,7 @@ from .placing import (
     Naming,
     NewPlace,
     Synthesizer,
-    check_corrections,
+    checked_step,
     existing_page,
     is_stating,
     new_places,
@@ -463,8 +463,7 @@ class Run:
             # what a person marked is kept in any case
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
-            step = step_for(self._draft, self._with_origin(candidate))
-            check_corrections(self._log, step)
+            step = checked_step(self._log, step_for(self._draft, self._with_origin(candidate)))
             return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
         return None  # `_ended_on_error` has noted the error
 
