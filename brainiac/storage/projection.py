@@ -91,9 +91,9 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, deleted TEXT, data TEXT,
+CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
+CREATE INDEX IF NOT EXISTS hiding_proposals ON proposals(id) WHERE is_hiding;
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
     PRIMARY KEY(proposal, event)) WITHOUT ROWID;
 -- What moved, went or came back, of all files; of pages every change. `about` names the prompt that moved, or the event
@@ -411,8 +411,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
-        deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
-        yield "proposals", (proposal.id, event.id, device, event.by, deleted, json.dumps(proposal.to_json()))
+        is_hiding = isinstance(proposal, ForgetProposal) and bool(proposal.is_hiding or proposal.deleted)
+        yield "proposals", (proposal.id, event.id, device, event.by, is_hiding, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, device, tree))
     yield from _memory_rows(event, device)
 
