@@ -66,7 +66,7 @@ class Brain(Library):
         from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
         from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
-        from brainiac.storage.filed import muted_exchanges
+        from brainiac.storage.withheld import Withheld
 
         return Recall(
             self.tree,
@@ -74,7 +74,7 @@ class Brain(Library):
             self.settings,
             self.clock,
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
-            muted=lambda: muted_exchanges(self),
+            withheld=lambda: Withheld(self),
             may_be_embedded=may_be_embedded,
         )
 

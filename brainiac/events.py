@@ -597,6 +597,8 @@ class ForgetProposal(ProposalRecord):
         items: Hashes of items of short-term memory.
         pages: Paths of whole pages.
         answers: Paths of answers.
+        is_hiding: Whether all of it is hidden until the person decides, as they asked for; of a deleted page the
+            exchanges are in any case.
     """
 
     operation: str
@@ -608,6 +610,7 @@ class ForgetProposal(ProposalRecord):
     items: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    is_hiding: bool = False
 
 
 @record
@@ -1279,8 +1282,15 @@ class TreeAdopted(EventData):
     kind = "tree-adopted"
 
 
+@record
 class FoundEvent(EventData):
-    """A change of the tree that a person made, as the program found it."""
+    """A change of the tree that a person made, as the program found it.
+
+    Attributes:
+        written: When each memory that was made or changed was written, by its file's time; in the order of paths.
+    """
+
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 @record

@@ -11,19 +11,25 @@ from brainiac.brain import Brain
 from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
 from brainiac.formats.authors import PERSON, Author, plain_name
-from brainiac.formats.markdown import one_line
+from brainiac.formats.markdown import one_line, without_quotes
 from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
+from brainiac.history.exchanges import Exchanges
+from brainiac.history.forget import hide
+from brainiac.history.targets import target_of_hits
+from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import kinds_of, redact
-from brainiac.llm.schemas import Reflection, ReflectRequest
+from brainiac.llm.schemas import Existing, Reflection, ReflectRequest
+from brainiac.search.documents import Hit
 from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.statements import text_hash
-from brainiac.text.tokens import coverage
+from brainiac.text.tokens import coverage, holds_phrase
 
 NAME = "reflection"
 QUOTING = ("offline", "commands")  # the `model` of responses that only quote memory
 FEW, MOST = 0.5, 0.8  # shares of an item's character trigrams: one that the person said has more, in whatever words
+NEAR = 24  # hits of which a model says which are to be forgotten
 ATTEMPTS = 20  # another one is needed only if somebody saves short-term memory within the same few milliseconds
 
 
@@ -37,6 +43,7 @@ def response_arrived(brain: Brain, exchange: Exchange) -> None:
         return
     try:
         reflection, is_extracted = _reflect(brain, exchange), True
+        _hide(brain, exchange, reflection)  # before it is noted: what is to be hidden is hidden first
     except ModelError as error:
         brain.log.warning("extraction_postponed", exchange=exchange.id, problem=error.problem)
         reflection, is_extracted = Reflection(), False  # the exchange is noted now, its goals, facts and tasks later
@@ -53,24 +60,61 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
     by_id = {event.id: event for event in events if event.id in unextracted}
     for event in sorted(by_id.values(), key=lambda event: (event.at, event.id)):
         exchange = _exchange_of(event)
-        if _note(brain, exchange, _reflect(brain, exchange), is_extracted=True, is_new=False) is None:
+        reflection = _reflect(brain, exchange)
+        if typed := Exchanges(brain).texts_of(event.id):  # what short-term memory has does not say whose words it is
+            _hide(brain, typed, reflection)
+        if _note(brain, exchange, reflection, is_extracted=True, is_new=False) is None:
             # nothing followed from it: that it was read is recorded, so that it is not tried again
             brain.record(ExchangeReflected(exchange=exchange.id), by=NAME, cause=exchange.id)
 
 
-def _reflect(brain: Brain, exchange: Exchange) -> Reflection:
-    """Have the model extract goals, facts, decisions and tasks from an exchange, unless it is nothing but commands."""
-    if exchange.response is not None and exchange.response.model == "commands":
+def _reflect(brain: Brain, exchange: Exchange, existing: Sequence[Existing] | None = None) -> Reflection:
+    """Have the model extract goals, facts, decisions and tasks from an exchange, unless it is nothing but commands.
+
+    Args:
+        brain: The brain.
+        exchange: The exchange.
+        existing: Memories of which it is asked instead which are to be forgotten; none, and it is not asked.
+    """
+    is_of_commands = exchange.response is not None and exchange.response.model == "commands"
+    if is_of_commands or existing == []:
         return Reflection()
     request = ReflectRequest(
         now=brain.now(),
         is_private=exchange.is_private,
         exchange=exchange,
         short_term=brain.short_term().memory,
+        existing=existing or (),
     )
     reflection = brain.models.run(request)
     assert isinstance(reflection, Reflection)
     return reflection
+
+
+def _hide(brain: Brain, exchange: Exchange, reflection: Reflection) -> None:
+    """Hide what a person asked to have forgotten or not kept, by words that they typed in this very prompt.
+
+    What stands in a quotation, a note, an import or what came through a door asks nothing.
+
+    Raises:
+        ModelError: The model cannot say now which memories are meant.
+    """
+    prompt = exchange.prompt
+    quotes = [quote for quote in reflection.forget if holds_phrase(without_quotes(prompt.said), quote)]
+    if not prompt.is_typed or prompt.is_capture or not quotes:
+        return
+    # of an open exchange the answer, which names what is hidden, is open
+    gate = Gate(brain, is_remote=not exchange.is_private)
+    hits = gate.hits(brain.recall.search(" ".join(quotes), limit=NEAR, now=brain.now(), is_private=True))
+    named = {f"m{n}": hit for n, hit in enumerate((hit for hit in hits if _is_memory(brain, hit)), 1)}
+    meant = _reflect(brain, exchange, [Existing(name, hit.said, hit.path) for name, hit in named.items()])
+    chosen = [named[name] for row in meant.forget if (name := row.strip("[] ")) in named]
+    hide(brain, exchange, quotes, target_of_hits(brain, chosen))
+
+
+def _is_memory(brain: Brain, hit: Hit) -> bool:
+    """Return whether a hit stands in a file of memory that is no index page."""
+    return hit.kind != "index-page" and hit.path.startswith(f"{brain.tree.relative(brain.tree.memory)}/")
 
 
 def _note(

@@ -144,7 +144,8 @@ def undo(
         bool,
         typer.Option(
             "--last",
-            help="What you last caused: a forgetting, a deletion, a promotion, an exchange with all that followed.",
+            help="The last change of memory: a correction, a promotion, a deletion, an edit, an exchange that told it "
+            "something, with all that followed. A question is passed over.",
         ),
     ] = False,
     as_json: JsonOption = False,

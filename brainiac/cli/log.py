@@ -52,7 +52,6 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.ResponseArrived: "{response} → noted, by hand",
     events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
     events.ImportStarted: "{source} → imported, all in one `undo`",
-    events.ForgettingProposed: "memory/review.md → asks you something",
     events.CopyFound: "memory/review.md → asks you something",
     events.ChangeSuggested: "memory/review.md → asks you something",
     events.ProposalApplied: "memory/review.md → done as you ticked it",
@@ -139,6 +138,10 @@ def _sentence_with_counts(event: Event) -> str:
             return f"memory → organized ({_count(len(done), 'change')})"
         case events.ExchangeForgotten() as forgotten:
             return f"{Target.of(forgotten).count} → forgotten, with what rested on it alone"
+        case events.ForgettingProposed(proposals=(events.ForgetProposal(is_hiding=True) as hidden,)):
+            return f"{Target.of(hidden).count} → hidden as you asked, until you decide in memory/review.md"
+        case events.ForgettingProposed():
+            return "memory/review.md → asks you something"
         case events.StatementsAdopted(statements=statements):
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.DeletionsHeld(count=count):

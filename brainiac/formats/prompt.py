@@ -150,6 +150,11 @@ class Prompt:
         return replace(self, origin=least_trusted(self.origin, origin), by=by or self.by, commands=())
 
     @property
+    def is_typed(self) -> bool:
+        """Whether the person wrote it into a file of theirs: no client at a door, and nobody else."""
+        return self.origin == PERSON and not self.by
+
+    @property
     def said(self) -> str:
         """The text without its command lines, for search and models."""
         return parse_commands(self.text)[1] if self.commands else self.text

@@ -15,7 +15,8 @@ from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import author_on_page, muted_exchanges
+from brainiac.storage.filed import author_on_page
+from brainiac.storage.withheld import Withheld
 from brainiac.text.tokens import coverage, pieces
 
 MIN_ID_PART = 6  # fewer characters of an exchange's id are not looked up
@@ -207,10 +208,10 @@ class Exchanges:
 
     @cached_property
     def _withheld(self) -> set[str]:
-        """The exchanges that were made private after they were answered, or whose page was deleted by hand."""
+        """The exchanges that were made private after they were answered, or that are hidden."""
         events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
         private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
-        return {*muted_exchanges(self._brain), *chain.from_iterable(private)}
+        return {*Withheld(self._brain).exchanges, *chain.from_iterable(private)}
 
     def in_memory(self, exchange: str) -> StmEvent | None:
         """Return an exchange from short-term memory or from the page of its day; None where neither has it."""

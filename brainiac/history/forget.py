@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
@@ -29,20 +29,36 @@ from brainiac.events import (
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import find_events, remarks_of, without_link_targets
 from brainiac.formats.page import Memory, MemoryDocument, Statement, is_private_note, parse_memory
-from brainiac.formats.prompt import parse_commands, parse_response, response_path
+from brainiac.formats.prompt import Exchange, parse_commands, parse_response, response_path
 from brainiac.formats.short_term import Item, ShortTermDocument
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.targets import Target, blocks_of, find_words
+from brainiac.history.targets import Target, find_words
 from brainiac.history.targets import find_target as find_target  # plugins import it from here
 from brainiac.history.why import Provenance, memory_pages
-from brainiac.storage.filed import undecided_deletions
+from brainiac.llm.redaction import redact
+from brainiac.search.wishes import own_sentences
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
-from brainiac.text.tokens import pieces
+from brainiac.storage.withheld import block_hash, blocks_of, hiding_proposals
+from brainiac.text.tokens import holds_phrase, pieces
 
+MAX_HIDDEN = 5  # memories that a person's words hide; of more they are asked
+HIDDEN = """\
+Hidden from models, search and every door, as you asked (“{quote}”):
+
+{lines}
+
+`[x]` at its line in memory/review.md takes it out of memory; `[-]` there brings it back, and so does `brainiac undo \
+--last` if nothing else changed since."""
+NOT_HIDDEN = """\
+Nothing is hidden: it is not clear whether “{quote}” means all of this.
+
+{lines}
+
+`[x]` at its line in memory/review.md takes it out of memory; `/forget WORDS` lists what holds some words."""
 MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
 _MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
@@ -349,7 +365,8 @@ class _Planner:
             return
         removed = []
         for start, end in reversed(blocks_of(text, split(text, memory.path)[1])):
-            if text_hash(text[start:end]) in hashes:
+            # the former form of the hash, which a repaired link changed, is that of older proposals
+            if not hashes.isdisjoint((block_hash(text[start:end]), text_hash(text[start:end]))):
                 removed.append(text[start:end])
                 text = text[:start] + text[end:]
         if removed:
@@ -537,12 +554,48 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     sources = map(str, meta.get("sources") or ())
     target = Target(tuple(source for source in sources if source not in on_page))
     page = str(meta.get("uuid") or path)
-    if not target or page in undecided_deletions(brain):
+    if not target or any(proposal.deleted == page for proposal in hiding_proposals(brain)):
         return  # there is nothing to forget, or the person was asked already
     # none is quoted: the sources of undecided deletions are withheld
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
     proposal = replace(target.proposal(what), deleted=page, path=path)
     _add_proposal(brain, proposal, by="organization", is_private=is_private_note(before))
+
+
+def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target) -> None:
+    """Hide what a person asked to have forgotten until they decide, and say so below the answer; once an exchange.
+
+    Words amid a long message may be pasted: for these, and where they name more than `MAX_HIDDEN` memories, nothing is
+    hidden, and the person is asked.
+
+    Args:
+        brain: The brain.
+        exchange: That in which they asked; it is hidden too, as it repeats what it is about.
+        quotes: The words by which they asked.
+        target: The memories that they named.
+    """
+    proposal_id = f"forget-{exchange.id}"
+    brain.projection.follow()
+    if brain.projection.query("SELECT 1 FROM proposals WHERE id = ?", proposal_id):
+        return  # hidden before a crash, or taken back since
+    typed = " ".join(own_sentences(exchange.prompt.said))
+    is_hiding = len(target.shown) <= MAX_HIDDEN and all(holds_phrase(typed, quote) for quote in quotes)
+    whole = replace(target, exchanges=(exchange.id, *(name for name in target.exchanges if name != exchange.id)))
+    until = "; until then all of it is hidden, and `-` brings it back" if is_hiding else ""
+    what = f"Forget {whole.count}, as listed below the answer to {exchange.prompt.path}{until}"
+    proposal = replace(whole.proposal(what), id=proposal_id, is_hiding=is_hiding)
+    lines = "\n".join(f"- {redact(brain, line)}" for line in ("this message and its answer", *target.shown))
+    note = (HIDDEN if is_hiding else NOT_HIDDEN).format(quote=redact(brain, "; ".join(quotes)), lines=lines)
+
+    def attempt() -> None:
+        path = exchange.response.path if exchange.response else ""
+        text = brain.read_text(path) if path else None
+        changes = review_change(brain, [Proposal(proposal, exchange.is_private)])
+        if text:
+            changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
+        brain.commit(ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
+
+    brain.retry(attempt)
 
 
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:

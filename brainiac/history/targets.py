@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
-from brainiac.events import ExchangeForgotten, ForgetProposal, MemoryForgotten, new_id
+from brainiac.events import ExchangeForgotten, ForgetProposal, MemoryForgotten, PathKind, new_id
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, find_events
-from brainiac.formats.page import Memory, find_statements
+from brainiac.formats.page import Memory
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import find_memory, memory_pages
+from brainiac.search.documents import Hit
 from brainiac.storage.statements import text_hash
+from brainiac.storage.withheld import block_hash, blocks_of, matching_blocks
 from brainiac.text.tokens import holds_words
 
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
-_PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
@@ -117,6 +119,26 @@ def find_words(brain: Brain, words: str) -> Target:
     return _WordSearch(brain, words).target()
 
 
+def target_of_hits(brain: Brain, hits: Iterable[Hit]) -> Target:
+    """Return what hits of a search in memory stand in, as a target: exchanges, blocks of pages, items.
+
+    What stands on a page whose front matter cannot be read is left out.
+    """
+    parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
+    for hit in hits:
+        line = f"{hit.path}: {_quoted(hit.said)}"
+        if hit.kind == "exchange":
+            parts["exchanges"].setdefault(hit.anchor, line)
+        elif brain.tree.kind_of(hit.path) is PathKind.SHORT_TERM:
+            parts["items"][text_hash(hit.text)] = line
+        elif text := brain.read_text(hit.path):
+            with suppress(FormatError):
+                for block in matching_blocks(text, split(text, hit.path)[1], hit.text):
+                    parts["blocks"][hit.uuid or hit.path, block_hash(block)] = line
+    fields: dict[str, Any] = {name: tuple(part) for name, part in parts.items()}
+    return Target(**fields, shown=tuple(line for part in parts.values() for line in part.values()))
+
+
 class _WordSearch:
     """Reads memory and inbox once and collects what has all of the words, each with a line to show to a person."""
 
@@ -195,7 +217,7 @@ class _WordSearch:
             block = rest[start:end]
             if self._matches(_OUR_ADDITIONS.sub("", block)):
                 self._is_private |= is_private or bool(PRIVATE.search(block))
-                self._parts["blocks"][page.uuid or page.path, text_hash(block)] = f"{page.path}: {_quoted(block)}"
+                self._parts["blocks"][page.uuid or page.path, block_hash(block)] = f"{page.path}: {_quoted(block)}"
 
 
 def _searched_text(path: str, text: str) -> str:
@@ -213,16 +235,6 @@ def _searched_text(path: str, text: str) -> str:
         return text[offset:]
     lines = _SOURCE.sub("", text[offset:]).splitlines()
     return "\n".join(line for line in lines if line not in FIXED)
-
-
-def blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
-    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
-    places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
-    places += [(placed.start, placed.end) for placed in find_events(text, offset)]
-    for paragraph in _PARAGRAPH.finditer(text, offset):
-        if not any(start < paragraph.end() and paragraph.start() < end for start, end in places):
-            places.append(paragraph.span())
-    return sorted(places)
 
 
 def _quoted(text: str) -> str:

@@ -249,7 +249,7 @@ class _Reversal:
         kind, has_before = self._brain.tree.kind_of(self._path), self._change.before is not None
         if kind is PathKind.SHORT_TERM and has_before:
             self._reverse_short_term(now)
-        elif kind in (PathKind.MEMORY, PathKind.REVIEW) and self._undoing.is_catch_up:
+        elif kind is PathKind.REVIEW or (kind is PathKind.MEMORY and self._undoing.is_catch_up):
             self._reverse_lines(now)
         elif kind is PathKind.INDEX_PAGE:
             self._reverse_index_page(now)

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageNa
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
+from brainiac.storage.withheld import Withheld
 from brainiac.tree import NOTE_ENDINGS, Tree, files_in
 
 R = TypeVar("R", bound="Request")
@@ -263,6 +264,11 @@ class Gate:
         self._is_visible: dict[str, bool] = {}  # by path
         self._is_off_record: dict[str, bool] = {}  # by path
 
+    @cached_property
+    def _withheld(self) -> Withheld:
+        """What the person asked to have forgotten: hidden from every model and door until they decide."""
+        return Withheld(self._library)
+
     # --- values -----------------------------------------------------------------------------------------------
 
     def admit(self, request: R) -> R:
@@ -271,7 +277,7 @@ class Gate:
         Raises:
             ModelError: It is private as a whole, or has a field that the gate does not know.
         """
-        if not self._hides_private:
+        if not self._hides_private and not self._withheld:
             return request
         # by the files as they are now: they may have become private since the request was made
         if self.is_remote and is_private_request(self._library, request):
@@ -287,7 +293,8 @@ class Gate:
         return replace(request, **changed)
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
-        """Return short-term memory without what is private."""
+        """Return short-term memory without what is hidden or private."""
+        memory = self._withheld.short_term(memory)
         if not self._hides_private:
             return memory
         if memory.is_private:
@@ -304,11 +311,10 @@ class Gate:
 
     def events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the exchanges that may be shown; one whose prompt became private since is left out."""
-        return [
-            event
-            for event in events
-            if not self._hides_private or not (is_private_event(event) or self.is_private_by_now(event.id))
-        ]
+        events = [event for event in events if event.id not in self._withheld.exchanges]
+        if not self._hides_private:
+            return events
+        return [event for event in events if not (is_private_event(event) or self.is_private_by_now(event.id))]
 
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
@@ -317,13 +323,16 @@ class Gate:
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return the earlier turns that may be shown, without secrets (files of the inbox still hold them)."""
+        turns = [turn for turn in turns if turn.id not in self._withheld.exchanges]
         if not self._hides_private:
-            return list(turns)
+            return turns
         shown = (turn for turn in turns if not turn.is_private and self.knows(turn.prompt.path))
         return [self._without_secrets(turn) for turn in shown]
 
     def _without_secrets(self, turn: Exchange) -> Exchange:
-        """Return an exchange with the secrets redacted in prompt and response."""
+        """Return an exchange with the secrets redacted in prompt and response, but for a model on this machine."""
+        if not self._hides_private:
+            return turn
         response = turn.response and replace(turn.response, text=redact(self._library, turn.response.text))
         return replace(
             turn, prompt=replace(turn.prompt, text=redact(self._library, turn.prompt.text)), response=response
@@ -345,7 +354,7 @@ class Gate:
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits."""
         for number, hit in enumerate(hits):
-            if self._is_withheld(hit.path):
+            if self._is_kept_back(hit.path) or self._withheld.hides(hit.path, hit.text, hit.anchor):
                 continue
             if not self._hides_private:
                 yield number, hit
@@ -371,8 +380,8 @@ class Gate:
         """Return a note's text, and the part of it that may be shown, None for a private note."""
         # cached, since the page of a day is long and has many hits
         if path not in self._pages:
-            text = self._library.read_text(path) or ""
-            self._pages[path] = text, shareable_text(text)
+            text = self._withheld.rest_of(path, self._library.read_text(path) or "")
+            self._pages[path] = text, shareable_text(text) if self._hides_private else text
         return self._pages[path]
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
@@ -391,8 +400,11 @@ class Gate:
         """
         statements_to_show = []
         for statement in statements:
+            if self._withheld.hides(statement.path, statement.content):
+                continue
             page, shareable = self._page(statement.path)
-            if shareable is None or not self.knows(statement.path) or PRIVATE.search(statement.content):
+            is_marked = self._hides_private and PRIVATE.search(statement.content)
+            if shareable is None or not self.knows(statement.path) or is_marked:
                 continue
             text = _folded(statement.content)
             if text in _folded(page) and text not in _folded(shareable):
@@ -412,9 +424,9 @@ class Gate:
                 pages_to_show.append(replace(page, about=about))
         return pages_to_show
 
-    def _nothing(self, values: Any) -> tuple[()]:
-        """Return an empty tuple in place of a field that is for the offline engine alone."""
-        return ()
+    def _nothing(self, values: Any) -> Any:
+        """Return an empty tuple in place of a field that is for the offline engine alone; here it stays as it is."""
+        return () if self._hides_private else values
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders whose names may be shown; a summary is "" where no index page that may be shown has it."""
@@ -449,7 +461,7 @@ class Gate:
             self._is_visible[path] = not is_hidden(self._tree, path)
         return self._is_visible[path]
 
-    def _is_withheld(self, path: str) -> bool:
+    def _is_kept_back(self, path: str) -> bool:
         """Return whether a file is off the record, and the answer, which might repeat it, is kept."""
         if not self._is_answer_kept:
             return False
@@ -487,9 +499,9 @@ class Gate:
 
     def _shown_note(self, path: str) -> str | None:
         """Return the part of a note that may be shown; None where there is none, or no such note."""
-        if self._is_withheld(path):
-            return None
-        text = self._library.read_text(path)
+        text = None if self._is_kept_back(path) else self._library.read_text(path)
+        if text:
+            text = self._withheld.rest_of(path, text) or None  # None where all of it is hidden
         if text is None or not self._hides_private:
             return text
         if not self.knows(path) or (shown := shareable_text(text)) is None:

@@ -52,7 +52,16 @@ FIRST = (
     "`brainiac context --copy` takes your memory to a chat of yours, and `llm.model` in system/config.yaml names a "
     "model.*"
 )
-FIXED = (NOTED, FOUND, NOTHING, FIRST)  # lines of any answer, which quote nobody
+# said above an answer where the message seems to ask for it, or to hold a secret; nothing is done
+WISH = (
+    "Nothing was forgotten: if you want that, `/forget WORDS` does it; `/off` as the first line of a message keeps "
+    "nothing of it, `/private` keeps it from models elsewhere."
+)
+SECRET = (
+    "This is kept as you wrote it. If it is a secret, send it with `/off` as the first line, which keeps nothing of "
+    "the message, or `/private`, which keeps it from models elsewhere; `/forget WORDS` takes out what stands there."
+)
+FIXED = (NOTED, FOUND, NOTHING, FIRST, WISH, SECRET)  # lines of any answer, which quote nobody
 MAX_PASSAGES = 3
 QUOTED_CHARACTERS = 600  # of a longer passage the part around the words of the prompt is shown
 ASKED_CHARACTERS = 1_000  # a question mark within a longer text is seldom a question to the memory

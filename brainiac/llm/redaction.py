@@ -48,6 +48,12 @@ _CARD = re.compile(
     r"(?a)[2-6](?<![\w./].)(?<!\d[ -].)(?:(?:(?<=[46])\d|(?<=5)[1-5]|(?<=2)[2-7]|(?<=3)5)\d\d([ -]?)\d{4}\1\d{4}\1\d{4}"
     r"|(?<=3)[47]\d\d([ -]?)\d{6}\2\d{5})(?![ -]?\d)(?!\w)"
 )
+# beside a card's number: the month and year of its end, and its code, of four digits on an American Express, else three
+_END_OF_CARD = r"(?P<expiry>(?<![\d/.-])(?:0[1-9]|1[0-2]) ?[/-] ?(?:20)?[2-9]\d(?!\w)(?![/.-]\d))"
+_CARD_CODE = r"(?P<code>(?<![\w/.,-])\d{3,4}(?!\w)(?![/.,:-]\d))"
+_BESIDE_CARD = re.compile(rf"(?a){_END_OF_CARD}|{_CARD_CODE}")
+_BEHIND_CARD = re.compile(rf"(?a)[^\d\n]{{0,24}}\n?[^\d\n]{{0,24}}(?:{_END_OF_CARD}|{_CARD_CODE})")
+_BEFORE_CARD = 60  # characters of the line
 _SSN = re.compile(r"(?a)\d{3}-(?<![\w.-]....)(?<!000-)(?<!666-)(?<!9..-)(?!00)\d\d-(?!0000)\d{4}(?![\w-])(?!\.\d)")
 # countries by the number of characters of their IBANs (the registry of ISO 13616)
 _IBANS = {
@@ -205,6 +211,8 @@ def _in_forms(text: str, has_secret_codes: bool) -> Iterator[Span]:
             group = match.lastgroup or 0  # the named group, else the whole match
             if form.is_secret(match[group]):
                 yield Span(*match.span(group), form.kind)
+                if form.pattern is _CARD:
+                    yield from _beside_card(text, *match.span())
 
 
 def _passwords(text: str) -> Iterator[Span]:
@@ -225,6 +233,20 @@ def _ibans(text: str) -> Iterator[Span]:
         match = _IBAN.match(text, country_start)
         if match and _is_iban(match.group()):
             yield Span(*match.span(), "IBAN")
+
+
+def _beside_card(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the end of a card and its code, which follow on its number, or stand before it with the end among them."""
+    matches = list(_BESIDE_CARD.finditer(text, max(text.rfind("\n", 0, start) + 1, start - _BEFORE_CARD), start))
+    if not any(match["expiry"] for match in matches):
+        matches = []  # else each amount before a card would be taken for its code
+    while (match := _BEHIND_CARD.match(text, end)) and match.lastgroup not in {seen.lastgroup for seen in matches}:
+        matches.append(match)
+        end = match.end()
+    n_digits = 4 if text[start] == "3" else 3
+    for match in matches:
+        if match["expiry"] or len(match["code"]) == n_digits:
+            yield Span(*match.span(match.lastgroup or 0), f"card {match.lastgroup}")
 
 
 def _is_any(value: str) -> bool:

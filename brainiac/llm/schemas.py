@@ -98,7 +98,7 @@ class Reflection(Result):
     decisions: Lines = []
     tasks: Lines = []
     done: Lines = []  # texts of open goals and tasks that are finished or cancelled
-    forget: Lines = []  # what the person asked to forget
+    forget: Lines = []  # the words by which the person asks to forget or not to keep something; or ids, see `existing`
 
 
 class Relevance(Result):
@@ -310,12 +310,18 @@ class AnswerRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectRequest(Request):
-    """Ask what an exchange adds to short-term memory."""
+    """Ask what an exchange adds to short-term memory.
+
+    Attributes:
+        existing: What memory holds near to what the exchange asks to forget; then only that is asked, which of these it
+            means, and `Reflection.forget` has their ids.
+    """
 
     purpose: ClassVar[Purpose] = Purpose.REFLECT
     result: ClassVar[type[Result]] = Reflection
     exchange: Exchange
     short_term: ShortTermMemory
+    existing: Sequence[Existing] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.errors import BrainiacError
+from brainiac.search import wishes
 from brainiac.search.documents import Page, Unit
 from brainiac.search.features import content_key
 from brainiac.search.signals import Signals, Units
@@ -459,6 +460,13 @@ class Vectors:
                     if key in self._paths:
                         by_path.setdefault(self._paths[key], []).append(key)
         return by_path
+
+    def wishes(self, text: str) -> set[str]:
+        """Return what a message asks of memory or gives away (see `wishes.py`); nothing with another embedder."""
+        if self._embedder.name != wishes.directions()["embedder"]:
+            return set()
+        vectors = map(self._query_vector, wishes.own_sentences(text))
+        return wishes.kinds_near([vector for vector in vectors if vector is not None])
 
     def _query_vector(self, text: str) -> Matrix | None:
         """Return the vector of a query, remembered: candidates and signals both need it. None when the model fails."""

@@ -122,6 +122,10 @@ class Retrieval:
         """Return which embedder serves, or why none does."""
         return {"name": "none"} if self._vectors is None else self._vectors.status()
 
+    def wishes(self, text: str) -> set[str]:
+        """Return what a message asks of memory or gives away; nothing without an embedder."""
+        return set() if self._vectors is None else self._vectors.wishes(text)
+
     def _parsed(self, text: str, now: datetime) -> Query:
         """Return the query that a text is, as `parse_query` reads it."""
         return parse_query(text, self.analyzer, now, self._tree.relative(self._tree.long_term))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from brainiac.clock import SYSTEM, Clock
 from brainiac.search.documents import Hit, HitKind
 from brainiac.search.links import LinkGraph
 from brainiac.settings import MachineSettings, Settings, load
+from brainiac.storage.withheld import Withheld
 from brainiac.tree import LocalPlaces, Tree
 
 # numpy and tantivy are heavy: every command imports this module, and few of them search
@@ -32,7 +33,7 @@ class Recall:
         settings: The brain's settings (`recall.*`).
         clock: The time source.
         remote: Makes the embedder of a provider; None where there are no providers.
-        muted: Returns the ids of the exchanges that are not to be quoted, which no search returns.
+        withheld: Returns what is hidden, which no search returns; None for nothing.
         may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
     """
 
@@ -43,12 +44,12 @@ class Recall:
         settings: Settings,
         clock: Clock = SYSTEM,
         remote: RemoteEmbedders | None = None,
-        muted: Callable[[], Container[str]] = frozenset,
+        withheld: Callable[[], Withheld] | None = None,
         may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
-        self._remote, self._muted = remote, muted
+        self._remote, self._withheld = remote, withheld
         self._may_be_embedded = may_be_embedded
         self._mutex = threading.Lock()
         self._embedder_problem = ""
@@ -77,7 +78,7 @@ class Recall:
 
         Args:
             query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
-            limit: At most so many hits; fewer where some of them are muted.
+            limit: At most so many hits; fewer where some of them are hidden.
             kinds: Only hits of these kinds; None for all.
             now: What "last week" refers to; the clock's now without it.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
@@ -85,10 +86,10 @@ class Recall:
         """
         from brainiac.search.retrieval import Options  # with it comes numpy
 
-        muted = self._muted()
         options = Options(limit, kinds, is_private, include_repeats)
         hits = self._retrieval.search(query, now or self._clock.now(), options)
-        return [hit for hit in hits if hit.anchor not in muted]
+        withheld = self._withheld() if self._withheld else None
+        return [hit for hit in hits if not (withheld and withheld.hides(hit.path, hit.text, hit.anchor))]
 
     def rank(self, query: str, *, now: datetime | None = None) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
@@ -108,6 +109,10 @@ class Recall:
         from brainiac.search.absence import rare_words  # for a search that explains itself
 
         return rare_words(text, self._retrieval.analyzer, self._pages)
+
+    def wishes(self, text: str) -> set[str]:
+        """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
+        return self._retrieval.wishes(text)
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.

@@ -4,46 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainiac.errors import UserError
+from brainiac.errors import FormatError, UserError
 from brainiac.events import (
     CatchUpStarted,
-    ErrorCleared,
     Event,
     EventUndone,
-    ExchangeForgotten,
+    ExchangeReflected,
+    ExchangesFiled,
     ExchangesImported,
+    ForgetProposal,
+    ForgettingProposed,
+    FoundEvent,
     ImportStarted,
     LeftoversSwept,
     LinksHealed,
     ManifestsDerived,
-    MemoryForgotten,
     MemoryPromoted,
     MentionsDerived,
+    NoteCaptured,
     NoteCompleted,
-    NoteDeleted,
-    NotesDeleted,
     OutcomeEvent,
+    PathKind,
     PluginEvent,
-    PromptRefused,
+    RecordedChange,
     ReviewTidied,
-    StatementCorrected,
-    StatementsAdopted,
     StatingEvent,
     TreeAdopted,
 )
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.storage.store import Store
 
 MIN_ID_PART = 6
-# Events that `undo` passes over when it looks for the last commit: an error file comes and goes with its prompt, and
-# upkeep follows from what somebody did.
+# Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
 _NeverLast = (
-    TreeAdopted | EventUndone | PromptRefused | ErrorCleared
+    TreeAdopted | EventUndone | ExchangesFiled
     | LinksHealed | ManifestsDerived | MentionsDerived | NoteCompleted | ReviewTidied | LeftoversSwept
 )  # fmt: skip
-# a person's commands and ticks; and their deletions, which no editor takes back
-_ByPerson = (
-    ExchangeForgotten | MemoryForgotten | StatementCorrected | StatementsAdopted | NoteDeleted | NotesDeleted
-)  # fmt: skip
+_MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
 
 def find_event(store: Store, id_part: str) -> Event:
@@ -73,10 +70,10 @@ def _has_id(event: Event, id_part: str) -> bool:
 
 
 def last_caused(store: Store) -> list[Event]:
-    """Return the commits to undo for the last thing that a person caused on this device, newest first.
+    """Return the commits to undo for the last change of memory on this device, newest first.
 
-    An exchange comes with all that followed from it, an import and a catch-up with all their commits; anything else,
-    such as a promotion, is one commit.
+    An exchange that changed it comes with all that followed from it, an import and a catch-up with all their commits;
+    anything else, such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be undone.
@@ -125,19 +122,48 @@ def _changes_files(event: Event) -> bool:
 
 
 def last_undoable(store: Store) -> Event:
-    """Return the newest commit of a process, or of a person's command or deletion, on this device that is not undone.
-
-    What a person wrote into the files themselves is not taken back by this.
+    """Return the newest commit on this device that changed memory and is not undone; upkeep is passed over.
 
     Raises:
         UserError: There is none.
     """
     undone = undone_events(store)
     for event in store.journal.events(reverse=True):
-        is_caused = event.by != "person" or isinstance(event.what, _ByPerson)
-        if is_caused and not isinstance(event.what, _NeverLast) and event.id not in undone and _changes_files(event):
+        if event.id not in undone and not isinstance(event.what, _NeverLast) and _changes_memory(store, event):
             return event
-    raise UserError("nothing was done on this device that could be taken back")
+    raise UserError(
+        "nothing changed memory on this device that could be taken back; "
+        "of an exchange that brought nothing into memory, `brainiac log` has the id for `brainiac undo`"
+    )
+
+
+def _changes_memory(store: Store, event: Event) -> bool:
+    """Return whether an event changed what memory holds.
+
+    Without a language a question cannot be told from what is told: an exchange counts if it changed a list of
+    short-term memory, or is a note.
+    """
+    kinds = {store.tree.kind_of(change.path) for change in event.changes if change.op not in ("append", "observe")}
+    match event.what:
+        case ExchangeReflected(exchange=exchange):
+            noted = store.journal.find(exchange)
+            is_note = noted is not None and isinstance(noted.what, NoteCaptured)
+            return is_note or any(_changes_lists(store, change) for change in event.changes)
+        case ForgettingProposed(proposals=proposals):
+            return any(isinstance(proposal, ForgetProposal) and proposal.is_hiding for proposal in proposals)
+        case FoundEvent() if not kinds <= _MEMORY | {PathKind.INDEX_PAGE}:
+            return False  # prompts and settings would be taken back with it
+    return not _MEMORY.isdisjoint(kinds)
+
+
+def _changes_lists(store: Store, change: RecordedChange) -> bool:
+    """Return whether a change of short-term memory changed its goals, facts or tasks."""
+    texts = [store.kept_text(digest) or EMPTY for digest in (change.before, change.after)]
+    try:
+        before, after = (ShortTermDocument(text).memory for text in texts)
+    except FormatError:
+        return False
+    return (before.goals, before.facts, before.tasks) != (after.goals, after.facts, after.tasks)
 
 
 def undone_events(store: Store) -> dict[str, str]:

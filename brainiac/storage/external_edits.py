@@ -12,9 +12,12 @@ import stat
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError
 from brainiac.events import (
     Action,
@@ -230,7 +233,7 @@ class ExternalEdits:
             return self._record_new(path, digest, {digest: content})
         if not self.saves.merge_stale(state, content):
             change = RecordedChange("update", path, state.hash, digest)
-            self._transactions.record(NoteEdited(), [change], {digest: content})
+            self._transactions.record(NoteEdited(written=self._written([change])), [change], {digest: content})
         return self._change("modified", path)
 
     def _record_new(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
@@ -242,7 +245,8 @@ class ExternalEdits:
                 return self._change("moved", path, state.path)
         is_prompt = self._tree.kind_of(path) in (PathKind.PROMPT, PathKind.CAPTURE)
         client = client_of(texts[digest]) if is_prompt else ""
-        self._transactions.record(NoteEdited(client=client), [RecordedChange("create", path, None, digest)], texts)
+        change = RecordedChange("create", path, None, digest)
+        self._transactions.record(NoteEdited(client=client, written=self._written([change])), [change], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # where the old path settled first, its deletion is in the journal already: only the returned change is a move
         for vanished in reversed(self._vanished):
@@ -316,7 +320,7 @@ class ExternalEdits:
             differences = self._differences(states, scan)
             if differences or is_first:
                 self._keep_texts(scan.texts.values())
-                event = TreeAdopted() if is_first else NotesEdited()
+                event = TreeAdopted() if is_first else NotesEdited(written=self._written(differences))
                 self._transactions.record(event, self._whole_tree(scan) if is_first else differences)
             changes = [self._change(_ACTIONS[change.op], change.path, change.source) for change in differences]
             changes += [self._change("modified", path) for path in merged]
@@ -326,6 +330,16 @@ class ExternalEdits:
             paths = {change.path for change in changes}
             unreported = self._report_recorded(state for path, state in states.items() if path in scan.existing)
             return changes + [self._change("modified", path) for path in unreported if path not in paths]
+
+    def _written(self, changes: Iterable[RecordedChange]) -> dict[str, str]:
+        """Return when the changed memories were written, by the times of their files, ISO 8601 by path."""
+        written = {}
+        for change in changes:
+            if change.op in ("create", "update") and self._tree.kind_of(change.path) is PathKind.MEMORY:
+                with suppress(OSError):  # gone in this moment
+                    seconds = os.stat(self._tree.absolute(change.path)).st_mtime
+                    written[change.path] = iso(datetime.fromtimestamp(seconds, UTC))
+        return written
 
     def _report_recorded(self, states: Iterable[FileState]) -> list[str]:
         """Return the paths of edits that a commit recorded shortly before the last daemon ended, as reported now."""

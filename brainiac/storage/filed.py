@@ -1,6 +1,6 @@
 """Exchanges that were filed (moved from short-term memory to the pages of their days).
 
-Which of them wait for consolidation, which no model has read, and which must not be quoted.
+Which of them wait for consolidation, and which no model has read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.storage.causes import undone_events
 from brainiac.storage.store import Store
+from brainiac.storage.withheld import Withheld
 
 MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
 # SQL conditions; `it` is the row of an exchange in `FiledExchanges._exchanges`, and `?1` are the undone events there
@@ -37,12 +38,12 @@ class FiledExchanges:
 
     def __init__(self, store: Store) -> None:
         self._undone = json.dumps(list(undone_events(store)))
-        self._projection = store.projection
+        self._projection, self._withheld = store.projection, Withheld(store).exchanges
 
     @property
     def waiting(self) -> list[str]:
-        """Ids of the exchanges that were filed and not consolidated, oldest first."""
-        return self._exchanges("filings", f"is_filed AND {_NOT_DONE}")
+        """Ids of the exchanges that were filed and not consolidated, oldest first; those that are hidden wait on."""
+        return [name for name in self._exchanges("filings", f"is_filed AND {_NOT_DONE}") if name not in self._withheld]
 
     @property
     def without_model(self) -> list[str]:
@@ -160,29 +161,6 @@ def _exchanges_of(store: Store, path: str) -> Iterator[StmEvent]:
         meta, offset = {"private": True}, 0
     for placed in find_events(text, offset):
         yield replace(placed.event, is_private=True) if is_private(meta) else placed.event
-
-
-def undecided_deletions(store: Store) -> dict[str, tuple[str, ...]]:
-    """Return the exchanges behind each deleted page for which a person has not decided yet whether to forget them.
-
-    Returns:
-        Ids of exchanges, by the page's uuid, or its path where it has none.
-    """
-    store.projection.follow()
-    rows = store.projection.query(
-        "SELECT deleted, data FROM proposals WHERE deleted != '' AND id NOT IN (SELECT proposal FROM decisions)"
-    )
-    proposals = {page: json.loads(data) for page, data in rows}
-    return {
-        page: tuple(proposal["exchanges"])
-        for page, proposal in proposals.items()
-        if not store.tree.absolute(proposal["path"]).exists()  # a page that was put back is not deleted any more
-    }
-
-
-def muted_exchanges(store: Store) -> frozenset[str]:
-    """Return the ids of the exchanges that must not be quoted: their page was deleted, see `undecided_deletions`."""
-    return frozenset(exchange for exchanges in undecided_deletions(store).values() for exchange in exchanges)
 
 
 def author_on_page(store: Store, path: str) -> Author:

@@ -33,6 +33,7 @@ from brainiac.events import (
     ExchangesFiled,
     ExchangesImported,
     ForgetProposal,
+    FoundEvent,
     MemoryForgotten,
     MemoryOrganized,
     MemoryPromoted,
@@ -60,7 +61,7 @@ from brainiac.tree import Tree
 T = TypeVar("T")
 FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 4  # of the schema, and of what is taken from events: another one has the file made anew
+_VERSION = 5  # of the schema, and of what is taken from events: another one has the file made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
@@ -90,17 +91,17 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, deleted TEXT, data TEXT,
+CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS proposals_to_forget ON proposals(id) WHERE deleted != '';
+CREATE INDEX IF NOT EXISTS hiding_proposals ON proposals(id) WHERE is_hiding;
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
     PRIMARY KEY(proposal, event)) WITHOUT ROWID;
 -- What moved, went or came back, of all files; of pages every change. `about` names the prompt that moved, or the event
--- that was undone.
+-- that was undone; `written` is the time of a file that a person changed.
 CREATE TABLE IF NOT EXISTS changes(
     event TEXT, position INTEGER, at TEXT, kind TEXT, op TEXT, path TEXT, source TEXT, after TEXT,
     is_new INTEGER, is_by_hand INTEGER, about TEXT, response TEXT, before TEXT, by TEXT, device TEXT,
-    PRIMARY KEY(event, position)) WITHOUT ROWID;
+    written TEXT, PRIMARY KEY(event, position)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_paths ON changes(path);
 CREATE INDEX IF NOT EXISTS change_sources ON changes(source) WHERE source IS NOT NULL;
 CREATE TABLE IF NOT EXISTS calls(
@@ -410,8 +411,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
-        deleted = proposal.deleted if isinstance(proposal, ForgetProposal) else ""
-        yield "proposals", (proposal.id, event.id, device, event.by, deleted, json.dumps(proposal.to_json()))
+        is_hiding = isinstance(proposal, ForgetProposal) and bool(proposal.is_hiding or proposal.deleted)
+        yield "proposals", (proposal.id, event.id, device, event.by, is_hiding, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, device, tree))
     yield from _memory_rows(event, device)
 
@@ -508,7 +509,8 @@ def _change_row(
     place = event.id, position, event.at, event.kind, change.op
     files = change.path, change.source, change.after
     is_new, is_by_hand = change.before is None and change.op != "move", _is_by_hand(event, change)
-    return *place, *files, is_new, is_by_hand, about, response, change.before, event.by, device
+    written = event.what.written.get(change.path) if isinstance(event.what, FoundEvent) else None
+    return *place, *files, is_new, is_by_hand, about, response, change.before, event.by, device, written
 
 
 def _is_by_hand(event: Event, change: RecordedChange) -> bool:

@@ -22,6 +22,7 @@ from brainiac.events import (
     ExchangeForgotten,
     MemoryForgotten,
     NoteMerged,
+    NotesEdited,
     PathKind,
     RetireProposal,
     StatementCorrected,
@@ -91,6 +92,33 @@ class StatementChange:
         return self.former.block if self.former.block != self.block else ""
 
 
+class Made(NamedTuple):
+    """When a person made a change, ISO 8601: in doubt between two moments, otherwise these are the same.
+
+    The time of a file tells it where it lies between the last recorded change of the file and the moment at which the
+    edit was found. Another was set by a program, such as a backup's, and tells nothing.
+    """
+
+    earliest: str
+    latest: str
+
+    @classmethod
+    def of(cls, written: str | None, last: str | None, found: str, *, is_watched: bool) -> Made:
+        """Return when an edit was made.
+
+        Args:
+            written: The time of its file; None where no file has it, as of a deletion.
+            last: When the file had changed before.
+            found: When the edit was found.
+            is_watched: Whether it was found as it was made, where no file has its time.
+        """
+        if written is None and is_watched:
+            return cls(found, found)
+        if written and (last or "") <= written <= found:
+            return cls(written, written)
+        return cls(last or "", found)
+
+
 @dataclass(frozen=True, slots=True)
 class Correction:
     """A statement that a person changed or took out.
@@ -98,19 +126,19 @@ class Correction:
     Attributes:
         page: The page's uuid.
         before: The statement's text before the change.
-        at: When the change was noticed, ISO 8601.
+        made: When the change was made.
     """
 
     page: str
     before: str
-    at: str
+    made: Made
 
 
 class _Edits(NamedTuple):
     """What persons did to pages; see `StatementLog.corrections` and `edit_times`."""
 
     corrections: list[Correction]
-    times: dict[tuple[str, str], str]
+    times: dict[tuple[str, str], Made]
 
 
 class StatementLog:
@@ -301,8 +329,8 @@ class StatementLog:
         return self._edits.corrections
 
     @property
-    def edit_times(self) -> dict[tuple[str, str], str]:
-        """When persons wrote or reworded statements since `corrected_since`, ISO 8601, by page uuid and text hash."""
+    def edit_times(self) -> dict[tuple[str, str], Made]:
+        """When persons wrote or reworded statements since `corrected_since`, by page uuid and text hash."""
         return self._edits.times
 
     @cached_property
@@ -317,9 +345,12 @@ class StatementLog:
     def _edits_since(self, moment: str) -> _Edits:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
-        times: dict[tuple[str, str], str] = {}
-        rows = self._changes_by_hand("path, before, after, at, kind", "at >= ?", moment)
-        for path, *hashes, at, kind in rows:
+        times: dict[tuple[str, str], Made] = {}
+        last = """(SELECT max(at) FROM changes former WHERE former.path = changes.path
+            AND former.device = changes.device AND former.event < changes.event)"""
+        rows = self._changes_by_hand(f"path, before, after, kind, written, {last}, at", "at >= ?", moment)
+        for path, before_hash, after_hash, kind, *moments in rows:
+            made, hashes = Made.of(*moments, is_watched=kind != NotesEdited.kind), (before_hash, after_hash)
             # compared with a purged text, which is not kept, every statement would seem to be edited
             is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
             if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
@@ -330,9 +361,9 @@ class StatementLog:
                 # what a person reworded or took out, they hold to be wrong
                 for uuid, digest in before.keys() - after.keys():
                     text = with_rooted_links(self._store, before[uuid, digest], [posixpath.dirname(path)])
-                    corrections.append(Correction(uuid, text, at))
+                    corrections.append(Correction(uuid, text, made))
                 for key in after.keys() - before.keys():
-                    times[key] = at
+                    times[key] = made
         return _Edits(corrections, times)
 
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:

@@ -59,6 +59,11 @@ def coverage(query: str, text: str) -> float:
     return len(needed & trigrams(text)) / len(needed) if needed else 0.0
 
 
+def holds_phrase(text: str, phrase: str) -> bool:
+    """Return whether the words of a phrase stand in a text in the same order, without others between them."""
+    return bool(words(phrase)) and " ".join(words(phrase)) in " ".join(words(text))
+
+
 def pieces(text: str) -> Iterator[str]:
     """Yield the sentences of a text, line by line, none longer than `MAX_PIECE` characters.
 

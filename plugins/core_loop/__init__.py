@@ -134,16 +134,16 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     The hits of the request are those of `/find`, then those for the model.
     """
     conversation = brain.conversation(prompt)
+    # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
+    gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
     common: dict[str, Any] = {
         "now": brain.now(),
         "is_private": prompt.private,
         "off_record": not prompt.remember,
         "prompt": prompt,
-        "short_term": brain.short_term().memory,
+        "short_term": gate.short_term(brain.short_term().memory),
         "conversation": conversation,
     }
-    # here nothing leaves this machine: what a model elsewhere may see is filtered when it is called
-    gate = Gate(brain, is_remote=False, is_answer_kept=prompt.remember, is_door=bool(prompt.by))
     find_hits = gate.hits(commands.find_hits(brain, prompt))
     retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common))) if _is_for_engine(prompt) else []
     request = AnswerRequest(
@@ -157,6 +157,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     reply = commands.reply_to_commands(brain, request, n_find_hits=len(find_hits))
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
+    reply.paragraphs += commands.hints(brain, request)
     return request, reply
 
 

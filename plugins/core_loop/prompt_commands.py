@@ -15,9 +15,9 @@ from brainiac.brain import Brain
 from brainiac.formats.prompt import Command, Prompt, arguments
 from brainiac.formats.short_term import Item, matching
 from brainiac.llm.gate import Gate
-from brainiac.llm.offline import MAX_PASSAGES, NOTHING, passages, quotations
+from brainiac.llm.offline import MAX_PASSAGES, NOTHING, SECRET, WISH, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
-from brainiac.llm.schemas import AnswerRequest
+from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.search.documents import Hit
 
 MODEL = "commands"  # the `model` of a response that no engine wrote
@@ -174,6 +174,18 @@ def redaction_notice(brain: Brain, text: str) -> str:
     setting = "redact_codes" if kinds == ["code"] else "redact_secrets"
     what = " and ".join(map(_with_article, kinds))
     return f"Not kept beyond this file: it looks like {what} (`reflection.{setting}`)."
+
+
+def hints(brain: Brain, request: AnswerRequest) -> list[str]:
+    """Return the lines that name commands where a person's message, by its meaning, seems to want them."""
+    prompt = request.prompt
+    # whatever the words of others seem to ask for, and whatever the person asked for by a command already
+    if not (prompt.is_typed and prompt.remember and prompt.said.strip()):
+        return []
+    wishes, is_offline = brain.recall.wishes(prompt.said), brain.models.engine_for(request).name == OFFLINE
+    # a model notes the wish with the exchange, and Reflection hides what it is about
+    lines = [WISH] if "wish" in wishes and is_offline else []
+    return [*lines, SECRET] if "secret" in wishes and not kinds_of(brain, prompt.text) else lines
 
 
 def _with_article(kind: str) -> str:

@@ -200,24 +200,26 @@ def _leave_steps_on(work: Work, paths: set[str]) -> None:
 
 
 def _proposals(brain: Brain, work: Work) -> list[Proposal]:
-    """Return the proposals for `review.md`, one for each step that would change a person's own statement."""
+    """Return the proposals for `review.md`, one for each step that asks: about a person's own statement, or its own."""
     proposals = []
     for step, (record, *_) in zip(work.steps, work.records, strict=True):
         if step.proposal:
-            target = step.targets[0]
+            # a step without targets asks about what it has just written
+            target = step.targets[0] if step.targets else None
             retire = RetireProposal(
                 id=new_id(),
                 what=with_links_from(brain, step.proposal, brain.tree.relative(brain.tree.review)),
                 operation="retire",
-                page=target.page,
-                path=target.path,
-                block=target.statement.block_id,
-                hash=text_hash(target.statement.text),
-                replaced_by=record.block,
+                page=target.page if target else record.page,
+                path=target.path if target else record.path,
+                block=target.statement.block_id if target else record.block,
+                hash=text_hash(target.statement.text) if target else record.hash,
+                replaced_by=record.block if target else "",
                 on=record.since,
                 sources=record.sources,
             )
-            proposals.append(Proposal(retire, step.candidate.is_private or target.is_private))
+            is_private = step.candidate.is_private or (target is not None and target.is_private)
+            proposals.append(Proposal(retire, is_private))
     return proposals
 
 

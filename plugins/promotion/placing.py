@@ -16,7 +16,7 @@ from brainiac.events import StatementRecord
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.history.why import folded
 from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.statements import Made, StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
@@ -107,28 +107,45 @@ def proposal_for(step: Step) -> str:
     return f"{'Forget' if operation.action == 'forget' else 'End'} “{target.text}” on {target.title}"
 
 
-def check_corrections(log: StatementLog, step: Step) -> None:
-    """Raise where a person corrected by hand what a step states, after it was said: the correction holds.
+def checked_step(log: StatementLog, step: Step) -> Step:
+    """Return a step unless a person corrected by hand what it states, after it was said: the correction holds.
+
+    Where it is in doubt which was first, both stand: the returned step adds its text, and asks the person about it.
 
     Raises:
         UserError: The person changed its target, or a statement that said the same.
     """
     if step.operation.action in ("same", "forget"):
-        return
+        return step
     # what an assistant or a document says later does not outweigh a correction: with "" each of them counts as later
     said_at = step.candidate.at if step.candidate.origin == "person" else ""
-    written_at = [log.edit_times.get((target.page, text_hash(target.statement.text)), "") for target in step.targets]
-    if any(moment > said_at for moment in written_at) or is_corrected(log, step.operation.text, said_at):
+    edits = [log.edit_times.get((target.page, text_hash(target.statement.text))) for target in step.targets]
+    edits += corrections_of(log, step.operation.text, said_at)
+    later = [made for made in edits if made and made.latest > said_at]
+    if any(made.earliest > said_at or not said_at for made in later):
         raise UserError("a person put it right by hand after it was said")
+    if not later or not step.operation.text:  # without a text it only asks to end what the person wrote
+        return step
+    new = step.operation.model_copy(update={"action": "new", "ids": []})
+    ask = f"End “{new.text}”: it is not clear whether you put it right by hand before or after you said so"
+    return Step(replace(step.candidate, operation=new), step.path, proposal=ask)
 
 
-def is_corrected(log: StatementLog, statement: str, said_at: str) -> bool:
-    """Return whether a person changed or removed a statement that said the same, after a moment; "" for any time."""
+def corrections_of(log: StatementLog, statement: str, said_at: str) -> list[Made]:
+    """Return when a person changed or removed a statement that said the same.
+
+    Args:
+        log: Of the brain.
+        statement: What is stated.
+        said_at: Only what may have been done after this moment; "" for any time.
+    """
     statement = without_link_targets(statement)
     # `corrections` are fewer, and fast to read: none of them is older than what this run consolidates
     corrections = log.corrections if said_at else log.all_corrections
-    old_texts = [without_link_targets(correction.before) for correction in corrections if correction.at > said_at]
-    return any(coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS for old in old_texts)
+    later = [(without_link_targets(row.before), row.made) for row in corrections if row.made.latest > said_at]
+    return [
+        made for old, made in later if coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS
+    ]
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------

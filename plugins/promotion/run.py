@@ -34,6 +34,7 @@ from brainiac.formats.markdown import without_link_targets
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
+from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
 from brainiac.storage.filed import FiledExchanges, author_on_page, waiting_events
@@ -53,7 +54,7 @@ from .placing import (
     Naming,
     NewPlace,
     Synthesizer,
-    check_corrections,
+    checked_step,
     existing_page,
     is_stating,
     new_places,
@@ -110,8 +111,9 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
         idle_seconds: How long nobody has exchanged anything.
     """
     settings = brain.settings.promotion
-    document, filings = brain.short_term(), FiledExchanges(brain)
-    events, waiting = document.memory.events, filings.waiting  # the latter were filed without being consolidated
+    document, filings, gate = brain.short_term(), FiledExchanges(brain), Gate(brain, is_remote=False)
+    # the latter were filed without being consolidated
+    events, waiting = gate.short_term(document.memory).events, filings.waiting
     if not events and not waiting:
         return False
     last_at = max((filings.filed_at if waiting else "", *(event.at for event in events)))
@@ -176,7 +178,9 @@ def _promote_once(
     """Do one run; return an empty outcome where there is nothing to promote."""
     exchanges, removed_ids, is_partial = waiting_events(brain)
     with brain.short_term_lock():
-        snapshot = Snapshot(brain.short_term().memory, exchanges, removed_ids, is_partial)
+        # what is hidden waits for the person
+        memory = Gate(brain, is_remote=False).short_term(brain.short_term().memory)
+        snapshot = Snapshot(memory, exchanges, removed_ids, is_partial)
     if not snapshot.memory.events and not exchanges and not removed_ids:
         return Outcome(event=None)
     return Run(brain, snapshot, abandon, progress).run()
@@ -463,8 +467,7 @@ class Run:
             # what a person marked is kept in any case
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
-            step = step_for(self._draft, self._with_origin(candidate))
-            check_corrections(self._log, step)
+            step = checked_step(self._log, step_for(self._draft, self._with_origin(candidate)))
             return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
         return None  # `_ended_on_error` has noted the error
 

@@ -262,9 +262,10 @@ def test_answered_prompts_leave_the_inbox_once_they_are_kept_whole(shell: Shell,
     assert None is tidy_inbox(Brain(brain.root))  # nothing is filed yet
     shell("promote", "--brain", root)
     (brain.tree.inbox / "edited.md").write_text("We meet on Thursday.\n")
-    assert tidy_inbox(brain) is not None
+    tidied = tidy_inbox(brain)
+    assert tidied is not None
     left = {"secret.md", "secret.response.md", "edited.md", "edited.response.md"}
     assert left == {path.name for path in brain.tree.inbox.glob("[!.]*.md")}
     assert "I live in Portland." in shell("why", "I live in Portland.", "--brain", root).out
-    assert 0 == shell("undo", "--last", "--brain", root).code
+    assert 0 == shell("undo", tidied.id, "--brain", root).code
     assert ("I live in Portland.\n", None) == ((brain.tree.inbox / "plain.md").read_text(), tidy_inbox(brain))

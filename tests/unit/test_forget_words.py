@@ -15,7 +15,7 @@ from brainiac.history.forget import ask_about_deleted, forget
 from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
-from brainiac.storage.filed import muted_exchanges
+from brainiac.storage.withheld import Withheld
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.said import standing, tell
@@ -139,21 +139,21 @@ def test_a_deleted_page_without_a_uuid_is_asked_about_once(brain: Brain) -> None
 
 
 def test_what_a_deleted_page_was_made_from_is_asked_about_and_not_quoted_until_then(brain: Brain) -> None:
-    """A page deleted by hand: its exchanges are muted until the person says; declined, they are quoted again."""
+    """A page deleted by hand: its exchanges are hidden until the person says; declined, they are quoted again."""
     exchange = tell(brain, "one", "My blue locker has the code 4711.")
     page = put(brain, exchange)
     (brain.root / page).unlink()
     (change,) = [seen for seen in (brain.observed.note_change(page),) if seen]
     upkeep = Upkeep(brain)
     upkeep.note_change(change)
-    assert {exchange} == muted_exchanges(brain)
+    assert {exchange} == Withheld(brain).exchanges
     brain.recall.rescan()
     assert all(hit.anchor != exchange for hit in brain.recall.search("blue locker code"))
     review = brain.read_text(brain.tree.review) or ""
     brain.tree.review.write_text(review.replace("- [ ]", "- [-]"))
     brain.observed.adopt()
     upkeep.tend()
-    assert frozenset() == muted_exchanges(brain)
+    assert frozenset() == Withheld(brain).exchanges
     assert any(hit.anchor == exchange for hit in brain.recall.search("blue locker code"))
 
 

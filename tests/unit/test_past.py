@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -158,8 +157,9 @@ def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
     file = brain.root / page.path
     text = "".join(line for line in file.read_text("utf-8").splitlines(True) if "cello" not in line)
     file.write_text(text + "\nNo instrument.\n", "utf-8")
-    os.utime(file, (time.time() - 60, time.time() - 60))  # a file saved in this moment may be half written
     brain.clock.advance(60)  # type: ignore[attr-defined]
+    now = brain.clock.now().timestamp()
+    os.utime(file, (now, now))  # the time of the edit, by the clock of these tests
     later(brain)
     brain = given_a_model(brain, ScriptedEngine())
     plan = plan_past(brain, since="2026-03-04")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from pathlib import Path
 
@@ -188,6 +189,7 @@ def test_a_correction_of_a_statement_with_a_link_sticks(tmp_path: Path) -> None:
     say(brain, "inbox/q.md", text)
     later(brain, 60)
     page.write_text("".join(line for line in page.read_text().splitlines(keepends=True) if "[Porto]" not in line))
+    os.utime(page, (brain.clock.now().timestamp(),) * 2)  # the clock of these tests is not the system's
     brain.observed.note_change(brain.tree.relative(page))
     later(brain)
     outcome = promoted(brain)

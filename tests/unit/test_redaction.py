@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 import subprocess
 import sys
@@ -80,7 +81,7 @@ SECRETS = {
     "OpenSSH": ("{}", block("OPENSSH " + "PRIVATE KEY")),
     "EC": ("key {}", block("EC " + "PRIVATE KEY")),
     "PGP": ("{}", block("PGP " + "PRIVATE KEY BLOCK")),
-    "card": ("credit card {} exp 09/27", "4111 1111 1111 1111"),
+    "card": ("credit card {} please", "4111 1111 1111 1111"),
     "card in one": ("my Visa is {}.", "4111111111111111"),
     "card with hyphens": ("Kreditkarte {}", "4111-1111-1111-1111"),
     "card in Japanese": ("カード{}です", "5555555555554444"),
@@ -197,6 +198,27 @@ def test_a_secret_is_taken_out(name: str) -> None:
     assert redacted.endswith(f"]{tail}")
     assert not any(line and line in redacted for line in secret.splitlines())
     assert redacted == redact_secrets(redacted)
+
+
+BESIDE_CARDS = {
+    "4111 1111 1111 1111 exp 11/29 cvv 737": "N exp E cvv C",
+    "Visa: 4111111111111111\nbis: 09/2027\nPrüfziffer: 123\nLimit 500": "Visa: N\nbis: E\nPrüfziffer: C\nLimit 500",
+    "cvv 737, 11/29, 4111111111111111": "cvv C, E, N",
+    "3782 822463 10005 1234 12 / 30": "3782 822463 10005 1234 12 / 30",  # one number with what follows
+    "3782 822463 10005, code 1234, 12/30 and 999": "N, code C, E and 999",
+    "Paid 250 with 4111 1111 1111 1111 on 12 May 2026": "Paid 250 with N on 12 May 2026",
+    "4111 1111 1111 1112 exp 11/29 cvv 737": "4111 1111 1111 1112 exp 11/29 cvv 737",
+    "exp 11/29 cvv 737": "exp 11/29 cvv 737",
+}
+
+
+@pytest.mark.parametrize("said", BESIDE_CARDS)
+def test_the_end_and_the_code_of_a_card_go_with_its_number(said: str) -> None:
+    """Known by their form beside a number with a right check digit; elsewhere, and of amounts, nothing is masked."""
+    expected = BESIDE_CARDS[said]
+    for sign, kind in (("N", "number"), ("E", "expiry"), ("C", "code")):
+        expected = re.sub(rf"\b{sign}\b", f"[redacted card {kind}]", expected)
+    assert expected == redact_secrets(said) == redact_secrets(redact_secrets(said))
 
 
 def test_what_only_looks_like_a_secret_stays() -> None:

@@ -193,17 +193,21 @@ def test_ids_are_found_by_a_part(brain: Brain, shell: Shell) -> None:
 
 
 def test_last_goes_further_back_each_time(brain: Brain, shell: Shell) -> None:
-    """`undo --last` takes back the newest commit of a process that stands; a person's own edits are left to them."""
+    """`undo --last` takes back the newest change of memory that stands, a person's edit too, and no other file."""
     first = brain.commit("page-made", by="x", changes=[create(A, "a\n")])
     second = brain.commit("page-made", by="x", changes=[create(B, "b\n")])
     brain.tree.absolute(C).write_text("by hand\n")
     brain.observed.note_change(C)
+    (brain.tree.inbox / "later.md").write_text("---\nstatus: draft\n---\nMine.\n")
+    brain.observed.note_change("inbox/later.md")
+    said = shell("undo", "--last")
+    assert (0, True) == (said.code, f"{C} → put there by hand" in said.out)
     assert second.id == last_undoable(brain).id
     said = shell("undo", "--last")
     assert (0, True) == (said.code, f"- {B}" in said.out)
     assert first.id == shell("undo", "--last", "--json").json["event"]["data"]["undone"]
-    assert (None, None, b"by hand\n") == (brain.read(A), brain.read(B), brain.read(C))
-    assert "nothing was done" in shell("undo", "--last").err
+    assert (None, None, None) == (brain.read(A), brain.read(B), brain.read(C))
+    assert (True, True) == ((brain.tree.inbox / "later.md").exists(), "nothing changed" in shell("undo", "--last").err)
 
 
 def test_what_was_deleted_by_hand_comes_back(brain: Brain, shell: Shell) -> None:
@@ -219,15 +223,44 @@ def test_what_was_deleted_by_hand_comes_back(brain: Brain, shell: Shell) -> None
 def test_the_last_exchange_goes_with_all_that_followed(brain: Brain, shell: Shell) -> None:
     """The answer and what was noted are taken back at once; the prompt, a person's file, stays and is told of."""
     shell("ask", "/remember My locker is 4711.")
-    shell("ask", "Where is my locker?")
-    (first, second) = (event.data["prompt"] for event in brain.journal.events(kinds={"prompt-answered"}))
+    (prompt,) = (event.data["prompt"] for event in brain.journal.events(kinds={"prompt-answered"}))
     done = shell("undo", "--last")
-    assert (0, True) == (done.code, f"brainiac ask --again {second}" in done.out)
-    assert (True, None) == (brain.read(second) is not None, brain.read(second.replace(".md", ".response.md")))
-    assert "Where is my locker?" not in (brain.read_text(STM) or "")
-    assert f"{second}: its answer was taken back" in shell("status").out
+    assert (0, True) == (done.code, f"brainiac ask --again {prompt}" in done.out)
+    assert (True, None) == (brain.read(prompt) is not None, brain.read(prompt.replace(".md", ".response.md")))
+    assert "My locker" not in (brain.read_text(STM) or "")
+    assert f"{prompt}: its answer was taken back" in shell("status").out
+
+
+@pytest.mark.parametrize("told", ["/remember My locker is 4711.", "/todo Call Ines", "note"])
+def test_a_question_is_passed_over(brain: Brain, shell: Shell, told: str) -> None:
+    """What was told is taken back, and not the question asked since; the question goes by its id."""
+    if told == "note":
+        (brain.tree.inbox / "notes").mkdir(exist_ok=True)
+        (brain.tree.inbox / "notes/locker.md").write_text("My locker is 4711.\n")
+        shell("run", "--once")
+    else:
+        shell("ask", told)
+    before = brain.short_term().memory
+    shell("ask", "Where is my locker?")
+    shell("ask", "And what is my locker?")
     assert 0 == shell("undo", "--last").code
-    assert (None, None) == (brain.read(first.replace(".md", ".response.md")), brain.short_term().memory.facts or None)
+    memory = brain.short_term().memory
+    assert ((), ()) == (memory.facts, memory.tasks)
+    assert ["And what is my locker?", "Where is my locker?"] == [event.user for event in memory.events]
+    assert before != memory
+    refused = shell("undo", "--last")
+    assert (1, True) == (refused.code, "`brainiac log` has the id" in refused.err)
+    (*_, asked) = brain.journal.events(kinds={"prompt-answered"})
+    assert (0, True) == (shell("undo", asked.id).code, brain.read(asked.data["response"]) is None)
+
+
+def test_a_tick_is_taken_back(brain: Brain, shell: Shell) -> None:
+    """`/done` brought no line into memory, and changed it."""
+    shell("ask", "/todo Call Ines")
+    shell("ask", "/done Ines")
+    shell("ask", "Who is Ines?")
+    assert 0 == shell("undo", "--last").code
+    assert [False] == [task.is_done for task in brain.short_term().memory.tasks]
 
 
 def test_undone_twice_is_refused(brain: Brain, shell: Shell) -> None:

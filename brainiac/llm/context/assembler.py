@@ -74,6 +74,10 @@ REFUSED = (
     "in the place of these only: put right, or repeated as it is where only a question was asked and it is right. What "
     "you leave out is dropped."
 )
+WHICH_TO_FORGET = (
+    "Which of the existing memories does the person ask to have forgotten? Name in `forget` the ids in brackets, such "
+    "as `m1`, of those only that say what they named; none where they mean this message alone. Leave all else empty."
+)
 OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
 MAX_BEFORE = 240  # characters of an earlier answer
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
@@ -288,10 +292,14 @@ class _Sections:
         (exchange,) = self._timed([request.exchange])
         earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
         text = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
+        question = WHICH_TO_FORGET if request.existing else "What does the new event add?"
         return [
             *self._short_term(replace(request.short_term, events=earlier)),
+            Block(
+                "existing memory", [quoted(_statement(row)) for row in request.existing], Stability.LONG_TERM, EXISTING
+            ),
             Block("new event", [text], Stability.FOCUS, "## New Event"),
-            _prompt(request, exchange.prompt, "What does the new event add? " + JSON_ONLY, exchange.prompt.text),
+            _prompt(request, exchange.prompt, f"{question} {JSON_ONLY}", exchange.prompt.text),
         ]
 
     def _consolidate(self, request: ConsolidateRequest) -> list[Block]:

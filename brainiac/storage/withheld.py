@@ -1,0 +1,174 @@
+"""What is hidden from search, models and doors until a person has decided whether it is to be forgotten.
+
+Proposals in `memory/review.md` that nobody has ticked or declined name it: the exchanges of a page that was deleted by
+hand, and what the person asked to have forgotten or not kept. Nothing is changed by it: to decline brings it back, and
+so does undoing the event that proposed it. The person's own files, `show` and `why` have it all the time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cached_property
+
+from brainiac.errors import FormatError
+from brainiac.events import ForgetProposal, PathKind
+from brainiac.formats.frontmatter import edit_meta, split
+from brainiac.formats.markdown import find_events, without_link_targets
+from brainiac.formats.page import find_statements
+from brainiac.formats.prompt import prompt_path_of
+from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
+from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.store import Store
+
+_PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
+
+
+class Withheld:
+    """What is hidden in a brain, as of the moment this is made.
+
+    Args:
+        store: The brain.
+
+    Attributes:
+        exchanges: The ids of the hidden exchanges.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        proposals = hiding_proposals(store)
+        self.exchanges = frozenset(exchange for proposal in proposals for exchange in proposal.exchanges)
+        self._blocks = frozenset(block for proposal in proposals if proposal.is_hiding for block in proposal.blocks)
+        self._items = frozenset(item for proposal in proposals if proposal.is_hiding for item in proposal.items)
+        self._rests: dict[str, str | None] = {}  # `rest_of`, folded, by path; None: nothing is hidden
+
+    def __bool__(self) -> bool:
+        return bool(self.exchanges or self._blocks or self._items)
+
+    def hides(self, path: str, text: str, exchange: str = "") -> bool:
+        """Return whether words of a file stand in what is hidden of it, and nowhere else in it.
+
+        Args:
+            path: Of the file.
+            text: The words.
+            exchange: The id of the exchange that they stand in; "" for none.
+        """
+        if not self or exchange in self.exchanges:
+            return bool(self)
+        if path not in self._rests:
+            whole = self._store.read_text(path) or ""
+            rest = self.rest_of(path, whole)
+            self._rests[path] = None if rest == whole else _folded(rest)
+        rest_of_file = self._rests[path]
+        return rest_of_file is not None and _folded(text) not in rest_of_file
+
+    def rest_of(self, path: str, text: str) -> str:
+        """Return the text of a file without what is hidden in it."""
+        kind = self._store.tree.kind_of(path) if self else None
+        if kind is PathKind.SHORT_TERM:
+            return self._rest_of_short_term(text)
+        if kind is PathKind.INDEX_PAGE:  # its lines may quote their pages
+            pages = {page for page, _ in self._blocks}
+            return "".join(line for line in text.splitlines(keepends=True) if not any(page in line for page in pages))
+        if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
+            return self._rest_of_page(path, text)
+        prompts = (path, *prompt_path_of(path)) if kind else ()
+        return text if self._prompts.isdisjoint(prompts) else ""
+
+    def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
+        """Return short-term memory without the hidden exchanges, and without the items that are or rest on such."""
+        if not self:
+            return memory
+        goals, facts, tasks = (
+            tuple(item for item in items if not self._hides_item(item))
+            for items in (memory.goals, memory.facts, memory.tasks)
+        )
+        events = tuple(event for event in memory.events if event.id not in self.exchanges)
+        return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
+
+    def _hides_item(self, item: Item) -> bool:
+        sources = self._log.sources_of_item(item.text)
+        return text_hash(item.text) in self._items or bool(sources and sources <= self.exchanges)
+
+    def _rest_of_short_term(self, text: str) -> str:
+        """Return the text of short-term memory without what is hidden in it."""
+        try:
+            document = ShortTermDocument(text).without_event(*self.exchanges)
+        except FormatError:
+            return ""
+        lists = (document.memory.goals, document.memory.facts, document.memory.tasks)
+        return str(
+            document.without_items(*([item.text for item in items if self._hides_item(item)] for items in lists))
+        )
+
+    def _rest_of_page(self, path: str, text: str) -> str:
+        """Return the text of a page without its hidden exchanges and blocks, nor the summary, which may repeat them."""
+        for placed in reversed(list(find_events(text)) if any(name in text for name in self.exchanges) else []):
+            if placed.event.id in self.exchanges:
+                text = text[: placed.start] + text[placed.end :]
+        if not self._blocks:
+            return text
+        try:
+            meta, offset = split(text, path)
+        except FormatError:
+            return ""
+        hashes = {digest for page, digest in self._blocks if page in (meta.get("uuid"), path)}
+        for start, end in reversed(blocks_of(text, offset) if hashes else []):
+            if block_hash(text[start:end]) in hashes:
+                text = text[:start] + text[end:]
+        return edit_meta(text, summary="") if hashes and meta.get("summary") else text
+
+    @cached_property
+    def _prompts(self) -> frozenset[str]:
+        """The paths of the prompts of the hidden exchanges."""
+        marks = json.dumps(sorted(self.exchanges))
+        rows = self._store.projection.query(
+            "SELECT prompt FROM exchanges WHERE event IN (SELECT value FROM json_each(?))", marks
+        )
+        return frozenset(prompt for (prompt,) in rows)
+
+    @cached_property
+    def _log(self) -> StatementLog:
+        return StatementLog(self._store)
+
+
+def hiding_proposals(store: Store) -> list[ForgetProposal]:
+    """Return the proposals whose exchanges are hidden, as a person has not decided yet whether to forget them.
+
+    That of a deleted page that was put back is none of them.
+    """
+    store.projection.follow()
+    # an undoing that was undone itself does not count
+    rows = store.projection.query(
+        """SELECT data FROM proposals WHERE is_hiding AND id NOT IN (SELECT proposal FROM decisions)
+        AND event NOT IN (SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"""
+    )
+    proposals = [ForgetProposal.from_json(json.loads(data)) for (data,) in rows]
+    return [one for one in proposals if not (one.deleted and store.tree.absolute(one.path).exists())]
+
+
+def blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
+    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
+    places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
+    places += [(placed.start, placed.end) for placed in find_events(text, offset)]
+    for paragraph in _PARAGRAPH.finditer(text, offset):
+        if not any(start < paragraph.end() and paragraph.start() < end for start, end in places):
+            places.append(paragraph.span())
+    return sorted(places)
+
+
+def block_hash(text: str) -> str:
+    """Return the hash by which a block of a page is known, which a link that is repaired does not change."""
+    return text_hash(without_link_targets(text))
+
+
+def matching_blocks(text: str, offset: int, words: str) -> list[str]:
+    """Return the blocks of a page that some words stand in."""
+    blocks = (text[start:end] for start, end in blocks_of(text, offset))
+    return [block for block in blocks if _folded(words) in _folded(block)]
+
+
+def _folded(text: str) -> str:
+    """Return a text without line breaks and Markdown escapes, to find it in a file."""
+    return " ".join(text.replace("\\", "").split())
