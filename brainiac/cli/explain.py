@@ -14,14 +14,14 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli.log import sentence
-from brainiac.cli.session import JsonOption, agree, local_time, opened_brain, print_json, print_styled
+from brainiac.cli.session import JsonOption, agree, local_time, note_edits, opened_brain, print_json, print_styled
 from brainiac.errors import UserError
 from brainiac.events import Change, Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
 from brainiac.history.exchanges import Said
 from brainiac.history.forget import forget as take_out
 from brainiac.history.forget import plan_forget
-from brainiac.history.purge import BEYOND, purge
+from brainiac.history.purge import BEYOND, Traces, purge
 from brainiac.history.targets import Target, find_target, find_words
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
@@ -238,13 +238,18 @@ def forget(
 ) -> None:
     """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
     with opened_brain() as brain:
-        target = _target(brain, named)
+        note_edits(brain)
+        target = _target(brain, named, is_purged=is_purged)
         if not as_json:
             _list_lines("These hold the words:", list(target.shown))
         plan = plan_forget(brain, target)
         if not as_json:
             _list_lines("To be taken out:", plan.actions)
             _list_lines("Stays:", plan.kept)
+            if is_purged:
+                traces = Traces(brain, target, plan)
+                found = f"{len(traces.hashes)} texts, {traces.versions} of them former versions"
+                say(f"The journal has it in {found}, and in {len(traces.events)} events.")
         question = "Destroy it for good?" if is_purged else "Take it out?"
         agree(question, is_agreed=yes)
         purged = purge(brain, target) if is_purged else None
@@ -262,15 +267,24 @@ def forget(
         say("Nothing of it stands in the tree.")
 
 
-def _target(brain: Brain, named: str) -> Target:
+def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
     """Return the file, page or exchange with a path or id, or else all that holds some words.
 
     Raises:
-        UserError: Nothing has this name, and nothing holds the words.
+        UserError: Nothing has this name, and nothing holds the words, or only the journal does and may keep them.
     """
-    if "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip()):
-        return find_target(brain, named)
-    return find_words(brain, named) or find_target(brain, named)
+    is_name = "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip())
+    try:
+        return (find_words(brain, named) if not is_name else None) or find_target(brain, named)
+    except UserError:
+        # of what is gone from the tree: the path of a page, or words
+        target = Target(pages=(named,), page="") if is_name else Target(words=named)
+        traces = Traces(brain, target, plan_forget(brain, target))
+        if not traces.hashes and not traces.events:
+            raise
+        if not is_purged:
+            raise UserError(f"only the journal still has {named!r}; with --purge it is destroyed there too") from None
+        return target
 
 
 def correct(

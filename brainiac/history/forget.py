@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
@@ -21,19 +22,20 @@ from brainiac.events import (
     ForgetProposal,
     ForgettingProposed,
     MemoryForgotten,
+    PathKind,
     StatementRecord,
     create,
     remove,
     update,
 )
-from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import find_events, remarks_of, without_link_targets
+from brainiac.formats.frontmatter import edit_meta, split
+from brainiac.formats.markdown import decode_text, find_events, remarks_of, without_link_targets
 from brainiac.formats.page import Memory, MemoryDocument, Statement, is_private_note, parse_memory
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, response_path
 from brainiac.formats.short_term import Item, ShortTermDocument
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.targets import Target, find_words
+from brainiac.history.targets import Target, find_words, said_in, searched_text, texts_in, values_of
 from brainiac.history.targets import find_target as find_target  # plugins import it from here
 from brainiac.history.why import Provenance, memory_pages
 from brainiac.llm.redaction import redact
@@ -42,8 +44,8 @@ from brainiac.storage.folders import Folders
 from brainiac.storage.links import MENTIONS, still_named
 from brainiac.storage.review import Proposal, review_change, without_proposals
 from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
-from brainiac.storage.withheld import block_hash, blocks_of, hiding_proposals
-from brainiac.text.tokens import holds_phrase, pieces
+from brainiac.storage.withheld import block_hash, hiding_proposals, units_of
+from brainiac.text.tokens import holds_phrase, holds_words, pieces
 
 MAX_HIDDEN = 5  # memories that a person's words hide; of more they are asked
 HIDDEN = """\
@@ -61,6 +63,7 @@ Nothing is hidden: it is not clear whether “{quote}” means all of this.
 `[x]` at its line in memory/review.md takes it out of memory; `/forget WORDS` lists what holds some words."""
 MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
 _MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
+_WHOLE = frozenset({PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR})
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 
 
@@ -118,7 +121,7 @@ class ForgetPlan:
 
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
-        self._before: dict[str, str | None] = {}
+        self._before: dict[str, bytes | None] = {}
         self._after: dict[str, str | None] = {}
         self.actions: list[str] = []
         self.kept: list[str] = []
@@ -130,7 +133,8 @@ class ForgetPlan:
         """Return a file's text as planned so far; None where there is no file, or it is to be removed."""
         # read from the tree once: the commit is refused where the file changes afterwards
         if path not in self._before:
-            self._before[path] = self._after[path] = self._brain.read_text(path)
+            before = self._before[path] = self._brain.read(path)
+            self._after[path] = None if before is None else decode_text(before)
         return self._after[path]
 
     def write(self, path: str, text: str | None, action: str = "") -> None:
@@ -151,11 +155,13 @@ class ForgetPlan:
             after = self._after[path]
             if before is None and after is not None:
                 changes.append(create(path, after))
-            elif before is not None and before != after:
+            elif before is not None and decode_text(before) != after:
                 changes.append(remove(path, before) if after is None else update(path, before, after))
         top = self._brain.tree.relative(self._brain.tree.long_term) + "/"
         pages = [change for change in changes if change.path.startswith(top)]
-        return [*changes, *Folders(self._brain, pages).changes()] if pages else changes
+        folders = Folders(self._brain, pages).changes() if pages else []
+        # what is planned for index pages is in what is derived
+        return [*(each for each in changes if all(each.path != index.path for index in folders)), *folders]
 
 
 class _Planner:
@@ -183,11 +189,10 @@ class _Planner:
         for path, page in memory_pages(self._brain).items():
             if path in target.pages:
                 self._remove_page(page)
-            else:
-                self._remove_blocks(page)
-        for path in target.answers:
-            plan.texts.append(plan.read(path) or "")
-            plan.drop(path, "the answer")
+        tree, uuids = self._brain.tree, {path: page.uuid for path, page in self._brain.pages().pages.items()}
+        for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox, tree.memory)):
+            if tree.is_tracked(path):
+                self._remove_units(path, uuids.get(path, ""))
         return plan
 
     # --- the prompt and its answers -------------------------------------------------------------------------
@@ -357,22 +362,40 @@ class _Planner:
             return page
         return page.without_statement(block).add_statement(retired.text, block)
 
-    def _remove_blocks(self, memory: Memory) -> None:
-        """Plan a page without the statements and paragraphs whose hashes the target names."""
-        hashes = {digest for page, digest in self._target.blocks if page in (memory.uuid, memory.path)}
-        text = self.plan.read(memory.path) if hashes else None
-        if text is None:
+    def _remove_units(self, path: str, uuid: str) -> None:
+        """Plan a file without the units, and values of front matter, whose hashes or words the target names.
+
+        Args:
+            path: Of the file.
+            uuid: Of the page; "" for none.
+        """
+        hashes = {digest for page, digest in self._target.blocks if page in (uuid or path, path)}
+        words, text = self._target.words, self.plan.read(path) or ""
+        is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds_words(searched_text(path, text), words)
+        if text and (is_whole or path in self._target.answers):
+            self.plan.texts.append(text)
+            self.plan.drop(path, "it has the words")
             return
-        removed = []
-        for start, end in reversed(blocks_of(text, split(text, memory.path)[1])):
+        if not (hashes or holds_words(text, words)):
+            return
+
+        def is_named(unit: str) -> bool:
             # the former form of the hash, which a repaired link changed, is that of older proposals
-            if not hashes.isdisjoint((block_hash(text[start:end]), text_hash(text[start:end]))):
+            return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds_words(said_in(unit), words)
+
+        before, removed = text, []
+        for start, end in reversed(units_of(text)):
+            if is_named(text[start:end]):
                 removed.append(text[start:end])
                 text = text[:start] + text[end:]
-        if removed:
-            self.plan.texts += removed
-            page = _without_unused_mentions(MemoryDocument(text, memory.path))
-            self.plan.write(memory.path, str(page), f"{len(removed)} of its statements")
+        values = [value for value in values_of(text) if is_named(value)]
+        try:
+            text = str(_without_unused_mentions(MemoryDocument(_without_values(text, values), path)))
+        except FormatError as error:
+            self.plan.kept.append(f"{path}: {error.problem}")
+        if text != before:
+            self.plan.texts += [*removed, *values]
+            self.plan.write(path, text, f"{len(removed) + len(values)} of its statements")
 
     def _remove_page(self, memory: Memory) -> None:
         """Plan to remove a page; the exchanges that it was made from stay, but for those that the target names."""
@@ -448,6 +471,15 @@ def _without_unused_mentions(page: MemoryDocument) -> MemoryDocument:
 def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
     """Return a page without the statement that has a block id; the page as it is where there is none."""
     return page.without_statement(block) if _statement(page, block) else page
+
+
+def _without_values(text: str, values: Collection[str]) -> str:
+    """Return a file without some texts of its front matter: taken out of lists, and empty elsewhere."""
+    edits: dict[str, Any] = {}
+    for key, entry in split(text)[0].items() if values else ():
+        if not set(values).isdisjoint(texts_in(entry)):
+            edits[key] = [part for part in entry if part not in values] if isinstance(entry, list) else ""
+    return edit_meta(text, **edits)
 
 
 def _bytes(text: str) -> bytes:

@@ -88,7 +88,8 @@ def at_moment(brain: Brain, named: str, at: str, event: str = "") -> FileAt:
         raise UserError(f"nothing called {named!r} stood there then; `brainiac diff --since DAY` lists what came later")
     text = brain.kept_text(version.digest)
     if text is None:
-        reason = "was purged" if past.is_purged(version.digest) else "is not in the journal's texts (`brainiac doctor`)"
+        purged = past.purged_on(version.digest)
+        reason = f"was purged on {purged}" if purged else "is not in the journal's texts (`brainiac doctor`)"
         raise UserError(f"{version.path} stood there then, but its text {reason}")
     return FileAt(version.path, text, version, past.other_device)
 
@@ -583,10 +584,11 @@ class Past:
             path, before = rows[0]
         return path
 
-    def is_purged(self, digest: str) -> bool:
-        """Return whether a text was destroyed by a purge."""
-        purges = (event.what for _, event in self._store.projection.purges())
-        return any(isinstance(what, TextsPurged) and digest in what.hashes for what in purges)
+    def purged_on(self, digest: str) -> str:
+        """Return the day on which a text was destroyed by a purge; "" for none."""
+        purges = (event for _, event in self._store.projection.purges())
+        days = (event.at for event in purges if isinstance(event.what, TextsPurged) and digest in event.what.hashes)
+        return self._store.day_of(next(days, ""))
 
     @cached_property
     def _versions(self) -> dict[str, Version]:

@@ -1,35 +1,49 @@
-"""Purging: destroys the texts that the journal keeps of something forgotten, on this and every other device.
+"""Purging: destroys what this device keeps of something forgotten, and leaves a tombstone for every other device.
 
-First a tombstone with ids and hashes is journaled; then the texts are destroyed. This is done again wherever it was
-interrupted or a copy was synced back. Out of reach: git history, versions of a sync service, backups, file names.
+What is destroyed is a function of what was named. A text goes that has a purged exchange's mark, or all the words that
+were named in one of its units, or a sentence of what was forgotten that nobody else says. All texts of the journal are
+looked through, former versions and what only the journal still has included, and so are the data of events and logs.
+First a tombstone with ids and hashes is journaled; then the target is taken out of the tree and the texts are
+destroyed. This is done again wherever it was interrupted or a copy was synced back.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import secrets
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import Event, PurgeHonoured, TextsPurged
+from brainiac.events import KINDS, Event, PurgeHonoured, TextsPurged, content_hash
+from brainiac.formats.markdown import decode_text
 from brainiac.formats.page import parse_memory
 from brainiac.history.digest import write_digest
-from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import MIN_WORDS, ForgetPlan, find_remaining, forget, pieces_of, plan_forget
-from brainiac.history.targets import Target, target_of_page
+from brainiac.history.targets import Target, said_in, target_of_page, values_of
 from brainiac.history.why import find_memory
+from brainiac.storage.files import DAMAGED, read_bytes
+from brainiac.storage.runstate import read_run_state, write_run_state
 from brainiac.storage.statements import text_hash
+from brainiac.storage.withheld import units_of
+from brainiac.text.tokens import holds_words, words
 
 BEYOND = (
-    "Not reached: git history, versions kept by a sync service, backups, and names of files in journal and access log. "
+    "Not reached: git history, versions kept by a sync service, backups, and names of files but for the words named. "
     "Other devices destroy their own when they next run."
 )
-# fields of events that have a person's words in them; all others are ids, hashes, paths and names of models
+# fields of events that have a person's words in them, be it a single one; in others a sentence is words, and the rest
+# are ids, hashes, paths and names of models
 _FIELDS_WITH_WORDS = frozenset(
-    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote").split()
+    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote source").split()
 )
+_UUID = re.compile(r"^uuid: \S+$", re.MULTILINE)  # in the front matter of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,169 @@ class Purged:
     still: dict[str, list[str]]
 
 
+class Traces:
+    """What this device keeps of a target: texts of the journal, data of events, lines of logs.
+
+    Args:
+        brain: The brain.
+        target: What is to be purged; it may have been removed from the tree before.
+        plan: Of its removal.
+        tombstone: An earlier purge of it, whose words are not known any more.
+    """
+
+    def __init__(self, brain: Brain, target: Target, plan: ForgetPlan, tombstone: TextsPurged | None = None) -> None:
+        self._brain, self._target, self._plan, self._tombstone = brain, target, plan, tombstone
+        self._exchanges, self._salt = frozenset(target.exchanges), secrets.token_hex(8)
+        # what is to be planned for the files; b"" where one is to be removed
+        self._after = {change.path: change.after or b"" for change in plan.changes()}
+        states = brain.committer.file_states.all().values()
+        self._present = [(state.path, state.hash) for state in states if not state.is_held]
+        changes = [(event.id, change) for _, event in brain.journal.all_events() for change in event.changes]
+        self._whole = {change.after for _, change in changes if change.path.startswith(f"{brain.tree.layout.inbox}/")}
+        own = (change for event, change in changes if event in self._exchanges or change.path in target.pages)
+        digests = {digest for change in own for digest in (change.before, change.after) if digest}
+        # all that the target's prompts, answers and pages ever said
+        self._own = {digest: text for digest in digests if (text := (brain.kept_text(digest) or "").strip())}
+        marks = [f"<!-- {word}: {exchange} -->" for exchange in self._exchanges for word in ("event", "exchange")]
+        marks += [f"{uuid[0]}\n" for text in self._own.values() if (uuid := _UUID.search(text))]
+        self._marks = [mark.encode() for mark in marks]
+        pieces = pieces_of([*plan.texts, *self._own.values()])
+        # sentences that other files have too, for reasons of their own, are not looked for
+        self.elsewhere = find_remaining(brain, pieces, self._after)
+        self._pieces = [piece for piece in pieces if piece not in self.elsewhere]
+
+    @cached_property
+    def hashes(self) -> frozenset[str]:
+        """The hashes of the journal's texts that have any of it and are not the present text of a file that stays."""
+        hashes = {digest for digest in set(self._brain.journal.blobs.digests()) if self._is_in_blob(digest)}
+        return frozenset(hashes.difference(digest for path, digest in self._present if path not in self._after))
+
+    @property
+    def versions(self) -> int:
+        """How many of these texts no file of the tree has now."""
+        return len(self.hashes.difference(digest for _, digest in self._present))
+
+    @cached_property
+    def events(self) -> list[str]:
+        """The ids of this device's events whose data have any of it."""
+        return [event.id for event in self._brain.journal.events() if self.cleaned(event) != event]
+
+    @cached_property
+    def statements(self) -> set[str]:
+        """The hashes of the statements that rest on the target alone, former wordings included."""
+        sources: dict[str, set[str]] = {}
+        for digest, data in self._brain.projection.query("SELECT hash, data FROM statements WHERE hash != ''"):
+            sources.setdefault(digest, set()).update(json.loads(data).get("sources") or ("",))
+        hashes = {digest for digest, exchanges in sources.items() if exchanges <= self._exchanges}
+        named = self._tombstone.statements if self._tombstone else (each.hash for each in self._plan.statements)
+        return hashes.union(named)
+
+    def _is_in_blob(self, digest: str) -> bool:
+        """Return whether a text of the journal has any of it."""
+        try:
+            text = decode_text(self._brain.journal.blobs.get(digest))
+        except BlobError:
+            return False
+        content = text.encode("utf-8", "surrogateescape")
+        has_needle = any(needle in content for needle in (*self._marks, *self._pieces))
+        if digest in self._own or has_needle or self._has_statement(text):
+            return True
+        if not self._has_words(text):
+            return False
+        units = [*map(said_in, values_of(text)), *(said_in(text[start:end]) for start, end in units_of(text))]
+        # a file of the inbox is one unit
+        return any(map(self._has_words, ["\n".join(units)] if digest in self._whole else units))
+
+    def _has_statement(self, text: str) -> bool:
+        """Return whether a text is a page with one of the statements."""
+        if not self.statements or "\nuuid:" not in text:
+            return False  # parsing every text would take seconds
+        with suppress(FormatError):
+            return any(text_hash(statement.text) in self.statements for statement in parse_memory("", text).statements)
+        return False
+
+    def _has_words(self, text: str) -> bool:
+        return holds_words(text, self._target.words)
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text has the words that were named, or a sentence of what was forgotten."""
+        content = text.encode("utf-8", "surrogateescape")
+        return self._has_words(text) or any(piece in content for piece in self._pieces)
+
+    def tombstone(self) -> TextsPurged:
+        """Return what is to be destroyed, by ids and hashes alone."""
+        target = self._target
+        return TextsPurged(
+            exchanges=target.exchanges,
+            # its uuid, or the path of a page without one
+            page=None if target.page is None else target.page or target.pages[0],
+            statements=tuple(sorted({record.hash for record in self._plan.statements})),
+            items=tuple(self._plan.items),
+            hashes=tuple(sorted(self.hashes)),
+            events=tuple(self.events),
+        )
+
+    # --- events ---------------------------------------------------------------------------------------------
+
+    def cleaned(self, event: Event) -> Event:
+        """Return an event without the words; ids, hashes and numbers stay, and paths that do not have them."""
+        changes = tuple(
+            replace(change, path=self._renamed(change.path), source=change.source and self._renamed(change.source))
+            for change in event.changes
+        )
+        is_purged = self._tombstone is not None and event.id in self._tombstone.events
+        is_known = event.kind in KINDS  # what a plugin calls its fields is not known
+        return replace(event, data=self._clean(event.data, "", is_known, is_purged), changes=changes)
+
+    def _clean(self, value: Any, name: str, is_known: bool, is_purged: bool) -> Any:
+        """Return a part of an event's data without the words.
+
+        Args:
+            value: The part.
+            name: Of its field.
+            is_known: Whether the fields that may have a single word are known.
+            is_purged: Whether all words in it go, as it rests on a purged exchange.
+        """
+        if isinstance(value, dict):
+            sources = {*value.get("sources", ()), *(value.get("events") or ())}
+            rests_on_it = any(each in self._exchanges for each in sources if isinstance(each, str))
+            return {
+                # candidates name what each rests on
+                self._renamed(key): self._clean(part, key, is_known, is_purged or (rests_on_it and key != "candidates"))
+                for key, part in value.items()
+            }
+        if isinstance(value, list | tuple):
+            parts = [self._clean(part, name, is_known, is_purged) for part in value]
+            return [part for part in parts if part != ""] if name in _FIELDS_WITH_WORDS else parts
+        if not isinstance(value, str):
+            return value
+        if (renamed := self._renamed(value)) != value:
+            return renamed
+        is_words = name in _FIELDS_WITH_WORDS or len(value.split()) >= MIN_WORDS
+        is_gone = (is_words and is_purged) or ((is_words or not is_known) and self.is_in(value))
+        return "" if is_gone else value
+
+    def _renamed(self, path: str) -> str:
+        """Return the path of a file that is gone with neutral names for those that have the words; else the text."""
+        tree = self._brain.tree
+        tops = (f"{tree.relative(top)}/" for top in (tree.long_term, tree.archive, tree.memory, tree.inbox))
+        top = next((top for top in tops if path.startswith(top)), "")
+        names = path.removeprefix(top)
+        if not top or ": " in path or not self._has_words(names.replace("_", " ")):
+            return path
+        if self._after.get(path) != b"" and tree.holds(path):  # it stays
+            return path
+        return top + "/".join(map(self._neutral, names.split("/")))
+
+    def _neutral(self, name: str) -> str:
+        """Return the name of a file or folder without the words; the same one for the same name in this purge."""
+        stem, dot, ending = name.partition(".")
+        each = words(self._target.words) or [self._target.words]
+        if any(holds_words(stem.replace("_", " "), word) for word in each):
+            stem = f"purged-{content_hash(f'{self._salt}{stem}'.encode('utf-8', 'surrogateescape'))[:8]}"
+        return f"{stem}{dot}{ending}"
+
+
 def purge(brain: Brain, target: Target) -> Purged:
     """Forget a target and destroy its texts; if this is interrupted, the next start completes it.
 
@@ -58,50 +235,17 @@ def purge(brain: Brain, target: Target) -> Purged:
         brain: The brain.
         target: What is to be forgotten; it may have been removed from the tree before.
     """
-    plan = plan_forget(brain, target)
-    after = {change.path: change.after or b"" for change in plan.changes()}
-    pieces = pieces_of(plan.texts)
-    # sentences that other files have too, for reasons of their own, are not looked for in the journal's texts
-    elsewhere = find_remaining(brain, pieces, after)
-    # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
-    tombstone = _record_tombstone(brain, target, plan, after, [piece for piece in pieces if piece not in elsewhere])
-    event = forget(brain, target, cause=tombstone.id)
-    # a file may have changed between the plan and the commit: then the tombstone lacks the text that was removed
-    removed = _hashes_before(event)
-    lines = _destroy(brain, tombstone, removed)
+    brain.recall.close()  # its thread may wait for the lock
+    # no other process writes meanwhile what was not searched; short-term memory first, as everywhere
+    with brain.short_term_lock(), brain.commit_lock():
+        traces = Traces(brain, target, plan_forget(brain, target))
+        # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
+        tombstone = brain.record(traces.tombstone(), by="cli")
+        event = forget(brain, target, cause=tombstone.id)
+        lines = _destroy(brain, tombstone, traces, {*traces.hashes, *_hashes_before(event)})
     write_digest(brain)
-    still = {piece.decode("utf-8", "replace"): paths for piece, paths in elsewhere.items()}
-    return Purged(tombstone, event, len(removed.union(_purged_by(tombstone).hashes)), lines, still)
-
-
-def _record_tombstone(
-    brain: Brain, target: Target, plan: ForgetPlan, changed: Collection[str], pieces: Collection[bytes]
-) -> Event:
-    """Record what is to be destroyed, by ids and hashes alone; return the event.
-
-    Args:
-        brain: The brain.
-        target: What is forgotten.
-        plan: The plan of that.
-        changed: Paths of the files that the plan changes or removes.
-        pieces: The removed sentences that no other file has.
-    """
-    statements = sorted({row.hash for row in plan.statements})
-    fold = brain.journal.fold()
-    # texts that are the present content of remaining files are not destroyed
-    present = {digest for path, digest in fold.items() if path not in changed}
-    hashes = _texts_holding(brain, target.exchanges, statements, pieces) | _texts_of(brain, target.exchanges)
-    hashes |= {digest for path, digest in fold.items() if path in changed}
-    purged = TextsPurged(
-        exchanges=target.exchanges,
-        # its uuid, or the path of a page without one
-        page=None if target.page is None else target.page or target.pages[0],
-        statements=tuple(statements),
-        items=tuple(plan.items),
-        hashes=tuple(sorted(hashes - present)),
-        events=tuple(_events_with_words(brain, pieces)),
-    )
-    return brain.record(purged, by="cli")
+    still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
+    return Purged(tombstone, event, len(traces.hashes), lines, still)
 
 
 def _purged_by(tombstone: Event) -> TextsPurged:
@@ -115,21 +259,22 @@ def _hashes_before(event: Event | None) -> set[str]:
     return {change.before for change in event.changes if change.before} if event else set()
 
 
-def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
+def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: Collection[str]) -> int:
     """Destroy what a tombstone names; doing it again after an interruption is harmless.
 
     Args:
         brain: The brain.
         tombstone: Of this or another device.
-        further: Hashes of further texts, found on this device.
+        traces: What of it is in events and logs.
+        hashes: Of the texts.
 
     Returns:
         How many lines of this device's journal lost their words.
     """
-    purged = _purged_by(tombstone)
-    hashes = set(purged.hashes).union(further)
-    brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not the present content of a file
-    lines = brain.journal.rewrite(_Cleaner(frozenset(purged.exchanges), frozenset(purged.events)))
+    with brain.commit_lock():
+        brain.committer.destroy(set(hashes) - brain.observed.present_hashes(hashes))  # not what a file has now
+        lines = brain.journal.rewrite(traces.cleaned)
+        _clean_logs(brain, traces)
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
@@ -137,114 +282,18 @@ def _destroy(brain: Brain, tombstone: Event, further: Collection[str]) -> int:
     return lines
 
 
-# --- the texts to destroy ------------------------------------------------------------------------------------------
-
-
-def _texts_of(brain: Brain, exchanges: Collection[str]) -> set[str]:
-    """Return the hashes of the prompts and answers of exchanges, from the changes of their events."""
-    index = Exchanges(brain)
-    hashes: set[str | None] = set()
-    for event in map(index.event, exchanges):
-        for change in event.changes if event else ():
-            hashes |= set() if change.op == "append" else {change.before, change.after}  # log lines have no words
-    return {digest for digest in hashes if digest}
-
-
-def _texts_holding(
-    brain: Brain, exchanges: Collection[str], statements: Collection[str], pieces: Collection[bytes]
-) -> set[str]:
-    """Return the hashes of the journal's texts that contain any of these.
-
-    Args:
-        brain: The brain.
-        exchanges: Ids, as in the comments of short-term memory and episodic pages.
-        statements: Hashes of statements' texts.
-        pieces: Sentences.
-    """
-    marks = [f"<!-- {word}: {exchange} -->".encode() for exchange in exchanges for word in ("event", "exchange")]
-    needles, hashes = (*marks, *pieces), set()
-    for digest in set(brain.journal.blobs.digests()):
-        try:
-            content = brain.journal.blobs.get(digest)
-        except BlobError:
-            continue
-        if any(needle in content for needle in needles) or (statements and _has_statement(content, statements)):
-            hashes.add(digest)
-    return hashes
-
-
-def _has_statement(content: bytes, statements: Collection[str]) -> bool:
-    """Return whether a text is a page with a statement that has one of the hashes."""
-    if b"\nuuid:" not in content:
-        return False  # no page: parsing every blob would take seconds
-    try:
-        memory = parse_memory("", content.decode("utf-8", "surrogateescape"))
-    except FormatError:
-        return False
-    return any(text_hash(statement.text) in statements for statement in memory.statements)
-
-
-def _events_with_words(brain: Brain, pieces: Collection[bytes]) -> list[str]:
-    """Return the ids of this device's events whose data contain any of the sentences."""
-    words = [piece.decode("utf-8", "surrogateescape") for piece in pieces]
-    return [event.id for event in brain.journal.events() if words and _has_words(event.data, words)]
-
-
-def _has_words(value: Any, words: Collection[str]) -> bool:
-    """Return whether a JSON value contains any of the words, at any depth."""
-    if isinstance(value, str):
-        return any(word in value for word in words)
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return isinstance(value, list) and any(_has_words(part, words) for part in value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cleaner:
-    """Removes purged words from the data of events; ids, hashes, paths and numbers stay.
-
-    Attributes:
-        exchanges: The purged exchanges: a part of the data that names one of them as a source loses its words.
-        events: Ids of events that lose their words in all parts.
-    """
-
-    exchanges: frozenset[str]
-    events: frozenset[str]
-
-    def __call__(self, event: Event) -> Event:
-        """Return an event without the words."""
-        is_purged = event.id in self.events
-        data = {key: self._cleaned(value, is_purged=is_purged) for key, value in event.data.items()}
-        return event if data == event.data else replace(event, data=data)
-
-    def _cleaned(self, value: Any, *, is_purged: bool) -> Any:
-        """Return a part of an event's data without purged words.
-
-        Args:
-            value: The part.
-            is_purged: Whether all words in it are purged, as they are in the part around it.
-        """
-        if isinstance(value, dict):
-            sources = {*value.get("sources", ()), *(value.get("events") or ())}
-            is_purged = is_purged or any(name in self.exchanges for name in sources if isinstance(name, str))
-            return {
-                key: _blank(part)
-                if is_purged and key in _FIELDS_WITH_WORDS
-                else self._cleaned(part, is_purged=is_purged)
-                for key, part in value.items()
-            }
-        if isinstance(value, list):
-            return [self._cleaned(part, is_purged=is_purged) for part in value]
-        # in any other field a sentence goes too; ids, hashes and names are shorter
-        is_sentence = isinstance(value, str) and len(value.split()) >= MIN_WORDS
-        return "" if is_purged and is_sentence else value
-
-
-def _blank(value: Any) -> Any:
-    """Return "" for a text and [] for a list of texts; any other value as it is."""
-    if isinstance(value, str):
-        return ""
-    return [] if isinstance(value, list) and all(isinstance(part, str) for part in value) else value
+def _clean_logs(brain: Brain, traces: Traces) -> None:
+    """Take the lines with the words out of the logs, and out of what the state folder has beside its tables."""
+    state = brain.places.state
+    for path in (*brain.tree.logs.glob("*"), *state.glob("*.log"), *state.glob(f"*{DAMAGED}*"), *state.glob("*/*")):
+        content = None if path.is_symlink() else read_bytes(path)
+        lines = decode_text(content or b"").splitlines(keepends=True)
+        kept = "".join(line for line in lines if not traces.is_in(line.replace("/", " ").replace("_", " ")))
+        if kept != "".join(lines):
+            path.write_bytes(kept.encode("utf-8", "surrogateescape"))
+    if (run := read_run_state(state)).access_log:  # it repeats the log's last line
+        write_run_state(state, replace(run, access_log=None))
+    brain.committer.file_states.compact()
 
 
 # --- tombstones of all devices -------------------------------------------------------------------------------------
@@ -294,37 +343,29 @@ def _apply_tombstone(brain: Brain, tombstone: Event, *, was_applied: bool) -> bo
     present = brain.observed.present_hashes(purged.hashes)  # of whole files
     is_in_tree = bool(present) or _is_in_short_term(brain, purged.exchanges)
     has_blobs = any(digest in brain.journal.blobs for digest in set(purged.hashes) - present)
-    event: Event | None = None
-    further: set[str] = set()
+    if was_applied and not (is_in_tree or has_blobs):
+        return False
+    target = _target_of(brain, purged)
+    traces = Traces(brain, target, plan_forget(brain, target), purged)
+    hashes, event = {*purged.hashes}, None
     if is_in_tree or not was_applied:
-        event, further = _forget_again(brain, tombstone)
+        hashes |= traces.hashes  # before they are removed
+        event = forget(brain, target, by="kernel", cause=tombstone.id)
+        hashes |= _hashes_before(event)
     # files alone are no reason: where nothing was forgotten, somebody wrote the same words
     if was_applied and event is None and not has_blobs:
         return False
-    _destroy(brain, tombstone, further)
+    _destroy(brain, tombstone, traces, hashes)
     return True
+
+
+def _target_of(brain: Brain, purged: TextsPurged) -> Target:
+    """Return what a tombstone names as a target in the present tree."""
+    page = find_memory(brain, purged.page) if purged.page else None
+    return target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
 
 
 def _is_in_short_term(brain: Brain, exchanges: Collection[str]) -> bool:
     """Return whether one of the exchanges is in the event log."""
     text = brain.read_text(brain.tree.short_term) or ""
     return any(f"<!-- event: {exchange} -->" in text for exchange in exchanges)
-
-
-def _forget_again(brain: Brain, tombstone: Event) -> tuple[Event | None, set[str]]:
-    """Remove from the tree what a tombstone names.
-
-    Returns:
-        The event, None where nothing of it is in the tree; and the hashes of further texts of this device to destroy:
-        those with a purged exchange or statement, or with a removed sentence that no file has any more.
-    """
-    purged = _purged_by(tombstone)
-    page = find_memory(brain, purged.page) if purged.page else None
-    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
-    texts = plan_forget(brain, target).texts  # before they are removed
-    event = forget(brain, target, by="kernel", cause=tombstone.id)
-    pieces = pieces_of(texts) if event else []
-    elsewhere = find_remaining(brain, pieces)
-    pieces = [piece for piece in pieces if piece not in elsewhere]
-    hashes = _texts_holding(brain, purged.exchanges, purged.statements, pieces)
-    return event, hashes | _hashes_before(event)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,15 +12,17 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import ExchangeForgotten, ForgetProposal, MemoryForgotten, PathKind, new_id
-from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, find_events
-from brainiac.formats.page import Memory
+from brainiac.formats.index_page import MANIFEST, RELATED
+from brainiac.formats.markdown import PRIVATE, find_events, find_links
+from brainiac.formats.page import HISTORY, STEPS, Memory, is_private_note
 from brainiac.formats.prompt import prompt_path_of
+from brainiac.formats.short_term import EMPTY
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import find_memory, memory_pages
 from brainiac.search.documents import Hit
+from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.statements import text_hash
-from brainiac.storage.withheld import block_hash, blocks_of, matching_blocks
+from brainiac.storage.withheld import block_hash, matching_blocks, split_or_all, units_of
 from brainiac.text.tokens import holds_words
 
 OPERATION = "forget"  # of a proposal in `review.md`
@@ -27,10 +30,18 @@ OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
-# what processes add to a person's words: the day with its link, the block id, comments
-_OUR_ADDITIONS = re.compile(r"\(\[\d{4}-\d\d-\d\d\]\([^)]*\)\)|\^[0-9a-z]{4,6}[ \t]*$|<!--.*?-->", re.MULTILINE)
+# what processes add to a person's words: the block id, marks
+_OUR_ADDITIONS = re.compile(
+    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposal:|private\b).*?-->", re.MULTILINE | re.IGNORECASE
+)
+_OUR_HEADINGS = f"## {HISTORY}\n## {STEPS}\n## {MANIFEST}\n## {RELATED}"
+_OUR_LINES = frozenset(f"{EMPTY}{EMPTY_REVIEW}{_OUR_HEADINGS}".splitlines())
+# the keys of front matter whose values processes choose: ids, times, and one of a few words
+_OUR_KEYS = frozenset(
+    "uuid created_at updated_at sources emotion category subject_type importance origin model prompt_id device".split()
+)
 # the fields of a target, and the word for each in messages
-_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "answer"}
+_PARTS = {"exchanges": "exchange", "blocks": "statement", "items": "item", "pages": "page", "answers": "file"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +53,10 @@ class Target:
         blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
         items: Hashes of goals, facts and tasks of short-term memory.
         pages: Paths of pages that are removed whole.
-        answers: Paths of answers in the inbox that have the words although their prompts do not.
+        answers: Paths of files in the inbox that have the words and are no prompt of an exchange that has them.
         page: The uuid of the page that a person named, "" where it has none; None where no page was named.
+        words: The words that a person named; "" where they named something else, and where an event or a proposal is
+            the source, as these keep no words.
         shown: A line for each of these, to show to a person.
         is_private: Whether some of it is private.
     """
@@ -54,6 +67,7 @@ class Target:
     pages: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
     page: str | None = None
+    words: str = field(default="", compare=False)
     shown: tuple[str, ...] = field(default=(), compare=False)
     is_private: bool = field(default=False, compare=False)
 
@@ -133,7 +147,7 @@ def target_of_hits(brain: Brain, hits: Iterable[Hit]) -> Target:
             parts["items"][text_hash(hit.text)] = line
         elif text := brain.read_text(hit.path):
             with suppress(FormatError):
-                for block in matching_blocks(text, split(text, hit.path)[1], hit.text):
+                for block in matching_blocks(text, hit.text):
                     parts["blocks"][hit.uuid or hit.path, block_hash(block)] = line
     fields: dict[str, Any] = {name: tuple(part) for name, part in parts.items()}
     return Target(**fields, shown=tuple(line for part in parts.values() for line in part.values()))
@@ -154,13 +168,15 @@ class _WordSearch:
         self._read_short_term()
         for page in memory_pages(self._brain).values():
             self._read_page(page)
+        review = tree.relative(tree.review)
+        self._read_units(review, self._brain.read_text(review) or "")
         exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
-            if self._matches(_searched_text(path, self._brain.read_text(path) or "")):
+            if self._matches(searched_text(path, self._brain.read_text(path) or "")):
                 self._add_file(path, exchanges)
         parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
         lines = tuple(line for part in self._parts.values() for line in part.values())
-        return Target(**parts, shown=lines, is_private=self._is_private)
+        return Target(**parts, words=self._words, shown=lines, is_private=self._is_private)
 
     def _matches(self, text: str) -> bool:
         return holds_words(text, self._words)
@@ -172,13 +188,13 @@ class _WordSearch:
         """
         exchange, matches = exchanges.find(path), self._parts["exchanges"]
         is_answer = bool(prompt_path_of(path))
-        if is_answer and exchange not in matches:
-            self._parts["answers"][path] = f"{path}: the answer"
-        elif exchange:
+        if (is_answer and exchange not in matches) or not exchange:
+            self._parts["answers"][path] = f"{path}: the {'answer' if is_answer else 'file'}"
+        else:
             matches.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
-        """Add the exchanges and items of short-term memory that have the words."""
+        """Add the exchanges and items of short-term memory that have the words, and what else stands there."""
         path = self._brain.tree.relative(self._brain.tree.short_term)
         try:
             document = self._brain.short_term()
@@ -189,6 +205,8 @@ class _WordSearch:
             if self._matches(item.text):
                 self._is_private |= item.is_private
                 self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+        self._read_units(path, str(document)[slice(*document.summary_span())])
+        self._read_units(path, document.remarks)
 
     def _add_events(self, path: str, text: str) -> str:
         """Add the exchanges of a file that have the words; return the text without its exchanges."""
@@ -196,7 +214,7 @@ class _WordSearch:
             event = placed.event
             # an answer of the offline engine is recorded as links alone: their titles are nobody's words
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
-            if self._matches(f"{event.user}\n{answer}"):
+            if self._matches(f"{event.user}\n{answer}\n{event.thoughts}\n{event.remarks}"):
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._parts["exchanges"][event.id] = line
@@ -204,37 +222,82 @@ class _WordSearch:
         return text
 
     def _read_page(self, page: Memory) -> None:
-        """Add the exchanges and blocks of a page that have the words, or the whole page where its title has them."""
-        rest = self._add_events(page.path, page.text)
-        is_private = bool(page.meta.get("private"))
-        has_exchanges, is_date = rest != page.text, page.title.replace("-", "").isdecimal()
+        """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
         # the title of a day's page does not say what the page is about
-        if not has_exchanges and not is_date and self._matches(page.title):
+        if not is_date(stem_of(page.path)) and self._matches(f"{page.title}\n{stem_of(page.path)}"):
             self._parts["pages"][page.path] = f"{page.path}: the whole page"
-            self._is_private |= is_private or bool(PRIVATE.search(page.text))
+            self._is_private |= bool(page.meta.get("private")) or bool(PRIVATE.search(page.text))
+            for placed in find_events(page.text):
+                self._parts["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
             return
-        for start, end in blocks_of(rest, page.offset):
-            block = rest[start:end]
-            if self._matches(_OUR_ADDITIONS.sub("", block)):
-                self._is_private |= is_private or bool(PRIVATE.search(block))
-                self._parts["blocks"][page.uuid or page.path, block_hash(block)] = f"{page.path}: {_quoted(block)}"
+        self._read_units(page.path, self._add_events(page.path, page.text), page.uuid)
+
+    def _read_units(self, path: str, text: str, uuid: str = "") -> None:
+        """Add the units of a file that have the words, and the values of its front matter."""
+        units = (text[start:end] for start, end in units_of(text))
+        for unit in (*values_of(text), *units):
+            if self._matches(said_in(unit)):
+                self._is_private |= bool(PRIVATE.search(unit)) or is_private_note(text)
+                self._parts["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
 
 
-def _searched_text(path: str, text: str) -> str:
-    """Return the text of a file in the inbox without front matter.
+def searched_text(path: str, text: str) -> str:
+    """Return the text of a file in the inbox as a person or a model wrote it, with its name.
 
     Of an answer without a model its fixed phrases and the titles of what it quotes are left out: nobody's words.
     """
     from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
 
-    try:
-        meta, offset = split(text, path)
-    except FormatError:
-        return text
+    meta, offset = split_or_all(text)
+    if not prompt_path_of(path):
+        return "\n".join((stem_of(path), *values_of(text), text[offset:]))
     if meta.get("model") not in (OFFLINE, COMMANDS):
         return text[offset:]
     lines = _SOURCE.sub("", text[offset:]).splitlines()
     return "\n".join(line for line in lines if line not in FIXED)
+
+
+def values_of(text: str) -> list[str]:
+    """Return the texts in a file's front matter that are a person's or a model's words."""
+    entries = (entry for key, entry in split_or_all(text)[0].items() if str(key).lower() not in _OUR_KEYS)
+    return [value for entry in entries for value in texts_in(entry)]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, keys of objects left out."""
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(part)
+    elif isinstance(value, str):
+        yield value
+
+
+def said_in(unit: str) -> str:
+    """Return a unit without block id, marks and dates of ours; of links to files of the brain the names stay.
+
+    Of a line that is ours nothing is left.
+    """
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
+    if unit.strip() in _OUR_LINES or unit.strip() in FIXED:
+        return ""
+    for link in reversed(find_links(unit)):
+        if not link.is_external:
+            names = [link.text, link.target if link.is_wiki else stem_of(link.target)]
+            # a day's link, and that of short-term memory, are of ours
+            shown = "" if names[1] == "short_term" else " ".join(name for name in names if not is_date(name))
+            unit = unit[: link.start] + shown + unit[link.end :]
+    return _OUR_ADDITIONS.sub("", unit)
+
+
+def stem_of(path: str) -> str:
+    """Return a file's name without its endings."""
+    return posixpath.basename(path).partition(".")[0]
+
+
+def is_date(name: str) -> bool:
+    """Return whether a name is a date, or a part of one."""
+    return name.replace("-", "").isdecimal()
 
 
 def _quoted(text: str) -> str:

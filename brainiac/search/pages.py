@@ -533,7 +533,8 @@ class Pages:
                     return
                 index.remove([path for path, page in pages.items() if page is None])
                 index.replace(page for page in pages.values() if page)
-                index.add_words(self._vocabulary.unsaved())
+                hashes = b"".join(page.words + page.heading for page in pages.values() if page)
+                index.add_words(self._vocabulary.unsaved(set(memoryview(hashes).cast("I"))))
                 index.commit()
             except (UnusableIndexError, *DAMAGED):
                 with self._mutex:

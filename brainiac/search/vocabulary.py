@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
@@ -150,10 +150,15 @@ class Vocabulary:
         self._words.append(word)
         return True
 
-    def unsaved(self) -> list[tuple[str, str]]:
-        """Return the words that no index keeps yet, with their stems; the caller saves them: they are returned once."""
+    def unsaved(self, hashes: Container[int]) -> list[tuple[str, str]]:
+        """Return the words that no index keeps yet, with their stems; the caller saves them: they are returned once.
+
+        Args:
+            hashes: Of the words that the saved pages have: a word that was purged is in none.
+        """
         with self._mutex:
-            words, self._unsaved = self._unsaved, []
+            words = [word for word in self._unsaved if term_hash(word) in hashes]
+            self._unsaved = sorted(set(self._unsaved).difference(words))
             return [(word, self._stems[word]) for word in words]
 
     def mark_unsaved(self) -> None:

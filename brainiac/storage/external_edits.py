@@ -124,10 +124,10 @@ class ExternalEdits:
         return state.hash if state else None
 
     def present_hashes(self, digests: Iterable[str]) -> set[str]:
-        """Return those of some content hashes that a tracked file has, as last seen."""
+        """Return those of some content hashes that a tracked file has, as last seen; not one that is missing."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
-        return {digest for digest in digests if self._states.with_hash(digest)}
+        return {digest for digest in digests if any(not state.is_held for state in self._states.with_hash(digest))}
 
     def held_deletions(self) -> list[str]:
         """Return the paths of the files whose deletion waits to be confirmed."""

@@ -82,6 +82,15 @@ class FileStates:
         with self._mutex:
             self._database.close()
 
+    def compact(self) -> None:
+        """Write the SQLite file anew, so that nothing of former rows is in it or in its write-ahead log."""
+        for path in self.all_hash_only():
+            if not os.path.lexists(self._tree.absolute(path)):
+                self.set_hash_only(path, None)
+        with self._mutex:
+            self._database.execute("VACUUM")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def check(self) -> None:
         """Check the SQLite file and rebuild it where it is damaged; takes ten milliseconds for ten thousand notes."""
         self._with_repair(self._check)

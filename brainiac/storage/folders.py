@@ -85,7 +85,9 @@ class Folders:
         """Load a folder's index page, or begin a new one; a broken one is left to the person (`doctor` names it)."""
         path = f"{folder}/{INDEX}"
         if path in self._pages.pages:
-            self._indexes[folder] = IndexDocument(self._pages.pages[path].text, path)
+            # the commit may change the page itself too
+            text = self._texts.get(path) or self._pages.pages[path].text
+            self._indexes[folder] = IndexDocument(text, path)
         elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may have that name
             summary = _default_summary(folder)
             text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=summary)

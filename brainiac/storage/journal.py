@@ -419,7 +419,7 @@ class Journal:
         return hashes
 
     def rewrite(self, cleaned: Callable[[Event], Event]) -> int:
-        """Remove purged words from the data of events in this device's journal; `seq`, id and changes stay.
+        """Remove purged words from the data and paths of events in this device's journal; `seq`, id and hashes stay.
 
         Args:
             cleaned: Returns an event without purged words; where it equals the event, the line stays byte for byte.
@@ -540,5 +540,6 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
         return line
     # the line's own record, and its changes, may have what a newer version of the program added
     record = json.loads(line)
-    clean = json.loads(to_line(after)) | {"changes": record["changes"]}
+    clean = json.loads(to_line(after))
+    clean["changes"] = [old | new for old, new in zip(record["changes"], clean["changes"], strict=True)]
     return json.dumps(record | clean, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.events import ForgetProposal, PathKind
@@ -22,7 +23,9 @@ from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.storage.store import Store
 
-_PARAGRAPH = re.compile(r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$|<!--)[^\n]+(?:\n|\Z))+", re.MULTILINE)
+_PARAGRAPH = re.compile(
+    r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$)[^\n]+(?:\n|\Z))+|^#{1,6} [^\n]*(?:\n|\Z)", re.MULTILINE
+)  # or a heading
 
 
 class Withheld:
@@ -110,11 +113,11 @@ class Withheld:
         if not self._blocks:
             return text
         try:
-            meta, offset = split(text, path)
+            meta, _ = split(text, path)
         except FormatError:
             return ""
         hashes = {digest for page, digest in self._blocks if page in (meta.get("uuid"), path)}
-        for start, end in reversed(blocks_of(text, offset) if hashes else []):
+        for start, end in reversed(units_of(text) if hashes else []):
             if block_hash(text[start:end]) in hashes:
                 text = text[:start] + text[end:]
         return edit_meta(text, summary="") if hashes and meta.get("summary") else text
@@ -148,14 +151,29 @@ def hiding_proposals(store: Store) -> list[ForgetProposal]:
     return [one for one in proposals if not (one.deleted and store.tree.absolute(one.path).exists())]
 
 
-def blocks_of(text: str, offset: int) -> list[tuple[int, int]]:
-    """Return the offsets of a page's statements (with their nested lists), exchanges and paragraphs, in order."""
-    places = [(statement.start, statement.end) for statement in find_statements(text, offset)]
-    places += [(placed.start, placed.end) for placed in find_events(text, offset)]
-    for paragraph in _PARAGRAPH.finditer(text, offset):
-        if not any(start < paragraph.end() and paragraph.start() < end for start, end in places):
-            places.append(paragraph.span())
-    return sorted(places)
+def units_of(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of what is forgotten as a whole below the front matter of a file; none overlap.
+
+    These are its exchanges, statements (with their nested lists), headings and paragraphs.
+    """
+    offset = split_or_all(text)[1]
+    places = [(placed.start, placed.end) for placed in find_events(text, offset)]
+    places += [(statement.start, statement.end) for statement in find_statements(text, offset)]
+    units, at = [], offset
+    for start, end in [*sorted(places, key=lambda place: (place[0], -place[1])), (len(text), len(text))]:
+        if start >= at:
+            units += [match.span() for match in _PARAGRAPH.finditer(text, at, start)]
+            units.append((start, end))
+            at = end
+    return units[:-1]
+
+
+def split_or_all(text: str) -> tuple[dict[str, Any], int]:
+    """Return a file's front matter and the offset below it; where it is broken, all is body."""
+    try:
+        return split(text)
+    except FormatError:
+        return {}, 0
 
 
 def block_hash(text: str) -> str:
@@ -163,9 +181,9 @@ def block_hash(text: str) -> str:
     return text_hash(without_link_targets(text))
 
 
-def matching_blocks(text: str, offset: int, words: str) -> list[str]:
+def matching_blocks(text: str, words: str) -> list[str]:
     """Return the blocks of a page that some words stand in."""
-    blocks = (text[start:end] for start, end in blocks_of(text, offset))
+    blocks = (text[start:end] for start, end in units_of(text))
     return [block for block in blocks if _folded(words) in _folded(block)]
 
 

@@ -33,6 +33,8 @@ def holds_words(text: str, query: str) -> bool:
     if not query_words:
         symbols = query.strip()
         return any(unicodedata.category(sign).startswith("S") for sign in symbols) and symbols in text
+    if not all(word in folded_text for word in query_words):
+        return False  # a quick look, since most texts lack one
     text_words = set(words(text))
     return all(
         word in text_words or (_UNSPACED.match(word) is not None and word in folded_text) for word in query_words

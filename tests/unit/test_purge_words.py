@@ -1,0 +1,284 @@
+"""`forget WORDS --purge`: a function of the words that were named, whatever became of the texts that had them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from benchmarks.purge_stories import tell_story
+from brainiac.testing import World
+from tests.support.exports import chatgpt, write_json
+from tests.support.promotions import ScriptedEngine, set_model, with_model
+from tests.support.said import holding
+
+pytestmark = pytest.mark.slow
+
+SECRET = "My neighbour hides emeralds under the old willow."
+PAGE = "memory/long_term/concrete/garden.md"
+STM = "memory/short_term.md"
+HOUR = 3600
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.save("system/config.yaml", "\nrecall: {embedder: none}\n", "append")
+    world.drop("tea.md", "I prefer tea over coffee.\n")
+    world.run()
+    return world
+
+
+def later(world: World) -> None:
+    """Let the brain take notice, and an hour pass."""
+    world.run()
+    world.clock.advance(HOUR)
+
+
+def left(world: World, word: str = "emeralds") -> list[str]:
+    """Return every file of brain, state and cache, and every text of the journal, that has a word."""
+    with world.opened() as brain:
+        texts = [digest for digest in brain.journal.blobs.digests() if word.encode() in brain.journal.blobs.get(digest)]
+    return [path for _, path in holding([word], world.root, world.home)] + texts
+
+
+def purged(world: World, *named: str) -> None:
+    """Purge words, and find nothing of them in files, commands and a new index; `doctor` has no complaint."""
+    assert left(world)
+    moments = [f"2025-09-15T{hour:02}:30:00Z" for hour in range(9, 24)]
+    done = world.cli("forget", *(named or ("emeralds",)), "--purge", "--yes")
+    assert 0 == done.code, done.err
+    assert [] == left(world)
+    said = [world.cli("log", "--all", "-n", "999"), world.cli("why", PAGE), world.cli("search", "neighbour willow")]
+    said += [world.cli("diff", "--since", moment) for moment in moments]
+    said += [world.cli("show", path, "--at", moment) for path in (PAGE, STM) for moment in moments]
+    assert [] == [each for each in said if "emerald" in each.out + each.err or "bug" in each.err]
+    assert 0 == world.cli("reindex").code
+    world.run()
+    assert [] == left(world)
+    problems = world.cli("doctor", "--json").json["problems"]
+    assert [] == [problem for problem in problems if "lacks" not in problem["what"]]
+
+
+# --- one for each way in which words stay ----------------------------------------------------------------------------
+
+
+def reworded(world: World) -> None:
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n- The cat sleeps.\n")
+    later(world)
+    text = (world.root / PAGE).read_text()
+    world.save(PAGE, text.replace(SECRET, "It is nothing."))
+    later(world)
+
+
+def reworded_with_the_word(world: World) -> None:
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n")
+    later(world)
+    world.save(PAGE, (world.root / PAGE).read_text().replace(SECRET, "There are emeralds somewhere."))
+
+
+def revised(world: World) -> None:
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    world.drop("secret.md", "Never mind what I said.\n")
+    later(world)
+
+
+def task_reworded(world: World) -> None:
+    world.drop("task.md", "/todo sell the emeralds of my neighbour\n")
+    later(world)
+    text = (world.root / STM).read_text()
+    world.save(STM, text.replace("- [ ] sell the emeralds of my neighbour", "- [x] water the flowers"))
+    later(world)
+    (world.root / "inbox/task.md").unlink()
+    later(world)
+
+
+def retitled_and_moved(world: World) -> None:
+    world.save("memory/long_term/concrete/emeralds.md", "# The emeralds\n\n- They are green.\n")
+    later(world)
+    world.save("memory/long_term/concrete/emeralds.md", "# Stones\n\n- They are green.\n")
+    later(world)
+    (world.root / "memory/long_term/concrete/emeralds.md").rename(world.root / PAGE)
+    later(world)
+
+
+def front_matter(world: World) -> None:
+    world.save(PAGE, "---\ntags: [emeralds, green]\nplace: 'where the emeralds are'\n---\n\n# Garden\n\n- Green.\n")
+    later(world)
+    world.save(PAGE, (world.root / PAGE).read_text().replace("[emeralds, green]", "[green]"))
+
+
+def heading_comment_and_summary(world: World) -> None:
+    world.save(PAGE, "# Garden\n\n## On emeralds\n\n<!-- ask about the emeralds -->\n\n- The cat sleeps.\n")
+    world.save(STM, (world.root / STM).read_text().replace("## Summary\n", f"## Summary\n{SECRET}\n\n", 1))
+    later(world)
+
+
+def corrected(world: World) -> None:
+    world.drop("secret.md", f"/remember {SECRET}\n")
+    later(world)
+    world.cli("promote")
+    assert 0 == world.cli("correct", SECRET, "--to", "It was all invented.").code
+    later(world)
+
+
+def imported(world: World) -> None:
+    turns = [(SECRET, "So there are emeralds."), ("What is a ferry?", "A boat.")]
+    export = write_json(world.folder / "chats.json", [chatgpt("c", turns, title="Emeralds in the garden")])
+    assert 0 == world.cli("import", str(export)).code
+    later(world)
+
+
+def undone(world: World) -> None:
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    with world.opened() as brain:
+        answered = [event.id for event in brain.journal.events(kinds={"prompt-answered"})]
+    assert 0 == world.cli("undo", answered[-1]).code
+    (world.root / "inbox/secret.md").unlink()
+    later(world)
+
+
+def deleted(world: World) -> None:
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n")
+    later(world)
+    (world.root / PAGE).unlink()
+
+
+def forgotten(world: World) -> None:
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    assert 0 == world.cli("forget", "emeralds", "--yes").code
+
+
+def said_by_a_model(world: World) -> None:
+    engine = ScriptedEngine()
+    engine.on("emeralds", "new", "", text="There may be emeralds in the garden.", subject="emeralds")
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    set_model(world.root)
+    with world.opened() as brain:
+        promote(with_model(brain, engine))
+    config = (world.root / "system/config.yaml").read_text()
+    world.save("system/config.yaml", config.replace("scripted", "offline"))
+    later(world)
+
+
+def left_by_a_crash(world: World) -> None:
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    world.save("inbox/.brainiac-0123-secret.md", SECRET)
+
+
+def in_utf16(world: World) -> None:
+    world.drop("secret.md", SECRET.encode("utf-16"))
+    world.drop("named-emeralds.md", "What is the time?\n")
+    later(world)
+
+
+WAYS = (
+    reworded, reworded_with_the_word, revised, task_reworded, retitled_and_moved, front_matter,
+    heading_comment_and_summary, corrected, imported, undone, deleted, forgotten, said_by_a_model, left_by_a_crash,
+    in_utf16,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_no_word_is_left(world: World, way: Callable[[World], None]) -> None:
+    """Whatever became of the words, in files, events or the journal alone: they are gone, and all else stands."""
+    way(world)
+    purged(world)
+    assert "I prefer tea over coffee." in (world.root / STM).read_text() + "".join(world.tree().values())
+
+
+# --- what else it does, and does not ---------------------------------------------------------------------------------
+
+
+def test_all_words_must_meet_in_one_unit(world: World) -> None:
+    """A text that has one of two words, or both in different statements, keeps its history."""
+    world.save(PAGE, "# Garden\n\n- The emeralds are green.\n- The willow is old.\n")
+    later(world)
+    world.save(PAGE, "# Garden\n\n- Nothing.\n")
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    assert 0 == world.cli("forget", "emeralds willow", "--purge", "--yes").code
+    assert not [path for path in left(world, "neighbour") if "blobs" in path]
+    assert "The emeralds are green." in world.cli("show", PAGE, "--at", "2025-09-15T09:30:00Z").out
+
+
+def test_what_is_forgotten_is_purged_later_and_then_gone(world: World) -> None:
+    """`forget`, then `forget` again says what can still be done; after the purge nothing has the name any more."""
+    forgotten(world)
+    again = world.cli("forget", "emeralds", "--yes")
+    assert (1, True) == (again.code, "only the journal still has 'emeralds'" in again.err)
+    purged(world)
+    assert "names no exchange" in world.cli("forget", "emeralds", "--purge", "--yes").err
+
+
+def test_it_says_before_it_asks_where_the_words_stand(world: World) -> None:
+    """How many texts, former versions and events; the JSON has the numbers of what was destroyed."""
+    reworded(world)
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    asked = world.cli("forget", "emeralds", "--purge")
+    assert 2 == asked.code
+    assert "The journal has it in 4 texts, 1 of them former versions, and in 0 events." in asked.out
+    assert left(world)
+    done = world.cli("forget", "emeralds", "--purge", "--yes", "--json").json
+    assert (4, 0) == (done["texts"], done["lines"])
+
+
+def test_a_purge_is_not_taken_back(world: World) -> None:
+    """`show` says when the text was purged; `undo` of the purge, and of what it destroyed, is refused in a sentence."""
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n- The cat sleeps.\n")
+    later(world)
+    purged(world)
+    assert "was purged on 2025-09-15" in world.cli("show", PAGE, "--at", "2025-09-15T09:30:00Z").err
+    with world.opened() as brain:
+        events = list(brain.journal.events(kinds={"texts-purged", "exchange-forgotten"}))
+    for event in events:
+        done = world.cli("undo", event.id)
+        assert 1 == done.code
+        assert "bug" not in done.err
+    assert [] == left(world)
+
+
+def test_a_page_goes_with_its_former_wordings(world: World) -> None:
+    """Named by its path, also when it is gone from the tree: all that it ever said goes; what others said stays."""
+    reworded(world)
+    (world.root / PAGE).unlink()
+    later(world)
+    assert 0 == world.cli("forget", PAGE, "--purge", "--yes").code
+    assert [] == left(world)
+    assert "tea" in world.cli("show", "inbox/tea.md", "--at", "2025-09-15T09:30:00Z").out
+
+
+def test_an_exchange_goes_with_its_revisions(world: World) -> None:
+    """Named by its prompt: what the prompt said before is destroyed too."""
+    revised(world)
+    assert 0 == world.cli("forget", "inbox/secret.md", "--purge", "--yes").code
+    assert [] == left(world)
+
+
+def test_an_index_that_is_open_elsewhere_keeps_no_word(world: World) -> None:
+    """Another process has the index open: the one that it makes anew has the words of the files, no other."""
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    with world.opened() as brain:
+        brain.recall.search("emeralds")
+        brain.recall.flush()
+        assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+        assert brain.recall.search("tea")
+        brain.recall.flush()
+    assert [] == left(world)
+    assert "coffee" in world.cli("search", "tea").out
+
+
+@pytest.mark.parametrize("seed", range(1000, 1012))
+def test_stories(tmp_path: Path, seed: int) -> None:
+    """A brain lives a while with two words in it; after the purge none is found, and what others said stands."""
+    result = tell_story(tmp_path, seed)
+    assert ([], [], []) == (result.found, result.complaints, result.lost)
