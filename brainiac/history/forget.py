@@ -372,7 +372,7 @@ class _Planner:
         hashes = {digest for page, digest in self._target.blocks if page in (uuid or path, path)}
         words, text = self._target.words, self.plan.read(path) or ""
         is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds_words(searched_text(path, text), words)
-        if text and (is_whole or path in self._target.answers):
+        if text and (is_whole or path in (*self._target.answers, *self._target.pages)):
             self.plan.texts.append(text)
             self.plan.drop(path, "it has the words")
             return

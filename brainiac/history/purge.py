@@ -86,10 +86,15 @@ class Traces:
         self._whole = {change.after for _, change in changes if change.path.startswith(f"{brain.tree.layout.inbox}/")}
         own = (change for event, change in changes if event in self._exchanges or change.path in target.pages)
         digests = {digest for change in own for digest in (change.before, change.after) if digest}
-        # all that the target's prompts, answers and pages ever said
+        # all that the target's prompts, answers and pages ever said, under whatever path
         self._own = {digest: text for digest in digests if (text := (brain.kept_text(digest) or "").strip())}
+        uuids = {f"{uuid[0]}\n" for text in self._own.values() if (uuid := _UUID.search(text))}
+        for digest in brain.journal.blobs.digests() if uuids else ():
+            text = brain.kept_text(digest) or ""
+            if any(uuid in text for uuid in uuids):
+                self._own[digest] = text
         marks = [f"<!-- {word}: {exchange} -->" for exchange in self._exchanges for word in ("event", "exchange")]
-        marks += [f"{uuid[0]}\n" for text in self._own.values() if (uuid := _UUID.search(text))]
+        marks += uuids
         self._marks = [mark.encode() for mark in marks]
         pieces = pieces_of([*plan.texts, *self._own.values()])
         # sentences that other files have too, for reasons of their own, are not looked for

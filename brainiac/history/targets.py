@@ -25,6 +25,7 @@ from brainiac.storage.statements import text_hash
 from brainiac.storage.withheld import block_hash, matching_blocks, split_or_all, units_of
 from brainiac.text.tokens import holds_words
 
+PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 OPERATION = "forget"  # of a proposal in `review.md`
 OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
@@ -166,10 +167,12 @@ class _WordSearch:
         """Return everything that has the words, as a target."""
         tree = self._brain.tree
         self._read_short_term()
-        for page in memory_pages(self._brain).values():
+        pages = memory_pages(self._brain)
+        for page in pages.values():
             self._read_page(page)
-        review = tree.relative(tree.review)
-        self._read_units(review, self._brain.read_text(review) or "")
+        others = {tree.relative(entry.path) for entry in tree.walk(tree.memory)} - {tree.relative(tree.short_term)}
+        for path in sorted(filter(self._brain.tree.is_tracked, others.difference(pages))):  # unreadable ones among them
+            self._read_other(path, self._brain.read_text(path) or "")
         exchanges = Exchanges(self._brain)
         for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
             if self._matches(searched_text(path, self._brain.read_text(path) or "")):
@@ -220,6 +223,14 @@ class _WordSearch:
                 self._parts["exchanges"][event.id] = line
             text = text[: placed.start] + text[placed.end :]
         return text
+
+    def _read_other(self, path: str, text: str) -> None:
+        """Add what has the words of a file in memory that is no page, or one that cannot be read."""
+        kind = self._brain.tree.kind_of(path)
+        if kind in PAGES and self._matches(stem_of(path)):
+            self._parts["pages"][path] = f"{path}: the whole page"
+        elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages
+            self._read_units(path, text)
 
     def _read_page(self, page: Memory) -> None:
         """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
