@@ -22,6 +22,7 @@ from typing import Any
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
 from brainiac.events import KINDS, Event, PurgeHonoured, TextsPurged, content_hash
+from brainiac.formats.index_page import MANIFEST
 from brainiac.formats.markdown import decode_text
 from brainiac.formats.page import parse_memory
 from brainiac.history.digest import write_digest
@@ -94,8 +95,9 @@ class Traces:
             if any(uuid in text for uuid in uuids):
                 self._own[digest] = text
         marks = [f"<!-- {word}: {exchange} -->" for exchange in self._exchanges for word in ("event", "exchange")]
-        marks += uuids
-        self._marks = [mark.encode() for mark in marks]
+        self._marks = [mark.encode() for mark in (*marks, *uuids)]
+        # a line of an index page may quote what stood on a page for a moment
+        self._listed = [f'"uuid:{uuid.split()[1]}"' for uuid in uuids]
         pieces = pieces_of([*plan.texts, *self._own.values()])
         # sentences that other files have too, for reasons of their own, are not looked for
         self.elsewhere = find_remaining(brain, pieces, self._after)
@@ -135,7 +137,8 @@ class Traces:
             return False
         content = text.encode("utf-8", "surrogateescape")
         has_needle = any(needle in content for needle in (*self._marks, *self._pieces))
-        if digest in self._own or has_needle or self._has_statement(text):
+        is_listed = f"\n## {MANIFEST}" in text and any(name in text for name in self._listed)
+        if digest in self._own or has_needle or is_listed or self._has_statement(text):
             return True
         if not self._has_words(text):
             return False
