@@ -263,9 +263,9 @@ def searched_text(path: str, text: str) -> str:
     if not prompt_path_of(path):
         return "\n".join((stem_of(path), *values_of(text), text[offset:]))
     if meta.get("model") not in (OFFLINE, COMMANDS):
-        return text[offset:]
+        return f"{stem_of(path)}\n{text[offset:]}"
     lines = _SOURCE.sub("", text[offset:]).splitlines()
-    return "\n".join(line for line in lines if line not in FIXED)
+    return "\n".join((stem_of(path), *(line for line in lines if line not in FIXED)))
 
 
 def values_of(text: str) -> list[str]:
