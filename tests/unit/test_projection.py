@@ -184,7 +184,7 @@ class ProjectionMachine(RuleBasedStateMachine):
     def purged(self, index: int) -> None:
         """Lines lose their words, and then it is recorded that they did."""
         brain = self.brain()
-        brain.journal.rewrite(lambda event: Event(event.seq, event.id, event.at, event.kind, event.by, None, {}))
+        brain.journal.rewrite(lambda event: replace(event, cause=None, data={}))
         brain.record("purge-honoured", by="kernel", data={"tombstone": "t"})
 
     # what becomes of files
