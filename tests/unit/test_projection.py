@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
