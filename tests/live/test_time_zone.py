@@ -40,7 +40,7 @@ FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 def in_zone(root: Path, zone: str = ZONE) -> None:
     """Put a brain's person into a time zone."""
     config = root / "system/config.yaml"
-    config.write_text(config.read_text().replace("time_zone: UTC", f"time_zone: {zone}"))
+    config.write_text(re.sub(r"(?m)^time_zone: .*$", f"time_zone: {zone}", config.read_text()))
 
 
 def auckland(root: Path, engine: ScriptedEngine | None = None) -> Brain:

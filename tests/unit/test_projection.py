@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ class ProjectionMachine(RuleBasedStateMachine):
     def purged(self, index: int) -> None:
         """Lines lose their words, and then it is recorded that they did."""
         brain = self.brain()
-        brain.journal.rewrite(lambda event: Event(event.seq, event.id, event.at, event.kind, event.by, None, {}))
+        brain.journal.rewrite(lambda event: replace(event, cause=None, data={}))
         brain.record("purge-honoured", by="kernel", data={"tombstone": "t"})
 
     # what becomes of files

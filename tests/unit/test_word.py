@@ -165,7 +165,8 @@ def sees(world: World, model: Model, question: str = "Tell me of my home.") -> b
 
 
 def test_what_a_person_asks_to_have_forgotten_is_hidden_at_once(world: World, model: Model) -> None:
-    """From search, from every later request to a model, from doors; all else of the page stays, and so do the files."""
+    """F-REV-5: from search, from every later request to a model, from doors; all else of the page stays, and so do the
+    files."""
     told(world, model)
     assert (3, True) == (len(found(world)), sees(world, model))
     files = {path: text for path, text in world.tree().items() if path.startswith("memory/long_term/")}
