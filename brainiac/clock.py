@@ -91,6 +91,14 @@ def parse_iso(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def is_within(seconds: float, at: str, now: datetime) -> bool:
+    """Return whether an ISO 8601 moment lies less than so many seconds back; never of one after `now`.
+
+    A clock that was put back makes later moments of what was recorded before: they must not count as just now for days.
+    """
+    return 0 <= (now - parse_iso(at)).total_seconds() < seconds
+
+
 def day_in(zone: tzinfo | None, at: str) -> str:
     """Return the day of a moment in a time zone, as `2025-09-16`.
 

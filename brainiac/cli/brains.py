@@ -169,7 +169,7 @@ def restore(
             raise typer.Exit(1)
         return
     if damaged_files := _damages(latest):
-        few = [f"{latest.folder.name}/brain/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
+        few = [f"{latest.folder.name}/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
         advice = "take another backup, or copy by hand what is whole"
         more = f"{len(damaged_files)} files are damaged, nothing was restored; {advice}"
         raise UserError(*few, more)

@@ -71,7 +71,7 @@ class Backup:
         """
         raw = read_bytes(self.folder / SUMS)
         if raw is None or content_hash(raw) != self.sums:
-            raise UserError(f"{self.folder / SUMS} is missing or damaged; take another backup ({_BY_HAND})")
+            raise UserError(f"{SUMS} is missing or damaged; take another backup ({_BY_HAND})")
         return dict(map(_sum_of, raw.splitlines()))
 
 

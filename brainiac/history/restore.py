@@ -56,7 +56,7 @@ def damages(backup: Backup, progress: Progress = lambda done, total: None) -> li
         actual = file_hash(backup.folder / FILES / path)
         if actual != digest:
             what = "missing, or no file" if actual is None else "has other bytes than when it was made"
-            problems.append(f"{path}: {what}")
+            problems.append(f"{FILES}/{path}: {what}")
         progress(number, len(digests))
     return problems
 

@@ -140,7 +140,7 @@ def retrieve(brain: Brain, query: str, limit: int) -> Sequence[Hit] | None:
 
 @hookspec
 def rerank(brain: Brain, query: str, hits: Sequence[Hit]) -> Sequence[Hit] | None:
-    """Return the hits in another order; None leaves them as they are."""
+    """Return the hits in another order, each plugin that of the one before it; None leaves them as they are."""
 
 
 @hookspec

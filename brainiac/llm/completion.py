@@ -26,6 +26,8 @@ from brainiac.llm.costs import MAX_TIMEOUTS, Ledger, Usage
 from brainiac.llm.gate import Released
 
 _CHARS_PER_TOKEN = 16  # the answer of a server that ignores max_tokens is cut off at so many
+# providers of which litellm takes a key from `PROVIDER_API_KEY` alone; it is asked itself about the others
+_USUAL_KEY = frozenset("anthropic cohere deepseek fireworks_ai groq mistral openai openrouter xai".split())
 _MAX_TOOL_CALLS = 64  # in one answer; further ones are appended to the last
 
 
@@ -341,9 +343,12 @@ def _litellm_for(endpoint: Endpoint) -> Any:
     Raises:
         ModelError: The key is missing.
     """
-    library = litellm()
     # a server of the person's own may need no key
-    if not endpoint.api_key and not endpoint.api_base:
+    needs_key = not endpoint.api_key and not endpoint.api_base
+    if needs_key and endpoint.provider in _USUAL_KEY and not os.environ.get(endpoint.key_variable):
+        raise missing_key(endpoint.model, [endpoint.key_variable])  # before a person waits for the import
+    library = litellm()
+    if needs_key:
         # litellm would report a missing key as a server error, which is retried for ever
         variables = library.validate_environment(endpoint.model)["missing_keys"]
         if missing := [name for name in variables if not name.endswith("_BASE")]:  # such variables have addresses

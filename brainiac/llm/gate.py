@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -531,11 +531,17 @@ class Gate:
 
     # --- the last check ---------------------------------------------------------------------------------------
 
-    def release(self, messages: Iterable[Mapping[str, Any]]) -> Released:
-        """Return messages that may be sent, with `WITHHELD` in place of every paragraph that has a private mark."""
+    def release(self, messages: Iterable[Mapping[str, Any]], prompt: str = "") -> Released:
+        """Return messages that may be sent, with `WITHHELD` in place of every paragraph that has a private mark.
+
+        Args:
+            messages: Of the chat protocol.
+            prompt: What the client at a door wrote itself: a model on this machine may read its private paragraphs.
+        """
         # the filters above should have left none: this catches what they missed
-        if self.is_remote:
-            messages = [{**message, "content": _cleared(message.get("content"))} for message in messages]
+        if self._hides_private:
+            own = () if self.is_remote else _GAP.split(prompt)
+            messages = [{**message, "content": _cleared(message.get("content"), own)} for message in messages]
         return Released(list(messages), self.is_remote)
 
 
@@ -620,13 +626,13 @@ def _paths_in(row: Any) -> list[str]:
     return [str(path) for path in paths if path]
 
 
-def _cleared(content: Any) -> Any:
-    """Return a message's content (a text, or parts), with `WITHHELD` in place of paragraphs with a private mark."""
+def _cleared(content: Any, own: Collection[str] = ()) -> Any:
+    """Return a message's content (a text, or parts), with `WITHHELD` for each private paragraph not in `own`."""
     if isinstance(content, str):
         parts = _GAP.split(content)  # paragraphs, and the gaps between them
-        return "".join(WITHHELD if PRIVATE.search(part) else part for part in parts)
+        return "".join(WITHHELD if PRIVATE.search(part) and part not in own else part for part in parts)
     if isinstance(content, list):
-        return [{**part, "text": _cleared(part["text"])} if "text" in part else part for part in content]
+        return [{**part, "text": _cleared(part["text"], own)} if "text" in part else part for part in content]
     return content
 
 

@@ -209,7 +209,8 @@ class LiteLLMEngine:
         """
         to_send = {name: value for name, value in options.items() if name not in self._refused_options}
         try:
-            return self._metered_call(request, gate.release(messages), to_send)
+            prompt = getattr(request, "prompt", None)
+            return self._metered_call(request, gate.release(messages, prompt.text if prompt else ""), to_send)
         except ModelError as error:
             problem = error.problem.lower()
             refused = {name for name in to_send if any(word in problem for word in _OPTIONAL.get(name, ()))}

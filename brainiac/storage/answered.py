@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import is_within, iso
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats.authors import PERSON
@@ -440,7 +440,7 @@ class Answered:
 
     def _is_recent(self, at: str) -> bool:
         """Return whether a moment is less than `MOVE_SECONDS` ago; False for ""."""
-        return bool(at) and (self._store.clock.now() - parse_iso(at)).total_seconds() <= MOVE_SECONDS
+        return bool(at) and is_within(MOVE_SECONDS, at, self._store.clock.now())
 
     # --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------
 

@@ -47,7 +47,7 @@ MAX_BYTES = 5_000_000  # larger files are known by size and time alone; their te
 REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted after this time
 MOVE_SECONDS = 10.0  # a new file with the content of one that vanished within this time was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the remaining files are looked at one by one
-HELD_COUNT, HELD_SHARE = 20, 0.3  # deletions at once are held if they are more, and a greater share of all memories
+HELD_COUNT, HELD_SHARE = 5, 0.3  # deletions at once are held if they are more, and a greater share of all memories
 FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
 # A file that was written so shortly before it was hashed may be written again with the same times.
 _STAMP_AGE_NS = 2_000_000_000
@@ -488,9 +488,11 @@ class ExternalEdits:
             return None
         if self._tree.kind_of(state.path) in _MEMORIES:
             missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
-            # the deletion of a folder arrives file by file, so recently vanished files count too
-            if self._are_too_many(len(missing) + sum(vanished.moment >= since for vanished in self._vanished)):
-                self._hold_deletions(missing)
+            # the deletion of a folder arrives file by file, so recently vanished memories count too
+            recent = {vanished.path for vanished in self._vanished if vanished.moment >= since}
+            gone = {path for path in recent if self._tree.kind_of(path) in _MEMORIES}
+            if self._are_too_many(gone.union(missing)):
+                self._hold_deletions(sorted({*missing, state.path}))
                 return None
         self._transactions.record(NoteDeleted(), [self._removal(state)])
         return self._change("deleted", state.path)
@@ -509,7 +511,7 @@ class ExternalEdits:
         moved = {content_hash(content) for path, content in scan.texts.items() if path not in states}
         memories = (state for state in missing if self._tree.kind_of(state.path) in _MEMORIES)
         lost = {state.path for state in memories if state.hash not in moved}
-        if not self._are_too_many(len(lost)):
+        if not self._are_too_many(lost):
             return missing
         self._hold_deletions(sorted(lost))
         return [state for state in missing if state.path not in lost]
@@ -527,9 +529,9 @@ class ExternalEdits:
         states = self._states.below(self._tree.layout.memory)
         return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
-    def _are_too_many(self, count: int) -> bool:
-        """Return whether so many deletions at once are to be held: more than 20, and more than 30 % of all memories."""
-        return count > HELD_COUNT and count > HELD_SHARE * len(self._memories())
+    def _are_too_many(self, gone: set[str]) -> bool:
+        """Return whether the deletions of these memories are to be held: more than 5, and more than 30 % of all."""
+        return len(gone) > HELD_COUNT and len(gone) > HELD_SHARE * len(gone.union(self._memories()))
 
     def _hold_deletions(self, paths: list[str]) -> None:
         """Mark the deletions of these paths as held, and record it."""

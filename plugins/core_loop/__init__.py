@@ -225,9 +225,7 @@ def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
         from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
         results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
     hits = merged(results)[: 2 * MEMORY_HITS]
-    for reordered in brain.plugins.call("rerank", brain=brain, query=queries[0], hits=hits):
-        hits = list(reordered)
-    return hits
+    return list(brain.plugins.chain("rerank", "hits", hits, brain=brain, query=queries[0]))
 
 
 def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:

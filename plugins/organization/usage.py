@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import is_within, iso
 from brainiac.events import Change, ProposalRecord, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
@@ -83,7 +83,7 @@ class UsageHistory:
     def is_resting(self, path: str, now: datetime) -> bool:
         """Return whether no person wrote a file within the last minute."""
         at = self.edited.get(path)
-        return at is None or now - parse_iso(at) >= timedelta(seconds=REST_SECONDS)
+        return at is None or not is_within(REST_SECONDS, at, now)
 
 
 def read_history(brain: Brain) -> UsageHistory:

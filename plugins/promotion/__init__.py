@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
-from brainiac.clock import parse_iso
+from brainiac.clock import is_within
 from brainiac.errors import ConflictError, FormatError, LockedError, StorageError
 from brainiac.events import FileChange, MemoryPromoted, PathKind, PromotionStarted
 from brainiac.formats.prompt import Exchange
@@ -80,5 +80,4 @@ def _failed_lately(brain: Brain) -> bool:
     last = next(brain.journal.events(kinds=kinds, reverse=True), None)
     if last is None or last.kind != PromotionStarted.kind:
         return False
-    # the difference is negative where the clock was put back
-    return 0 <= (brain.clock.now() - parse_iso(last.at)).total_seconds() < RETRY_SECONDS
+    return is_within(RETRY_SECONDS, last.at, brain.clock.now())

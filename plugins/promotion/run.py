@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.clock import iso, parse_iso
+from brainiac.clock import is_within, iso, parse_iso
 from brainiac.errors import FormatError, ModelError, UserError
 from brainiac.events import (
     Breaker,
@@ -563,8 +563,7 @@ class Run:
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
         touched = self._log.touched_at(path)
-        now = self._brain.clock.now()
-        if touched and (now - parse_iso(touched)).total_seconds() < REST_SECONDS:
+        if touched and is_within(REST_SECONDS, touched, self._brain.clock.now()):
             return True
         text = self._brain.read_page(path)
         if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):

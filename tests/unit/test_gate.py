@@ -283,6 +283,28 @@ def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path) -> Non
     brain.close()
 
 
+def test_the_last_check_is_made_for_a_door_with_a_model_on_this_machine_too(tmp_path: Path) -> None:
+    """A private paragraph of the instructions is the person's alone; the client's own private words are answered."""
+    with ChatServer() as server:
+        server.default = say("So.")
+        brain = model_brain(tmp_path, server)
+        template = "Speak of moss.\n\nSpeak of quillwort. <!-- private -->\n"
+        (tmp_path / "system/prompts/answer.md").write_text(template)
+        prompt = prompt_of("I grow sundew. <!-- private -->\n\nWhat do I grow?")
+        shown = []
+        for by in ("", "a client"):
+            run_answer(brain, answer_request(replace(prompt, by=by)))
+            shown.append(repr(server.requests[-1].body["messages"]))
+        brain.close()
+    words = ("moss", "sundew", "quillwort")
+    assert [[True, True, True], [True, True, False]] == [[word in text for word in words] for text in shown]
+    missed = {"role": "user", "content": "I have quillwort. <!-- private -->\n\nI have moss."}
+    for is_remote, is_door in ((False, True), (True, False), (True, True)):
+        gate = Gate(brain, is_remote=is_remote, is_door=is_door)
+        assert ["(private)\n\nI have moss."] == [message["content"] for message in gate.release([missed]).content]
+    assert [missed] == Gate(brain, is_remote=False).release([missed]).content
+
+
 def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path) -> None:
     """An existing statement that is marked, by a line below it too, is shown to no remote model."""
     from brainiac.llm.schemas import ConsolidateRequest, Existing

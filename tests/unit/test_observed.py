@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -16,7 +17,10 @@ import pytest
 from brainiac.events import FileChange, create, update
 from brainiac.storage.external_edits import MAX_BYTES, NotRestedError
 from brainiac.storage.files import Disk
+from brainiac.testing import World
 from tests.support.kernel import EMPTY_STM, STM, Kernel, make_root, open_kernel
+from tests.support.living import events_of, living, living_brain
+from tests.support.pipeline import eventually
 
 FOLDER = "memory/long_term/concrete/"
 A, B = FOLDER + "a.md", FOLDER + "b.md"
@@ -364,6 +368,42 @@ def test_deletions_found_at_a_start_are_held_too(kernel: Kernel) -> None:
     again = reopened(kernel)
     assert [] == again.observed.adopt()
     assert sorted(notes) == again.observed.held_deletions()
+
+
+def test_a_small_brain_that_vanishes_whole_is_held_and_a_few_pages_are_not(tmp_path: Path) -> None:
+    """All of twenty memories are gone at a start: told, with the way to confirm it; five of twenty are deleted."""
+    world = World(tmp_path)
+    for number in range(25):
+        world.save(f"{FOLDER}{number}.md", f"# Page {number}\n\n- Fact {number}.\n")
+    world.run()
+    for number in range(5):
+        (world.root / f"{FOLDER}{number}.md").unlink()
+    world.run()
+    assert "confirm-deletions" not in world.cli("status").out
+    shutil.rmtree(world.root / "memory/long_term")
+    world.run()
+    assert "and 19 more notes are gone" in world.cli("status").out
+    assert f"deleted {FOLDER}7.md" not in world.cli("log").out
+
+
+def test_drafts_deleted_in_the_inbox_do_not_hold_the_deletion_of_a_memory(tmp_path: Path) -> None:
+    """A person clears the inbox under a running daemon, then deletes one page of forty: both are simply recorded."""
+    root = living_brain(tmp_path / "brain")
+    for number in range(40):
+        (root / FOLDER).mkdir(parents=True, exist_ok=True)
+        (root / f"{FOLDER}{number}.md").write_text(f"# Page {number}\n\n- Fact {number}.\n")
+    with living(root) as one:
+        for number in range(25):
+            one.drop(f"{number}.md", "I live in Portland.\n")
+        for number in range(25):
+            one.wait_for_answer(f"{number}.md")
+        for number in range(25):
+            (root / f"inbox/{number}.md").unlink()
+        eventually(lambda: len(events_of(root, "note-deleted")) == 25, "the drafts are gone")
+        (root / f"{FOLDER}7.md").unlink()
+        eventually(lambda: len(events_of(root, "note-deleted")) == 26, "the page is gone")
+        assert [] == events_of(root, "deletions-held")
+        assert 0 == one.terminate()
 
 
 def test_large_files_are_known_by_their_stat(kernel: Kernel) -> None:

@@ -199,8 +199,9 @@ def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
     assert ([], 1) == (done(outcome), len(outcome.asked))
 
 
-def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene) -> None:
-    """Within a minute of a person's edit a page is neither moved nor counted."""
+@pytest.mark.parametrize("put_back_seconds", [0, 86400])
+def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene, put_back_seconds: float) -> None:
+    """Within a minute of a person's edit a page is not moved; not for days where the clock is put back."""
     page = scene.page("concrete/projects/house/plans/budget")
     tended(scene)
     file = scene.brain.tree.absolute(page)
@@ -208,8 +209,10 @@ def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene) -> None:
     scene.brain.observed.note_change(page)
     for number in range(30):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
+    scene.advance(-put_back_seconds)
     outcome = organize(scene.brain)
-    assert [("move " + page, "it was edited a moment ago")] == [
+    left_out = [("move " + page, "it was edited a moment ago")]
+    assert ([] if put_back_seconds else left_out) == [
         (f"move {refused.proposal.split()[-1]}", refused.reason) for refused in outcome.refused
     ]
 

@@ -14,6 +14,7 @@ from brainiac.brain import Brain
 from brainiac.errors import PluginError, UserError
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.trust import TrustStore
+from brainiac.testing import World
 
 GREETER = """
     import brainiac
@@ -530,3 +531,23 @@ def test_survey_runs_nothing(brain: Brain, tmp_path: Path) -> None:
     host.trust.trust("greeter")
     assert [("reflection", "ready"), ("greeter", "ready")] == [(each.name, each.state) for each in host.survey()]
     assert [] == host.status
+
+
+def test_each_plugin_gets_the_order_of_the_one_before_it(tmp_path: Path) -> None:
+    """Two plugins put one hit each to the end: neither's order is thrown away."""
+    world = World(tmp_path)
+    for name, word in (("one", "plum"), ("two", "quince")):
+        source = f"""
+            import brainiac
+            @brainiac.hookimpl
+            def rerank(hits):
+                return sorted(hits, key=lambda hit: "{word}" in hit.text)
+        """
+        world.save(f"plugins/{name}.py", dedent(source))
+        world.cli("plugins", "trust", name, "--yes")
+    grows = ("In the garden by the mill grows a plum.", "By the mill grows a quince.", "In the garden grows a medlar.")
+    world.save("memory/long_term/concrete/fruit.md", "# Fruit\n\n" + "".join(f"- {text}\n" for text in grows))
+    asked = world.drop("asked.md", "What grows in the garden by the mill?\n")
+    world.run()
+    answer = asked.answer or ""
+    assert -1 < answer.find("medlar") < min(answer.find("plum"), answer.find("quince"))

@@ -11,7 +11,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.history.undo import undo
 from tests.support.commands import Shell
-from tests.support.promotions import make_brain, statements, tell
+from tests.support.promotions import make_brain, pages, statements, tell
 
 NAMES = "Ruth Tom Nadia Owen Beth Ines Marc Yara".split()
 
@@ -84,3 +84,18 @@ def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
     promote(brain)
     assert told == sorted(statements(brain))
     assert () == brain.short_term().memory.events
+
+
+@pytest.mark.parametrize("put_back_seconds", [0, 86400])
+def test_a_page_edited_before_the_clock_was_put_back_is_written(tmp_path: Path, put_back_seconds: float) -> None:
+    """What belongs on a page that a person edits waits a minute, not the days until the clock is there again."""
+    brain = make_brain(tmp_path / "b")
+    tell(brain, "My friend Ruth lives in Oslo.")
+    promote(brain)
+    page = brain.tree.long_term / next(path for path in pages(brain) if "ruth" in path)
+    page.write_text(page.read_text() + "\nMine.\n")
+    brain.observed.note_change(brain.tree.relative(page))
+    wait(brain, -put_back_seconds)
+    tell(brain, "My friend Ruth plays chess.", minutes=0)
+    promote(brain)
+    assert bool(put_back_seconds) == any("chess" in text for text in statements(brain))

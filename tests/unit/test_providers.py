@@ -14,7 +14,7 @@ from brainiac.errors import ModelError
 from brainiac.llm.catalog import Endpoint, endpoint_of, facts, is_loopback, provider_of
 from brainiac.llm.completion import FAILURES, litellm, model_error, retry_after_seconds, scrub
 from brainiac.settings import MachineSettings
-from tests.support.models import answer_request, model_brain, write_machine
+from tests.support.models import answer_request, make_brain, model_brain, write_machine
 from tests.support.openai_server import ChatServer
 
 NOBODY = MachineSettings()
@@ -176,6 +176,19 @@ def test_named_key_that_is_not_set_is_said() -> None:
     with pytest.raises(ModelError, match="MY_KEY"):
         endpoint_of("openai/x", machine, {})
     assert "s3cret" == endpoint_of("openai/x", machine, {"MY_KEY": "s3cret"}).api_key
+
+
+def test_a_missing_key_is_said_before_litellm_is_imported(tmp_path: Path) -> None:
+    """A person who has no key reads so at once, not after the seconds that the library takes."""
+    brain = make_brain(tmp_path / "brain", {"llm": {"model": "openai/gpt-5-mini"}})
+    brain.close()
+    line = [sys.executable, "-X", "importtime", "-m", "brainiac", "--brain", str(brain.root), "ask", "Where do I live?"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 1
+    assert "OPENAI_API_KEY is not set" in done.stderr
+    assert "brainiac.llm.litellm_engine" in done.stderr
+    assert [] == [text for text in done.stderr.splitlines() if text.rpartition("|")[2].strip() == "litellm"]
 
 
 def test_usual_key_is_not_sent_to_a_server_on_this_machine() -> None:
