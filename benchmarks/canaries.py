@@ -35,6 +35,7 @@ from brainiac.formats.authors import author_in, author_of_statement
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import find_events, text_outside_events
 from brainiac.server.address import read_address, token_of
+from brainiac.tree import LocalPlaces
 from tests.support.exports import chatgpt, write_json
 from tests.support.living import Living, living, living_brain, model_machine, places_of
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
@@ -276,6 +277,8 @@ def main() -> None:
         config = {"llm": llm, "recall": {"embedder": "none"}, "server": {"port": port}, "inbox": {"settle_ms": 20}}
         root = living_brain(Path(scratch) / "brain", yaml.safe_dump(config))
         model_machine(elsewhere(server))
+        with LocalPlaces.of(root, "default").config.open("a", encoding="utf-8") as machine:
+            machine.write("serve: true\n")  # no setting of the brain opens a port
         with living(root) as daemon:
             doors = Doors(daemon, port)
             first = next(iter(Brain(root).journal.events())).id
