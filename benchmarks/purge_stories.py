@@ -2,12 +2,12 @@
 
     python benchmarks/purge_stories.py [--stories 200] [--seed 1] [--show]
 
-Each story says two words that nobody else says in a random order of ways: told, noted, imported, made a statement by a
-model, reworded, retitled, moved and deleted by hand with and without a run in between, revised, ticked, corrected,
-undone, forgotten before. Then they are purged: by the words, by one of them, or by the exchange or the page that alone
-had them. Looked through are the bytes of brain, state and cache folder with the names of their files, every text of
-the journal, and what the commands print; then all of it once more after the index was built anew. Things that others
-said must still stand. The last line printed is one line of JSON.
+Each story says two words that nobody else says in a random order of ways: told, noted, noted by an assistant,
+imported, made a statement by a model, reworded, retitled, moved and deleted by hand with and without a run in between,
+revised, ticked, corrected, undone, forgotten before. Then they are purged: by the words, by one of them, or by the
+exchange or the page that alone had them. Looked through are the bytes of brain, state and cache folder with the names
+of their files, every text of the journal, and what the commands print; then all of it once more after the index was
+built anew. Things that others said must still stand. The last line printed is one line of JSON.
 """
 
 from __future__ import annotations
@@ -164,6 +164,12 @@ class Story:
 
     def note(self) -> None:
         self.write(f"inbox/notes/{self.name()}.md", f"# Walk\n\n{self.saying()}\n\nIt rained all day long.\n")
+        self.live()
+
+    def hear(self) -> None:
+        """Let an assistant note it."""
+        meta = "---\norigin: assistant\nby: claude\n---\n"
+        self.write(f"inbox/notes/{self.name()}.md", f"{meta}{self.saying()}\n")
         self.live()
 
     def utf16(self) -> None:
@@ -430,11 +436,12 @@ class Story:
 
 FIRST = (Story.tell,)
 STEPS = (
-    Story.tell, Story.tell, Story.remember, Story.todo, Story.keep_private, Story.tag_prompt, Story.note, Story.utf16,
-    Story.ask, Story.ask_vaguely, Story.revise, Story.revise, Story.tick, Story.reword_task, Story.summarize,
-    Story.make_page, Story.make_page, Story.reword, Story.reword, Story.retitle, Story.move, Story.add_value,
-    Story.link, Story.delete, Story.discard, Story.correct, Story.promote, Story.promote, Story.promote_by_model,
-    Story.organize, Story.bring_in, Story.undo, Story.forget, Story.ask_to_forget, Story.crash, Story.search,
+    Story.tell, Story.tell, Story.remember, Story.todo, Story.keep_private, Story.tag_prompt, Story.note, Story.hear,
+    Story.utf16, Story.ask, Story.ask_vaguely, Story.revise, Story.revise, Story.tick, Story.reword_task,
+    Story.summarize, Story.make_page, Story.make_page, Story.reword, Story.reword, Story.retitle, Story.move,
+    Story.add_value, Story.link, Story.delete, Story.discard, Story.correct, Story.promote, Story.promote,
+    Story.promote_by_model, Story.organize, Story.bring_in, Story.undo, Story.forget, Story.ask_to_forget,
+    Story.crash, Story.search,
 )  # fmt: skip
 
 

@@ -42,7 +42,8 @@ BEYOND = (
 # fields of events that have a person's words in them, be it a single one; in others a sentence is words, and the rest
 # are ids, hashes, paths and names of models
 _FIELDS_WITH_WORDS = frozenset(
-    ("statement reasoning reason canonical_key subject aliases what content tags steps title text quote source").split()
+    "author statement reasoning reason canonical_key subject aliases what content tags steps title text quote "
+    "source".split()
 )
 _UUID = re.compile(r"^uuid: \S+$", re.MULTILINE)  # in the front matter of a page
 

@@ -31,9 +31,11 @@ OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a
 _LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
 _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
 _SHOWN_CHARACTERS = 100
-# what processes add to a person's words: the block id, marks
+# what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
 _OUR_ADDITIONS = re.compile(
-    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposal:|private\b).*?-->", re.MULTILINE | re.IGNORECASE
+    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposal:|private\b).*?-->|^### [-0-9]{10}T[:0-9]{8}Z$"
+    r"|^\*\*(?:User|AI|Thoughts)(?=:\*\*)|(?:^\*\*|(?<= \())(?:assistant|import|tool)(?=: | \(|:\*\*)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _OUR_HEADINGS = f"## {HISTORY}\n## {STEPS}\n## {MANIFEST}\n## {RELATED}"
 _OUR_LINES = frozenset(f"{EMPTY}{EMPTY_REVIEW}{_OUR_HEADINGS}".splitlines())
@@ -217,7 +219,7 @@ class _WordSearch:
             event = placed.event
             # an answer of the offline engine is recorded as links alone: their titles are nobody's words
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
-            if self._matches(f"{event.user}\n{answer}\n{event.thoughts}\n{event.remarks}"):
+            if self._matches(f"{event.by}\n{event.user}\n{answer}\n{event.thoughts}\n{event.remarks}"):
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._parts["exchanges"][event.id] = line
@@ -284,7 +286,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def said_in(unit: str) -> str:
-    """Return a unit without block id, marks and dates of ours; of links to files of the brain the names stay.
+    """Return a unit without ids, marks, labels and dates of ours; of links to files of the brain the names stay.
 
     Of a line that is ours nothing is left.
     """

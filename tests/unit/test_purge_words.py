@@ -167,6 +167,16 @@ def said_by_a_model(world: World) -> None:
     later(world)
 
 
+def told_by_an_assistant(world: World) -> None:
+    """Named exchanges, statements and files of its own; another of its notes stands beside them."""
+    for name, text in (("secret", SECRET), ("tulips", "The tulips are planted in November.")):
+        world.save(f"inbox/notes/{name}.md", f"---\norigin: assistant\nby: lovelace\n---\n{text}\n")
+    later(world)
+    assert "**assistant (lovelace):**" in (world.root / STM).read_text()
+    world.cli("promote", "--yes")
+    later(world)
+
+
 def left_by_a_crash(world: World) -> None:
     world.drop("secret.md", f"{SECRET}\n")
     later(world)
@@ -181,8 +191,8 @@ def in_utf16(world: World) -> None:
 
 WAYS = (
     reworded, reworded_with_the_word, revised, task_reworded, retitled_and_moved, front_matter,
-    heading_comment_and_summary, corrected, imported, undone, deleted, forgotten, said_by_a_model, left_by_a_crash,
-    in_utf16,
+    heading_comment_and_summary, corrected, imported, undone, deleted, forgotten, said_by_a_model, told_by_an_assistant,
+    left_by_a_crash, in_utf16,
 )  # fmt: skip
 
 
@@ -207,6 +217,34 @@ def test_all_words_must_meet_in_one_unit(world: World) -> None:
     assert 0 == world.cli("forget", "emeralds willow", "--purge", "--yes").code
     assert not [path for path in left(world, "neighbour") if "blobs" in path]
     assert "The emeralds are green." in world.cli("show", PAGE, "--at", "2025-09-15T09:30:00Z").out
+
+
+def test_whose_words_they_are_is_among_the_words(world: World) -> None:
+    """All that is taken out is listed before: what an assistant wrote, where its name was named; nothing where not."""
+    told_by_an_assistant(world)
+    page = next((world.root / "memory/long_term/events").rglob("2025-09-15.md"))
+    for name in ("secret", "tulips"):
+        (world.root / f"inbox/notes/{name}.md").unlink()
+    later(world)
+    asked = world.cli("forget", "lovelace", "--purge")
+    assert f"{page.relative_to(world.root)}, 2025-09-15: “The tulips are planted in November.”" in asked.out
+    purged(world)
+    assert '**assistant (lovelace):** "The tulips are planted in November."' in page.read_text()
+    assert "- The tulips are planted in November. (assistant: lovelace)" in "".join(world.tree().values())
+    assert 0 == world.cli("forget", "lovelace", "--purge", "--yes").code
+    assert [] == left(world, "lovelace")
+    assert "tea over coffee" in page.read_text()
+
+
+def test_what_we_write_around_their_words_is_not_theirs(world: World) -> None:
+    """Labels, stamps and kinds of authors name nothing: no exchange goes for `user`, `AI` or a year."""
+    world.save("inbox/notes/tulips.md", "---\norigin: assistant\nby: lovelace\n---\nThe tulips are red.\n")
+    later(world)
+    before = (world.root / STM).read_text()
+    assert ("**User:**" in before, "### 2025-09-15T" in before, "**assistant (" in before) == (True, True, True)
+    for word in ("user", "AI", "2025", "assistant", "event"):
+        assert "names no exchange" in world.cli("forget", word, "--purge", "--yes").err, word
+    assert before == (world.root / STM).read_text()
 
 
 def test_what_is_forgotten_is_purged_later_and_then_gone(world: World) -> None:
