@@ -41,7 +41,6 @@ from brainiac.pipeline.inbox import Inbox
 from brainiac.skeleton import create_brain
 
 QUIET_STEPS = (310.0, 2000.0)  # after the last exchange: promotion's idle time, and well past it
-MARKED_BY_USE = ("use", "repetition")
 Message = Mapping[str, Any]
 
 
@@ -146,7 +145,7 @@ def score(messages: Sequence[Message], brain: Brain) -> tuple[dict[str, Any], di
     stands = "\n".join(body_of(page) for page in knowledge)
     wanted = [redact(brain, text) for message in kept for text in marked_texts(message)]
     lists["marked, not kept"] = [text for text in wanted if text.strip() not in stands]
-    lists["made by use"] = made_by_use(brain)
+    lists["kept as said again"] = kept_as_said_again(brain)
     lists["off the record, found"] = leaks(brain, [message for message in messages if is_off(message)])
     lists["doctor"] = [f"{problem.path}: {problem.what}" for problem in examine(brain)]
     figures: dict[str, Any] = {name: len(found) for name, found in lists.items()}
@@ -166,16 +165,16 @@ def _is_of_own_page(page: Memory, typed: str) -> bool:
     return body_of(page).replace("\r\n", "\n").strip() in typed
 
 
-def made_by_use(brain: Brain) -> list[str]:
-    """Return what use and repetition alone brought into long-term memory."""
+def kept_as_said_again(brain: Brain) -> list[str]:
+    """Return what repetition alone brought into long-term memory."""
     pages = {page.uuid: page for page in pages_of(brain)}
     found = []
     for event in brain.journal.events(kinds={"memory-promoted"}):
         for record in event.data["statements"]:
-            if record.get("marked_by") in MARKED_BY_USE and record["operation"] == "NEW":
+            if record.get("marked_by") == "repetition" and record["operation"] == "NEW":
                 page = pages.get(record["page"])
                 texts = [s.text for s in page.statements if s.block_id == record["block"]] if page else []
-                found.append(f"{record['marked_by']}: {(texts or ['(a page of its own)'])[0]}  [{record['path']}]")
+                found.append(f"{(texts or ['(a page of its own)'])[0]}  [{record['path']}]")
     return found
 
 
@@ -261,7 +260,7 @@ def main() -> int:
         figures, lists = score(messages, brain)
         brain.close()
     for name, lines in lists.items():
-        if lines and (arguments_.show or name == "made by use"):
+        if lines and (arguments_.show or name == "kept as said again"):
             print(f"--- {name} ({len(lines)})", *(f"  {line}" for line in lines), sep="\n")
     print(json.dumps({"set": arguments_.set.stem, **figures, "seconds": round(seconds, 1)}))
     return 0

@@ -131,7 +131,6 @@ class Writer:
                 prompt_sha256=content_hash(said.encode()),
                 response=response,
                 model="m",
-                led=(),
             ),
             changes,
         )

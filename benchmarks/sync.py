@@ -125,7 +125,7 @@ def write_history(root: Path, prompts: int) -> None:
         (root / path).write_bytes(raw)
         (root / target).write_bytes(answer)
         data: dict[str, object] = {"prompt": path, "prompt_id": prompt_id, "prompt_sha256": prompt.sha256}
-        data |= {"response": target, "response_hash": content_hash(answer), "model": "m", "led": []}
+        data |= {"response": target, "response_hash": content_hash(answer), "model": "m"}
         changes = (
             RecordedChange("observe", path, None, content_hash(raw)),
             RecordedChange("create", target, None, content_hash(answer)),

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainiac.clock import SYSTEM, Clock, iso
-from brainiac.errors import PluginError, StorageError
-from brainiac.events import Event, PluginFailed
-from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.errors import FormatError, PluginError, StorageError
+from brainiac.events import Event, OutcomeEvent, PluginFailed
+from brainiac.formats.markdown import StmEvent
+from brainiac.formats.prompt import Exchange, Prompt, parse_prompt
 from brainiac.library import Library
 
 if TYPE_CHECKING:
@@ -76,7 +77,32 @@ class Brain(Library):
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
             withheld=lambda: Withheld(self),
             may_be_embedded=may_be_embedded,
+            said_in=self._said_in,
         )
+
+    def _said_in(self, path: str) -> StmEvent | None:
+        """Return what memory will have of a prompt that is not taken in yet, without secrets.
+
+        None for one that was taken in, is private or off the record, or cannot be read.
+        """
+        answer = self.answered.of(path)
+        try:
+            raw = self.read(path)
+        except OSError:  # what cannot be read is named by `status`
+            return None
+        if raw is None or (answer is not None and self.answered.has_outcome(answer.exchange)):
+            return None
+        from brainiac.llm.redaction import redact  # most searches meet no such prompt
+
+        try:
+            prompt = parse_prompt(path, raw, at=iso(self.clock.now()), inbox=self.tree.layout.inbox)
+        except FormatError:
+            return None
+        if prompt.is_draft or prompt.private or not prompt.remember:
+            return None
+        author = self.answered.with_author(prompt).author
+        text = redact(self, prompt.text)
+        return StmEvent("", prompt.at, text, origin=author.origin, by=author.by)
 
     @cached_property
     def models(self) -> Gateway:
@@ -161,6 +187,8 @@ class Brain(Library):
             for change in event.changes:
                 for path in filter(None, (change.path, change.source)):
                     self.recall.note_change(path)
+            if isinstance(event.what, OutcomeEvent) and (prompt := self.answered.path_of(event.what.exchange)):
+                self.recall.note_taken_in(prompt)
         super()._announce(event)
 
     def _record_plugin_failure(self, plugin: str, hook: str, error: BaseException) -> None:

@@ -176,6 +176,8 @@ class PathKind(StrEnum):
     OTHER = "other"
 
 
+TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})  # what a person puts into the inbox as text
+
 Action = Literal["created", "modified", "deleted", "moved"]
 
 
@@ -312,7 +314,8 @@ class StatementRecord(Record):
         reasoning: Why it was done, as the model said.
         model: The model that decided it.
         found_by: The model that found the candidate.
-        marked_by: How a person had marked the words that were to be kept.
+        marked_by: What marked words that were kept without a model: `command`, `note`, `key-fact`, `tag`, `link` or
+            `repetition`; in older journals also `use`, for words that answers had rested on.
         replaced: The statement that it replaced or retired.
         proposed: A statement of the person's own; to retire it was proposed.
         steps: The statements of a how-to, in order.
@@ -438,21 +441,6 @@ class Breaker(Record):
 
 
 @record
-class LedWords(Record):
-    """A statement or exchange of memory that an answer rests on.
-
-    Attributes:
-        path: Of the page or file with it.
-        anchor: Its block id or exchange id there.
-        hash: Of its text.
-    """
-
-    path: str
-    anchor: str
-    hash: str
-
-
-@record
 class RemoteCalls(Record):
     """Calls to one remote model that contained an exchange, or may have.
 
@@ -518,17 +506,20 @@ class ProposalRecord(Record):
 
 @record
 class RetireProposal(ProposalRecord):
-    """To retire a statement that a person wrote.
+    """To retire a statement that a person wrote, or what they told before and was kept without a model.
 
     Attributes:
         operation: `retire`.
-        page: The page's uuid.
-        path: The page's path.
-        block: The statement's block id.
-        hash: Of its text.
+        page: The page's uuid; "" where only exchanges say what is to be retired.
+        path: The page's path; "" likewise.
+        block: The statement's block id; "" likewise.
+        hash: Of its text; "" likewise.
         replaced_by: Block id of the statement that holds now; "" for none.
         on: ISO date until which the retired statement held.
-        sources: Ids of the exchanges that say so.
+        sources: Ids of the exchanges that say so, and of `said_in`.
+        held_by: Uuid of the page of the statement that holds now; "" for the same page.
+        words: What the person told before.
+        said_in: Id of the exchange that told it: with the tick, search says of it what holds now.
     """
 
     operation: str
@@ -539,6 +530,9 @@ class RetireProposal(ProposalRecord):
     replaced_by: str
     on: str
     sources: tuple[str, ...]
+    held_by: str = ""
+    words: str = ""
+    said_in: str = ""
 
 
 @record
@@ -679,12 +673,10 @@ class PromptAnswered(ExchangeEvent):
 
     Attributes:
         model: The model that answered.
-        led: The statements and exchanges that the answer rests on.
     """
 
     kind = "prompt-answered"
     model: str
-    led: tuple[LedWords, ...]
 
 
 class ResponseArrived(ExchangeEvent):

@@ -162,7 +162,9 @@ class PromotionSettings(_Section):
         ge=1,
         description="or short-term memory larger than this; above twice this its oldest exchanges are filed at once",
     )
-    carry_open_items: bool = Field(True, description="open goals and tasks stay; false: the lists are emptied")
+    carry_open_items: bool = Field(
+        True, description="open goals and tasks and pinned facts stay; false: the lists are emptied"
+    )
     max_retired_share: float = Field(0.2, ge=0, le=1, description="a run that would retire more of the memory stops")
 
 

@@ -282,9 +282,14 @@ def cli_page() -> str:
 
 def commands() -> list[tuple[str, Any]]:
     """Return full name and click command of every command."""
+    return sorted(_walk(root(), ""))
+
+
+def root() -> Any:
+    """Return the click command that all others are below."""
     app = new_app()
     register_all(app)
-    return sorted(_walk(typer.main.get_command(app), ""))
+    return typer.main.get_command(app)
 
 
 def _walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:

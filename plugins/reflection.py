@@ -113,8 +113,8 @@ def _hide(brain: Brain, exchange: Exchange, reflection: Reflection) -> None:
 
 
 def _is_memory(brain: Brain, hit: Hit) -> bool:
-    """Return whether a hit stands in a file of memory that is no index page."""
-    return hit.kind != "index-page" and hit.path.startswith(f"{brain.tree.relative(brain.tree.memory)}/")
+    """Return whether a hit stands in a file of memory."""
+    return hit.path.startswith(f"{brain.tree.relative(brain.tree.memory)}/")
 
 
 def _note(

@@ -49,7 +49,7 @@ def search(
         list[str],
         typer.Argument(
             metavar="QUERY...",
-            help="Words; narrowed by tag:NAME type:concrete|events|skills|short-term|index|archive after:2024-05 "
+            help="Words; narrowed by tag:NAME type:concrete|events|skills|short-term|archive after:2024-05 "
             'before:DATE path:PART "exact words" -word (after `--` where a shell or an option could take it).',
         ),
     ],

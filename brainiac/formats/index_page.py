@@ -24,6 +24,7 @@ from brainiac.formats.markers import check_markers
 from brainiac.formats.page import first_keys, title_of
 
 MANIFEST, RELATED = "Manifest", "Related Memories"
+SAYS_NOTHING = "What was said and what happened "  # on a day or in a month: what older versions wrote
 
 _HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
 _TITLE = re.compile(r"^# [^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -64,6 +65,13 @@ class IndexPage:
     manifest: tuple[IndexEntry, ...]
     related: tuple[Link, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """What the folder is about: its summary, or what its entries quote where it has none or says only the day."""
+        if self.summary and not self.summary.startswith(SAYS_NOTHING):
+            return self.summary
+        return " ".join(entry.summary for entry in self.manifest if entry.summary)
 
 
 def parse_index(path: str, text: str) -> IndexPage:

@@ -266,7 +266,7 @@ class _Planner:
             return summary  # unchanged to the byte: a person may have formatted it
         # the longest first: a sentence may hold another
         for text in sorted(removed, key=len, reverse=True):
-            summary = summary.replace(text, "")
+            summary = summary.replace(text, "").replace("“”", "")  # the marks of a quotation that is gone
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
     def _is_about_removed_page(self, paragraph: str) -> bool:
@@ -414,10 +414,10 @@ class _Planner:
         self.plan.texts.append(statement.text)
 
     def _remove_proposals(self) -> None:
-        """Plan `review.md` without the proposals that rest on these exchanges alone."""
+        """Plan `review.md` without the proposals that rest on one of these exchanges: their lines quote it."""
         path = self._brain.tree.relative(self._brain.tree.review)
         sources_by_id = self._log.proposals()
-        removed = {proposal for proposal, sources in sources_by_id.items() if sources and sources <= self._ids}
+        removed = {proposal for proposal, sources in sources_by_id.items() if not sources.isdisjoint(self._ids)}
         text = self.plan.read(path) if removed else None
         if text is not None and (after := without_proposals(text, removed)) != text:
             self.plan.write(path, after, "proposals that rest on it")

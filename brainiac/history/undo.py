@@ -52,7 +52,7 @@ from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
 from brainiac.storage.folders import Folders
 from brainiac.storage.merge import merge_lines, three_way
-from brainiac.storage.statements import StatementLog, text_hash, with_block_ids
+from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
 from brainiac.text.tokens import coverage, pieces
 
 
@@ -575,9 +575,8 @@ def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
         origin="person",
         replaced=StatementRef(block=old.block_id, hash=text_hash(old.text), history=history),
     )
-    return brain.commit(
-        StatementCorrected(statements=(row,)), by="person", changes=[update(path, before, str(document))]
-    )
+    changes = [update(path, before, str(document)), *without_fact(brain, old.text)]
+    return brain.commit(StatementCorrected(statements=(row,)), by="person", changes=changes)
 
 
 def _state(brain: Brain, target: SaidMatch, line: str) -> Event:

@@ -19,7 +19,6 @@ from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
-from brainiac.formats.short_term import ShortTermMemory
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate, without_hidden
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
@@ -27,6 +26,15 @@ from brainiac.text.tokens import coverage
 
 MAX_EXCHANGES = 10  # that are shown for words which no statement has
 MIN_COVERAGE = 0.6  # the share of the given words that the nearest statement must have
+MARKS = {  # what marks words that are kept without a model, by `StatementRecord.marked_by`
+    "command": "you wrote it behind /remember",
+    "note": "it was saved as a note",
+    "key-fact": "you wrote it under Key Facts",
+    "tag": "it has a #tag of yours",
+    "link": "it has a [[link]] of yours",
+    "repetition": "you said it on two days in nearly the same words",
+    "use": "answers of two days rested on it",  # in older journals
+}
 
 
 # --- pages and statements, by name ---------------------------------------------------------------------------------
@@ -197,7 +205,7 @@ class Step:
         after: Its text afterwards; "" where it was removed.
         model: The model that decided the operation.
         found_by: The model that extracted the statement from the exchange.
-        reasoning: The reason that the model gave.
+        reasoning: The reason that the model gave, or what marked the words that were kept without one.
         run_cost_usd: The cost of all model calls of that run.
         device: Where it was done; "" for this one.
         sources: The exchanges that the operation rests on.
@@ -282,9 +290,14 @@ class Provenance:
             yield self._step(change, statement)
         # changes without a recorded operation: mostly a person's edit, or a version synced from another device
         recorded = {change.event.id for change in changes}
+        whole = {change.event.id: change for change in self._changes if change.record.is_whole}
         for version in self._versions:
             before, after = _text_in(version.before, statement), _text_in(version.after, statement)
-            if version.event not in recorded and before != after:
+            if before == after or version.event in recorded:
+                continue
+            if version.event in whole:  # a note that was kept whole
+                yield replace(self._step(whole[version.event], statement), before=before, after=after)
+            else:
                 yield Step(
                     event=version.event,
                     at=version.at,
@@ -339,7 +352,7 @@ class Provenance:
             after=after,
             model=row.model,
             found_by=row.found_by,
-            reasoning=row.reasoning,
+            reasoning=row.reasoning or MARKS.get(row.marked_by, ""),
             run_cost_usd=self._cost_of(event.cause or ""),
             device=change.device if change.device != self._brain.journal.device else "",
             sources=tuple(self._said(exchange).on_side_of(row.origin) for exchange in row.sources),
@@ -460,7 +473,11 @@ def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain 
     memory = brain.short_term().memory
     if gate:
         memory = gate.short_term(memory)
-    text = _item_or_summary_words(memory, named)
+    words, items = folded(named), (*memory.goals, *memory.facts, *memory.tasks)
+    text = next((item.text for item in items if folded(item.text) == words), "")
+    # of what the summary only quotes the exchange tells more
+    if words and not text and words in folded(memory.summary) and not _exchanges_with(brain, named, gate):
+        text = named
     if not text:
         return None
     path = brain.tree.relative(brain.tree.short_term)
@@ -472,15 +489,6 @@ def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain 
         step = replace(step, sources=tuple(filter(None, sources)))
     steps = (step,) if step else ()
     return Chain(path, page="", title="Short-term memory", block="", text=text, steps=steps)
-
-
-def _item_or_summary_words(memory: ShortTermMemory, named: str) -> str:
-    """Return the text of the item with these words, else the words if the summary has them; "" for neither."""
-    words = folded(named)
-    for item in (*memory.goals, *memory.facts, *memory.tasks):
-        if folded(item.text) == words:
-            return item.text
-    return named if words and words in folded(memory.summary) else ""
 
 
 def _recorded_writing(brain: Brain, text: str, parts: list[str]) -> Step | None:
@@ -591,9 +599,11 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
         on_page = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
         chains = tuple(map(provenance.chain, memory.statements))
         return Why(memory.path, memory.title, chains, tuple(filter(None, on_page)))
-    if item := origin_of_item(brain, named, gate):
+    match = find_statement(brain, named, gate)
+    # an item of short-term memory may be a statement by now, which tells what marked it
+    if not (match and match.is_exact) and (item := origin_of_item(brain, named, gate)):
         return Why(item.path, item.title, (item,))
-    if match := find_statement(brain, named, gate):
+    if match:
         changes = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (changes,), is_exact=match.is_exact)
     if matches := _exchanges_with(brain, named, gate):

@@ -40,6 +40,7 @@ R = TypeVar("R", bound="Request")
 WITHHELD = "(private)"
 # a private mark is about its paragraph, so that texts are checked paragraph by paragraph
 _GAP = re.compile(r"(\n[ \t\r]*\n)")
+_QUOTED = re.compile(r" Last said: “.*")  # at the end of the offline engine's summary
 _MAX_RESPONSES = 20  # of one prompt that are looked at
 
 
@@ -302,9 +303,10 @@ class Gate:
         goals, facts, tasks = (
             tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
         )
-        # a page that the summary links to may have become private since
+        # a page that the summary links to, or an exchange that it quotes, may have become private since
         summary = self._without_hidden(
-            self._tree.relative(self._tree.short_term), without_private_paragraphs(memory.summary) or ""
+            self._tree.relative(self._tree.short_term),
+            _QUOTED.sub("", without_private_paragraphs(memory.summary) or ""),
         )
         events = tuple(self.events(memory.events))
         return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
@@ -423,10 +425,6 @@ class Gate:
                 about = self._without_hidden(page.path, page.about) if has_about else ""
                 pages_to_show.append(replace(page, about=about))
         return pages_to_show
-
-    def _nothing(self, values: Any) -> Any:
-        """Return an empty tuple in place of a field that is for the offline engine alone; here it stays as it is."""
-        return () if self._hides_private else values
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders whose names may be shown; a summary is "" where no index page that may be shown has it."""
@@ -558,14 +556,13 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "existing": Gate._shareable_statements,
     "standing": Gate._shareable_statements,
     "pages": Gate._page_names,
-    "marked": Gate._nothing,
     "folders": Gate._folders,
     "patterns": Gate._patterns,
     "structure": Gate._structure,
 }
 _OPEN_FIELDS = frozenset(
-    "now is_private off_record cause abandon on_text prompt absent is_first zone refused kind title candidates steps "
-    "titles goals".split()
+    "now is_private off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
+    "candidates steps titles goals".split()
 )
 
 

@@ -10,23 +10,28 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 from brainiac.clock import day_in
-from brainiac.formats.markdown import Link, format_link, one_line, relative_link, retarget_links
+from brainiac.formats.authors import PERSON
+from brainiac.formats.markdown import (
+    Link,
+    blocks_of,
+    format_link,
+    one_line,
+    relative_link,
+    retarget_links,
+    without_link_targets,
+)
+from brainiac.formats.prompt import parse_commands
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
     ConsolidateRequest,
     Consolidation,
-    Evidence,
-    Marked,
-    Operation,
     OrganizeRequest,
     Page,
-    PageName,
-    PageRef,
     Proposal,
     Proposals,
     Queries,
@@ -39,12 +44,15 @@ from brainiac.llm.schemas import (
     Summary,
     SynthesizeRequest,
 )
+from brainiac.search import wishes
 from brainiac.search.documents import Hit
 from brainiac.search.query import excerpt
-from brainiac.text.tokens import as_sentence, ends_as_question, likeness, pieces, words
+from brainiac.storage.statements import LINE
+from brainiac.text.tokens import as_sentence, ends_as_question, pieces, words
 
 NOTED = "Noted."
 FOUND = "In memory:"
+PERHAPS = "Perhaps:"
 NOTHING = "Nothing in memory on that."
 ABSENT = "Nowhere in memory: {words}."
 FIRST = (
@@ -53,29 +61,39 @@ FIRST = (
     "model.*"
 )
 # said above an answer where the message seems to ask for it, or to hold a secret; nothing is done
-WISH = (
-    "Nothing was forgotten: if you want that, `/forget WORDS` does it; `/off` as the first line of a message keeps "
-    "nothing of it, `/private` keeps it from models elsewhere."
+FORGET = (
+    "Nothing was forgotten: if you want that, `/forget WORDS` does it; `/off` as the first line of a message "
+    "keeps nothing of it, `/private` keeps it from models elsewhere."
 )
+WISHES = {
+    wishes.WISH: FORGET,
+    wishes.PRIVATE: FORGET,
+    wishes.CORRECT: "No page was changed: `brainiac correct WORDS --to WORDS` puts right what memory holds, "
+    "and so does an edit of its file.",
+    wishes.REMEMBER: "This is kept as you wrote it; `/remember TEXT` also puts it into long-term memory.",
+    wishes.REMIND: "Nothing will remind you: `/todo TEXT` adds a task, which `/tasks` lists until `/done WORDS`.",
+    wishes.TASKS: "Your open tasks, as `/tasks` lists them:",
+    wishes.HELP: "Write anything, and it is kept. As the first line: `/remember TEXT`, `/find WORDS`, `/todo TEXT`, "
+    "`/done WORDS`, `/tasks`, `/forget WORDS`, `/private`, `/off`; `/help` says what each does.",
+    wishes.ABOUT_ME: "About you, without what is private; `brainiac context` shows all that a model would be given:",
+    wishes.WHO: "I am Brainiac, the memory of this folder: I record what you write, find it and quote it.",
+}
 SECRET = (
     "This is kept as you wrote it. If it is a secret, send it with `/off` as the first line, which keeps nothing of "
     "the message, or `/private`, which keeps it from models elsewhere; `/forget WORDS` takes out what stands there."
 )
-FIXED = (NOTED, FOUND, NOTHING, FIRST, WISH, SECRET)  # lines of any answer, which quote nobody
+FIXED = (NOTED, FOUND, PERHAPS, NOTHING, FIRST, *WISHES.values(), SECRET)  # lines of any answer, which quote nobody
 MAX_PASSAGES = 3
+MAX_LISTED = 12  # lines of what was said on the days asked about, or of the things
+LISTED_BEHIND = 2.0  # in the logarithm of the odds: what is seven times less likely than the best is left out
+LISTED_CHARACTERS = 160  # of the first line of each
+MAX_LAST_SAID, LAST_SAID_CHARACTERS = 5, 240  # messages that the summary quotes, and of each so much
 QUOTED_CHARACTERS = 600  # of a longer passage the part around the words of the prompt is shown
-ASKED_CHARACTERS = 1_000  # a question mark within a longer text is seldom a question to the memory
-SAME = 0.6  # two passages that share so many of their character trigrams say much the same
 NOTES = "notes"  # the folder for words that name no page; it has a page for each month
 MIN_DEPTH_TO_LIFT = 5  # memory/long_term/concrete/topic/page.md stays where it is
 MAX_PATHS = 400  # of one proposal
 MAX_PROPOSALS = 100
-_MIN_NAME, _MIN_FOREIGN_NAME = 3, 2  # characters: a shorter title stands in a text by chance
-_TITLE_CHARACTERS = 60
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
-_STEP = re.compile(r"^ {0,3}\d{1,3}[.)][ \t]+\S", re.MULTILINE)
-_MARKS = re.compile(r"[#*_`>\[\]|]+")
 _MONTH = re.compile(r"(?:.*/)?events/(?:\d{4}/\d\d(?=/))?")
 
 Rows = Iterable[Mapping[str, Any]]
@@ -103,9 +121,8 @@ class OfflineEngine:
                 return result
             case ReflectRequest():
                 return Reflection()  # Reflection notes the marked words with every engine
-            case ConsolidateRequest():  # marked words are kept; nothing else is judged
-                zone = request.now.tzinfo or UTC
-                return Consolidation(operations=[keep(marked, request.pages, zone) for marked in request.marked])
+            case ConsolidateRequest():
+                return Consolidation()  # Promotion keeps the marked words with every engine; nothing else is judged
             case SynthesizeRequest():
                 return Page(kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps))
             case SummarizeRequest():
@@ -119,46 +136,55 @@ class OfflineEngine:
 
 
 def answer(request: AnswerRequest) -> Answer:
-    """Return the answer to a prompt: passages from its hits, and the words of the prompt that memory does not have.
+    """Return the answer to a prompt: passages from its hits, and how sure it is that they are about it.
 
-    Only question marks are looked at: a prompt that ends in one is a question, and any other is also acknowledged
-    ("Noted."), unless it is off the record. Where no sentence of it ends in one, only near passages are quoted.
+    One form for whatever was said. Where a mark of question stands in the prompt, what comes closest is shown in any
+    case, as `PERHAPS` where it comes no closer than chance would; without a mark only what is clearly near is.
     """
-    prompt = request.prompt.said
-    is_question = ends_as_question(prompt)
-    has_question = is_question or (len(prompt) <= ASKED_CHARACTERS and any(map(ends_as_question, pieces(prompt))))
-    chosen = passages(request.hits, only_near=not has_question)
-    parts = [] if is_question or request.off_record else [NOTED]
-    parts += quotations(request.hits, chosen, prompt, posixpath.dirname(request.prompt.path), request.zone)
-    if request.absent and (has_question or chosen):
-        parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
-    if is_question and not chosen:
-        parts.insert(0, NOTHING)
+    prompt, hits = request.prompt.said, request.hits
+    asks = request.wants_list or any(map(ends_as_question, pieces(prompt)))
+    folder = posixpath.dirname(request.prompt.path)
+    parts = [] if ends_as_question(prompt) or request.off_record else [NOTED]
+    if chosen := of_days(hits):
+        parts += [FOUND, listing(hits, chosen, folder, request.zone)]
+    else:
+        chosen = passages(hits, prompt)
+        is_near = bool(chosen) and hits[chosen[0]].is_near
+        is_sure = is_near and not hits[chosen[0]].is_doubted
+        several = passages(hits, prompt, MAX_LISTED, LISTED_BEHIND) if request.wants_list else []
+        chosen = chosen if asks or is_near else []
+        if chosen and len(several) > len(chosen):
+            chosen = several
+            parts += [FOUND if is_sure else PERHAPS, listing(hits, chosen, folder, request.zone)]
+        elif chosen:
+            parts += [FOUND if is_sure else PERHAPS, *quotations(hits, chosen, prompt, folder, request.zone)]
+        elif asks:
+            parts.append(NOTHING)
+        if request.absent and asks and not is_sure:
+            parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
     if request.is_first:
         parts.append(FIRST)
     return Answer(text="\n\n".join(parts), cited=chosen, led=chosen[:1])
 
 
-def passages(hits: Sequence[Hit], *, only_near: bool = False) -> list[int]:
-    """Return the indices of the hits to be shown, best first; of hits that say much the same, the newest first.
+def passages(hits: Sequence[Hit], prompt: str, most: int = MAX_PASSAGES, behind: float = 0) -> list[int]:
+    """Return the indices of the hits to be shown, best first; where none is near, that of the closest alone.
 
     Args:
         hits: The hits, best first.
-        only_near: Whether to leave out hits that are not near (`Hit.is_near`).
+        prompt: What has its words and no others tells nothing.
+        most: So many of them.
+        behind: What is not near counts too where its score lies no further than this behind the best.
     """
     chosen: list[int] = []
+    asked = words(prompt)
     for index, hit in enumerate(hits):
-        # an earlier question says nothing about what the person states now
-        if only_near and (not hit.is_near or ends_as_question(hit.text)):
+        is_behind = bool(chosen) and not hit.is_near and hit.score <= hits[chosen[0]].score - behind
+        if words(hit.text) == asked or is_behind:
             continue
-        if hit.kind == "index-page":  # its words are derived from other pages
-            continue
-        alike = [other for other in chosen if likeness(hits[other].text, hit.text) >= SAME]
-        if any(hits[other].text.split() == hit.text.split() for other in alike):
-            continue  # the same words, such as a statement and the exchange that it was made from
-        if len(chosen) < MAX_PASSAGES:
-            places_of_older = [chosen.index(other) for other in alike if hits[other].at < hit.at]
-            chosen.insert(min(places_of_older, default=len(chosen)), index)
+        # the same words, such as a statement and the exchange that it was made from
+        if len(chosen) < most and all(hits[other].text.split() != hit.text.split() for other in chosen):
+            chosen.append(index)
     return chosen
 
 
@@ -174,8 +200,6 @@ def quotations(
         folder: The folder of the prompt, which links are relative to.
         zone: The person's time zone; None for UTC.
     """
-    if chosen:
-        yield FOUND
     for hit in (hits[index] for index in chosen):
         text = hit.text if len(hit.text) <= QUOTED_CHARACTERS else excerpt(hit.text, query, QUOTED_CHARACTERS)
         text = _with_links_from(text, posixpath.dirname(hit.path), folder)
@@ -184,6 +208,33 @@ def quotations(
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         yield _source(hit, folder, zone) + "".join(f"\n{one_line(as_sentence(former))}" for former in hit.former)
+
+
+def of_days(hits: Sequence[Hit]) -> list[int]:
+    """Return the indices of what people said on the days asked about, in order of time; [] where more is asked.
+
+    Of more than are shown the best, and each text once.
+    """
+    if not all(hit.found_by == "fields" for hit in hits):
+        return []
+    by_text = {hit.text: index for index, hit in reversed(list(enumerate(hits))) if hit.speaker != "ai"}
+    return sorted(sorted(by_text.values())[:MAX_LISTED], key=lambda index: hits[index].at)
+
+
+def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinfo | None) -> str:
+    """Return a list of what was said: the first line of each text, its day, and a link.
+
+    Args:
+        hits: The hits.
+        chosen: Indices of those to list, in order.
+        folder: The folder that links are relative to.
+        zone: The person's time zone; None for UTC.
+    """
+    rows = []
+    for hit in (hits[index] for index in chosen):
+        first = excerpt(hit.text.strip().split("\n")[0], "", LISTED_CHARACTERS)
+        rows.append(f"- {_with_links_from(first, posixpath.dirname(hit.path), folder)} {_source(hit, folder, zone)}")
+    return "\n".join(rows)
 
 
 def _with_links_from(text: str, page_folder: str, folder: str) -> str:
@@ -201,104 +252,41 @@ def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     """Return the line below a quotation: whose words it is where not the person's, its day, a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
     link = format_link(hit.title, relative_link(hit.path, folder), hit.uuid, block_id)
-    archived = "archived" if hit.is_archived else ""
-    return "— " + ", ".join(filter(None, [hit.author.named, day_in(zone, hit.at), link, archived]))
-
-
-# --- consolidate: marked words, whole and as written, on the page that they name -----------------------------------
-
-
-def keep(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> Operation:
-    """Return the operation for marked words: `same` where a statement has them already, else `new`.
-
-    Args:
-        marked: The words.
-        pages: The pages that they may go to.
-        zone: The person's time zone.
-    """
-    evidence = [Evidence(exchange=marked.exchange, quote=marked.text)]
-    if marked.same:
-        return Operation(action="same", ids=list(marked.same), text=marked.text, evidence=evidence, marked_by=marked.by)
-    return Operation(
-        action="new",
-        text=marked.text,
-        page=_page_for(marked, pages, zone),
-        evidence=evidence,
-        marked_by=marked.by,
-        tags=list(dict.fromkeys([*marked.tags, *filter(None, [marked.conversation])])),
-    )
-
-
-def _page_for(marked: Marked, pages: Sequence[PageName], zone: tzinfo) -> PageRef:
-    """Return the page for marked words.
-
-    Several lines get a page of their own. A single line goes to the page of its link or tag, else to the page whose
-    name it holds, else to that of its conversation, else to that of its month.
-    """
-    # a link comes before a tag: it names the page, the tag only the topic
-    name = next(iter((*marked.links, *marked.tags)), "")
-    if "\n" in marked.text.strip():
-        return _new_page(marked, name)
-    if name:
-        return _page_of_name(name, pages)
-    if path := _path_named_in(marked.text, pages):
-        return PageRef(path=path)
-    if marked.conversation:
-        return _page_of_name(marked.conversation, pages)
-    return _page_of_name(day_in(zone, marked.at)[:7], pages, folder=NOTES)
-
-
-def _new_page(marked: Marked, name: str) -> PageRef:
-    """Return a new page for words of several lines; a heading with numbered steps below it becomes a skill."""
-    heading = _HEADING.search(marked.text)
-    is_skill = heading is not None and len(_STEP.findall(marked.text, heading.end())) > 1
-    first_line = next(line for line in marked.text.split("\n") if line.strip())
-    title = " ".join(_MARKS.sub(" ", heading[1] if heading else first_line).split())
-    if len(title) > _TITLE_CHARACTERS:
-        title = title[:_TITLE_CHARACTERS].rsplit(" ", 1)[0] + "…"
-    # a skill stands right in `skills/`, which has no folders of topics
-    folder = "" if is_skill else name or marked.conversation or NOTES
-    return PageRef(kind="skill" if is_skill else "concrete", folder=folder, title=title or name, is_whole=True)
-
-
-def _page_of_name(name: str, pages: Sequence[PageName], folder: str = "") -> PageRef:
-    """Return the page with a name in any case of letters; a new one in the folder where there is none."""
-    folded = name.casefold()
-    path = next((page.path for page in pages if folded in map(str.casefold, page.names)), "")
-    return PageRef(path=path) if path else PageRef(folder=folder, title=name)
-
-
-def _path_named_in(text: str, pages: Sequence[PageName]) -> str:
-    """Return the path of the page with the longest name that stands in a text word for word; "" for none."""
-    padded = f" {' '.join(words(text))} "
-    longest = path = ""
-    for page in pages:
-        for title_or_alias in page.names:
-            name = " ".join(words(title_or_alias))
-            if len(name) > len(longest) and _has_name(padded, name):
-                longest, path = name, page.path
-    return path
-
-
-def _has_name(padded: str, name: str) -> bool:
-    """Return whether a text has a name; both are words with a space between them, and the text has one at each end."""
-    if name.isascii():
-        return len(name) >= _MIN_NAME and f" {name} " in padded
-    # other scripts may have no spaces between words, and short names
-    return len(name) >= _MIN_FOREIGN_NAME and name in padded
+    marks = [mark for mark, holds in (("earlier", hit.is_earlier), ("archived", hit.is_archived)) if holds]
+    return "— " + ", ".join(filter(None, [hit.author.named, day_in(zone, hit.at), link, *marks]))
 
 
 # --- summarize, organize: counts and statistics --------------------------------------------------------------------
 
 
 def summarize(request: SummarizeRequest) -> str:
-    """Return a summary of numbers: how many exchanges since which day, and the pages they went to."""
+    """Return one paragraph: how many exchanges since which day, the pages they went to, and what was last said.
+
+    That are the first sentences of each of the person's last messages, word for word, the newest last. By the count at
+    its beginning search knows that the paragraph only repeats what stands elsewhere.
+    """
     events = [*request.archived, *request.remaining]
     if not events:
         return ""
     count, since = len(events), day_in(request.now.tzinfo, min(event.at for event in events))
-    titles = ", ".join(dict.fromkeys(request.titles))
-    return f"{count} exchange{'' if count == 1 else 's'} since {since}." + (f" Pages: {titles}." if titles else "")
+    own = [event for event in events if event.origin == PERSON and not event.id.startswith(LINE)]
+    beginnings = (_beginning(event.user) for event in sorted(own, key=lambda event: (event.at, event.id)))
+    quotes = " ".join([f"“{beginning}”" for beginning in beginnings if beginning][-MAX_LAST_SAID:])
+    pages = f" Pages: {', '.join(dict.fromkeys(request.titles))}." if request.titles else ""
+    return (
+        f"{count} exchange{'' if count == 1 else 's'} since {since}.{pages}{f' Last said: {quotes}' if quotes else ''}"
+    )
+
+
+def _beginning(said: str) -> str:
+    """Return the sentences that a message begins with, commands left out, of its first block; "" for none.
+
+    They have at most `LAST_SAID_CHARACTERS`: a longer sentence is not cut but left out.
+    """
+    first_block = next(iter(blocks_of(parse_commands(said)[1])), "")
+    sentences = list(map(one_line, pieces(without_link_targets(first_block))))
+    beginnings = (" ".join(sentences[:count]) for count in range(len(sentences), 0, -1))
+    return next((text for text in beginnings if len(text) <= LAST_SAID_CHARACTERS), "")
 
 
 def organize(request: OrganizeRequest) -> Proposals:

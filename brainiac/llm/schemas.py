@@ -191,7 +191,7 @@ class Operation(Result):
         evidence: The exchanges and words that it rests on.
         valid_from: The ISO date from which it is true; "" where nothing says it.
         valid_until: The last ISO date on which it is true; "" where nothing says it.
-        marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link`, `use` or
+        marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link` or
             `repetition`.
         tags: The person's own, where no model judged.
         is_doubted: Of an `end`: `text` is added, and a line of `memory/review.md` asks the person whether `ids` end.
@@ -291,6 +291,7 @@ class AnswerRequest(Request):
 
     Attributes:
         absent: Words of the prompt that stand nowhere in memory, names first.
+        wants_list: It seems to ask for several things ("which …", "everything about …").
         is_first: It is the first answer of its conversation.
         zone: The person's time zone.
         on_text: Called with each piece of a streamed answer, if anybody wants it.
@@ -303,6 +304,7 @@ class AnswerRequest(Request):
     hits: Sequence[Hit] = ()
     conversation: Sequence[Exchange] = ()
     absent: Sequence[str] = ()
+    wants_list: bool = False
     is_first: bool = False
     zone: tzinfo | None = None
     on_text: Callable[[str], None] | None = None
@@ -322,33 +324,6 @@ class ReflectRequest(Request):
     exchange: Exchange
     short_term: ShortTermMemory
     existing: Sequence[Existing] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """Words of the person that are to be kept, and what marked them.
-
-    Attributes:
-        text: The words as written.
-        exchange: The id of the exchange they stand in.
-        at: When they were said, ISO 8601.
-        by: What marked them, a value of `Operation.marked_by`.
-        tags: The person's own `#tags` in them.
-        links: Targets of the person's own `[[links]]` in them.
-        conversation: The subfolder of the inbox that the exchange belongs to; "" for none.
-        is_note: Whether they are the whole body of a note.
-        same: Ids of current statements in the same words.
-    """
-
-    text: str
-    exchange: str
-    at: str
-    by: str
-    tags: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    conversation: str = ""
-    is_note: bool = False
-    same: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +398,6 @@ class ConsolidateRequest(Request):
         short_term: Summary, goals and tasks; no events.
         existing: Current statements that may be affected, nearest first.
         pages: The existing pages.
-        marked: Words marked by the person or by use, for the offline engine.
         refused: Operations of an earlier answer that a check refused; if there are any, the request asks only for
             others in their place.
     """
@@ -434,7 +408,6 @@ class ConsolidateRequest(Request):
     short_term: ShortTermMemory
     existing: Sequence[Existing] = ()
     pages: Sequence[PageName] = ()
-    marked: Sequence[Marked] = ()
     refused: Sequence[Refused] = ()
 
 

@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, StorageError, storage_trouble
-from brainiac.events import Action, FileChange, PathKind
+from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
-from brainiac.pipeline.inbox import TO_ANSWER, Inbox, is_free
+from brainiac.pipeline.inbox import Inbox, is_free
 from brainiac.pipeline.watch import (
     Pace,
     Settler,
@@ -301,6 +301,8 @@ class Bus:
     def _observe(self, relative: str, stamp: Stamp | None) -> None:
         """Pass a file's stamp to the settler; None: it was deleted."""
         is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
+        if is_typed:  # before it is finished: what was dropped with it is answered with what it says
+            self._brain.recall.note_change(relative)
         self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
 
     def _finish(self, path: str) -> None:

@@ -23,6 +23,7 @@ from brainiac.errors import (
     storage_trouble,
 )
 from brainiac.events import (
+    TO_ANSWER,
     Change,
     ErrorCleared,
     ExchangeEvent,
@@ -56,7 +57,6 @@ from brainiac.storage.answered import MAX_RESPONSES, Answer
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import FILE_ENDINGS, MAX_NAME_BYTES, is_printable, is_too_long
 
-TO_ANSWER = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 FREE_MODEL = "offline"
 BY = "kernel"
 MAX_RETRY_SECONDS = 300.0

@@ -21,12 +21,10 @@ from brainiac.search.vocabulary import term_hash
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming
-_LEAST_SIGNS_OF_RARE = 2
 _MOST_ASKED = 64
 _LOOKED_AT = 64  # passages: of a word that stands in more of them, one is surely no question
 _SAME_WORD = 0.7  # of the longer word's character trigrams: words so much alike are taken for forms of one
 _WITHIN = 0.7  # of the asked word's: a compound that holds it holds it
-_FEW, _RARE_SHARE = 3, 0.05  # passages in which a word is rare
 _POSSESSIVE = re.compile(r"['’]s?$")
 # stretches of one script, where no blanks part the words: what stands between them mostly joins them
 _SCRIPT_RUN = re.compile(
@@ -52,13 +50,14 @@ class _Word:
     is_run: bool = False
 
 
-def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
+def absent_words(text: str, analyzer: Analyzer, pages: Pages, asking: str = "") -> list[str]:
     """Return words of a text that stand nowhere in memory, the archive included: names first, then longer words.
 
     Args:
         text: A prompt.
         analyzer: The person's language: its stop words are not returned.
         pages: Where memory is searched.
+        asking: Path of the prompt, which is no memory; "" for none.
 
     Returns:
         At most `MOST_NAMED` words as they are written in the text.
@@ -66,7 +65,7 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     # of two forms of one word the last is named, and a long paste is not looked through to its end
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
     # what was written a moment ago brings words of its own, which the forms below must know
-    pages.catch_up()
+    pages.catch_up(asking)
     forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
     terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
     if not terms:
@@ -74,7 +73,7 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     candidates = pages.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
     counts = candidates.frequencies
     frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
-    places = _Places(candidates.pages, analyzer)
+    places = _Places([page for page in candidates.pages if page.page.path != asking], analyzer, text)
 
     def is_present(stem: str) -> bool:
         """Return whether a stem, or a form of it, stands in memory."""
@@ -83,19 +82,6 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     absent = [part for word in words for part in _absent_parts(word, is_present)]
     order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
     return list(dict.fromkeys(word.written for word in order))
-
-
-def rare_words(text: str, analyzer: Analyzer, pages: Pages) -> list[str]:
-    """Return the words of a text that stand in few passages of memory, stop words left out.
-
-    Words that are said each day, such as thanks, are in many passages whatever the language: they are not returned.
-    """
-    tokens = dict.fromkeys(analyzer.tokens(text))
-    telling = [token for token in tokens if not token.is_stop and len(token.word) >= _LEAST_SIGNS_OF_RARE]
-    # only the frequencies are of interest: one passage is asked for
-    candidates = pages.candidates(Asked(terms=list(dict.fromkeys(token.stem for token in telling)), limit=1))
-    most = max(_FEW, candidates.n_passages * _RARE_SHARE)
-    return [token.word for token in telling if candidates.frequencies.get(token.stem, 0) <= most]
 
 
 def _absent_parts(word: _Word, is_present: Callable[[str], bool]) -> Iterator[_Word]:
@@ -149,28 +135,38 @@ class _Places:
     Args:
         pages: Those that hold any of the words.
         analyzer: Whose vocabulary knows the words.
+        text: The prompt.
     """
 
-    def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer) -> None:
+    def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer, text: str) -> None:
         pages = [page for page in pages if page.features]
         self._units = Units(PageArrays(pages)) if pages else None
         table = analyzer.vocabulary.table
         # hashes of the stems of all words, page after page
         self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
+        if self._units is not None:
+            # a unit with the words of the prompt in their order and no others only repeats it
+            asked = np.array([term_hash(token.stem) for token in analyzer.tokens(text)], np.uint32)
+            ends = np.cumsum(self._units.features["size"], dtype=np.int64)
+            may_repeat = self._units.features["size"] == len(asked)
+            self._says_more = np.array(
+                [
+                    not (may and np.array_equal(self._stems[end - len(asked) : end], asked))
+                    for may, end in zip(may_repeat.tolist(), ends.tolist(), strict=True)
+                ],
+                bool,
+            )
 
     def hold(self, forms: Sequence[str]) -> bool:
-        """Return whether a heading or a statement holds one of the stems, or two different questions do.
-
-        A word of several questions (`which`, in whatever language) is one that questions are made of.
-        """
+        """Return whether a heading holds one of the stems, or a unit that says anything but the prompt."""
         wanted = np.array([term_hash(form) for form in forms], np.uint32)
         if np.isin(wanted, self._headings).any():
             return True
         if self._units is None:
             return False
         holds = np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0
-        return bool((holds & self._units.tells).any()) or len(np.unique(self._units.content[holds])) > 1
+        return bool((holds & self._says_more).any())
 
 
 def _joined(arrays: Sequence[bytes]) -> NDArray[np.uint32]:

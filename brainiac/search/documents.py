@@ -3,7 +3,7 @@
 A unit is the smallest thing a search returns: a statement, one speaker's words of an exchange, a paragraph.
 Wider scales (neighbours, windows, the whole page) are made from the units of a page when it is ranked.
 
-What has gone to `## History` is never found: it no longer holds. Neither is a manifest: it repeats its pages; nor a
+What has gone to `## History` is never found: it no longer holds. Neither is an index page: it repeats its pages; nor a
 command; nor a text of links alone, which is what the offline engine's answers are recorded as.
 A file that does not follow its format is still found by its words.
 """
@@ -33,7 +33,7 @@ from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.search.links import Link, wiki_name
 
-HitKind = Literal["memory", "statement", "exchange", "index-page", "note"]
+HitKind = Literal["memory", "statement", "exchange", "note"]
 FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
 
 
@@ -60,7 +60,7 @@ class Hit:
 
     Attributes:
         kind: `memory` (a paragraph of a page), `statement` (one list item of it), `exchange` (what one side said in a
-            raw exchange of `events/` or of short-term memory; of a long message one block), `index-page`.
+            raw exchange of `events/` or of short-term memory; of a long message one block).
         path: Relative path of the file it stands in.
         title: The page's title, for a person.
         text: What matched, whole and as it stands.
@@ -73,7 +73,9 @@ class Hit:
         position: Its place among the units of its page.
         found_by: What led to it: its words, their meaning alone, the talk around it, the day, its page's title; or no
             words were asked for.
-        is_near: Clearly near what was asked: most of its words stand there, or it means much the same.
+        is_near: Near what was asked: its words and its meaning come nearer than chance would.
+        is_doubted: It is about what was asked, and seems not to answer it.
+        is_earlier: A newer telling of the same stands before it.
         is_archived: It lies in `memory/archive/`.
         signals: What the score was made of, by name.
         former: What of its words no longer holds; of an exchange that passed the gate (`search/outdated.py`).
@@ -95,6 +97,8 @@ class Hit:
     position: int = 0
     found_by: FoundBy = "words"
     is_near: bool = False
+    is_doubted: bool = False
+    is_earlier: bool = False
     is_archived: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
     former: tuple[Former, ...] = ()
@@ -124,12 +128,11 @@ class UnitKind(IntEnum):
     PARAGRAPH = 0
     STATEMENT = 1
     TURN = 2
-    SUMMARY = 3
 
     @property
     def hit_kind(self) -> HitKind:
         """The `kind` of a hit on a unit of this kind."""
-        kinds: tuple[HitKind, ...] = ("memory", "statement", "exchange", "index-page")
+        kinds: tuple[HitKind, ...] = ("memory", "statement", "exchange")
         return kinds[self]
 
 
@@ -146,6 +149,8 @@ class Unit:
         side: `user` or `ai`: whose text of the exchange it stands in; else "".
         is_private: It must not leave this machine.
         author: Whose words it is.
+        above: The page's title and the headings that it stands below, where they are not in its text: they say what it
+            is about. Of what was said on a day, nothing.
     """
 
     text: str
@@ -156,6 +161,12 @@ class Unit:
     side: str = ""
     is_private: bool = False
     author: Author = THE_PERSON
+    above: str = ""
+
+    @property
+    def read(self) -> str:
+        """Its text below what stands above it, as it is understood."""
+        return f"{self.above}\n{self.text}" if self.above else self.text
 
 
 @dataclass(slots=True)  # not frozen: a hundred are made for each query, in half the time
@@ -169,7 +180,6 @@ class Page:
         uuid: "" where the file has none.
         at: ISO 8601 moment of its last change; "" if unknown.
         tags: As they stand.
-        uses: Times stated again or cited.
         links: Where it leads.
         is_archived: It lies in `memory/archive/`: found behind all else, and marked.
         aliases: Other names of it.
@@ -181,7 +191,6 @@ class Page:
     uuid: str = ""
     at: str = ""
     tags: tuple[str, ...] = ()
-    uses: int = 0
     links: tuple[Link, ...] = ()
     is_archived: bool = False
     aliases: tuple[str, ...] = ()
@@ -235,11 +244,8 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         # a person's slip in the front matter must not hide the page: its lines are searched as a paragraph
         meta, body = {}, _META_FENCE.sub("", text, count=2)
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
-    if kind is PathKind.INDEX_PAGE:
-        units = tuple(_summary_units(body))
-        title = f"{title} ({posixpath.dirname(path)})" if title == "_index" else title
-    else:
-        units = tuple(_units(body, zone))
+    # an index page repeats its pages: only its links count
+    units = () if kind is PathKind.INDEX_PAGE else tuple(_units(body, zone, title, is_imported=IMPORTED in path))
     is_private = shareable_text(text) is None
     # the page stays findable here; its units are kept from embedders elsewhere
     if is_private:
@@ -251,13 +257,17 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
         title=title,
         units=units,
         uuid=_text(meta, "uuid"),
-        at=(own_date(meta, path) or written) if kind is PathKind.SOURCE else _at(meta),
+        at=own_date(meta, path) or (written if kind is PathKind.SOURCE else ""),
         tags=tuple(tag.lstrip("#") for tag in _names(meta, "tags", ", ")),
-        uses=_count(meta),
         links=tuple(links_of(path, text)),  # those in properties too
         is_archived=kind is PathKind.ARCHIVED,
         aliases=(*_names(meta, "aliases"), *_names(meta, "alias")),
     )
+
+
+def waiting_page(path: str, event: StmEvent) -> Page:
+    """Return a prompt that waits as a page: what short-term memory will have of it once it is answered."""
+    return Page(path, posixpath.basename(path), tuple(_turns(event, is_dialogue=False)), at=event.at)
 
 
 def _of_page(unit: Unit, page: Author) -> Unit:
@@ -268,11 +278,6 @@ def _of_page(unit: Unit, page: Author) -> Unit:
         is_answer = unit.author.origin == "assistant" and not unit.author.by
         return replace(unit, author=Author("assistant", page.by)) if is_answer else unit
     return replace(unit, author=page) if unit.author.origin == PERSON else unit
-
-
-def _at(meta: Mapping[str, Any]) -> str:
-    """Return when a memory last changed, as its front matter says; "" where it does not."""
-    return _text(meta, "updated_at") or _text(meta, "created_at")
 
 
 def links_of(path: str, text: str) -> Iterator[Link]:
@@ -288,17 +293,25 @@ def links_of(path: str, text: str) -> Iterator[Link]:
             yield Link(uuid, posixpath.normpath(posixpath.join(folder, unquote(target.partition("#")[0]))))
 
 
-def _units(body: str, zone: tzinfo) -> Iterator[Unit]:
-    """Yield the units of a page's body: the turns of its exchanges, then its statements and paragraphs."""
+def _units(body: str, zone: tzinfo, title: str = "", *, is_imported: bool = False) -> Iterator[Unit]:
+    """Yield the units of a page's body: the turns of its exchanges, then its statements and paragraphs.
+
+    Args:
+        body: Without front matter.
+        zone: The person's time zone.
+        title: Of the page.
+        is_imported: Whether its exchanges are a conversation with a title of its own, not what was said on a day.
+    """
     exchanges = list(find_events(body)) if _EXCHANGE in f"\n{body}" else []
     if exchanges:
         is_dialogue = _is_dialogue([exchange.event for exchange in exchanges])
+        above = title if is_imported else ""
         for exchange in exchanges:
-            yield from _turns(exchange.event, is_dialogue)
+            yield from (replace(turn, above=above) for turn in _turns(exchange.event, is_dialogue))
         body = text_outside_events(body, exchanges)
     # a mark on any line makes all units private: too many kept here rather than one shown elsewhere
     is_marked = PRIVATE.search(body) is not None
-    for unit in _prose_units(body, zone):
+    for unit in _prose_units(body, zone, title):
         if not _is_links(unit.text) and unit.text.strip() != _LOG_HEADING:
             yield replace(unit, is_private=True) if is_marked else unit
 
@@ -308,12 +321,14 @@ def _is_links(text: str) -> bool:
     return "](" in text and "://" not in text and _LINKS_ALONE.match(text) is not None
 
 
-def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
-    """Yield the paragraphs and statements of a text without exchanges, in order.
+def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
+    """Yield the paragraphs and statements of a text without exchanges, in order, each with what stands above it.
 
     An item without a block id is text, and begins a paragraph. The page's own title (`# …`) is left out.
     """
     paragraph: list[str] = []
+    headings = [title]  # those above the line, one a level
+    above = title  # of the paragraph
     # a paragraph of headings alone goes before the text below them
     has_text, fence = False, ""
     for line in _searched_text(body).split("\n"):
@@ -326,17 +341,26 @@ def _prose_units(body: str, zone: tzinfo) -> Iterator[Unit]:
         item = None if is_heading else _ITEM.match(line)
         ends_paragraph = item or is_heading or not bare
         if has_text and ends_paragraph:
-            yield Unit("\n".join(paragraph))
+            yield Unit("\n".join(paragraph), above=above)
             paragraph, has_text = [], False
         is_title = line.startswith("# ")
+        if is_heading and not is_title:
+            level = len(bare) - len(bare.lstrip("#"))
+            headings = [*headings[: level - 1], *[""] * (level - 1 - len(headings)), bare.lstrip("# ")]
         if item and (block_id := _block_id(line)):
-            yield _statement(line[item.end() : block_id.start()], block_id[1], zone)
+            yield replace(_statement(line[item.end() : block_id.start()], block_id[1], zone), above=_above(headings))
         elif bare and not is_title:
+            if not paragraph:
+                above = _above(headings[:-1] if is_heading else headings)
             paragraph.append(line.rstrip())
             has_text |= not is_heading
             fence = fence_after(fence, _FENCE.match(line))
     if paragraph:
-        yield Unit("\n".join(paragraph))
+        yield Unit("\n".join(paragraph), above=above)
+
+
+def _above(headings: Sequence[str]) -> str:
+    return "\n".join(filter(None, headings))
 
 
 def _searched_text(body: str) -> str:
@@ -372,14 +396,6 @@ def _block_id(line: str) -> re.Match[str] | None:
     """Return the match of the block id (` ^f3k9`) at the end of a line; None where there is none."""
     at = line.rfind("^")
     return _BLOCK_ID.match(line, at - 1) if at > 0 else None
-
-
-def _summary_units(body: str) -> Iterator[Unit]:
-    """Yield the paragraphs of a folder's index page; all are private where any line of it is marked private."""
-    is_marked = PRIVATE.search(body) is not None
-    for unit in _prose_units(body, UTC):
-        if not _is_links(unit.text):
-            yield Unit(unit.text, UnitKind.SUMMARY, is_private=is_marked)
 
 
 def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
@@ -482,9 +498,3 @@ def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[st
     for value in values if isinstance(values, list) else ():
         if value is not None and (name := str(value).strip()):
             yield name
-
-
-def _count(meta: Mapping[str, Any]) -> int:
-    """Return how often the page was stated again or cited; 0 where a person wrote something else than a number."""
-    value = meta.get("reinforcement_count")
-    return value if isinstance(value, int) and value > 0 else 0

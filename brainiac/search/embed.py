@@ -28,7 +28,6 @@ from brainiac.search import wishes
 from brainiac.search.documents import Page, Unit
 from brainiac.search.features import content_key
 from brainiac.search.signals import Signals, Units
-from brainiac.search.text import is_question
 from brainiac.settings import MachineSettings
 
 Matrix = NDArray[np.float32]
@@ -302,6 +301,14 @@ class VectorFile:
             cosines[has_vector] = self._cosines(rows[has_vector], self._direction_to(vector))
         return cosines, has_vector
 
+    def vectors_of(self, keys: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """Return the vectors of keys that all have one, a row each, and how they differ from the mean, in length 1."""
+        rows = [self._rows[key] for key in keys]
+        vectors: Matrix = np.asarray(self._vectors[np.array(rows)], np.float32)
+        self._update_mean()
+        differences = vectors - self._mean
+        return vectors, differences / np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-9)
+
     def nearest(self, vector: Matrix, limit: int) -> list[int]:
         """Return the keys of the nearest vectors, at most `limit`, nearest first."""
         if not len(self._keys):
@@ -390,9 +397,13 @@ class Vectors:
                 incomplete.append(path)
         return incomplete
 
+    def n_missing(self, page: Page) -> int:
+        """Return how many of a page's units lack the vector that they are to have."""
+        return len(self._file.missing([content_key(unit) for unit in page.units if self._is_embedded(page.path, unit)]))
+
     def embed_page(self, page: Page) -> bool:
         """Make the missing vectors of a page's units; return whether all have one now."""
-        texts = {content_key(unit): unit.text for unit in page.units if self._is_embedded(page.path, unit)}
+        texts = {content_key(unit): unit.read for unit in page.units if self._is_embedded(page.path, unit)}
         if missing := self._file.missing(list(texts)):
             missing += self._file.missing(list(_ORDINARY))
         # without the lock: a model may take seconds, and queries must not wait for it
@@ -406,14 +417,14 @@ class Vectors:
         return True
 
     def _is_embedded(self, path: str, unit: Unit) -> bool:
-        """Return whether a unit gets a vector: no question of the person does, and elsewhere only what may leave.
+        """Return whether a unit gets a vector: what a person said or wrote, and elsewhere only what may leave.
 
-        Questions are ranked apart, by words. With theirs in the mean, which is subtracted from all vectors, statements
-        would come less near to the next question.
+        What an assistant said at length is found by its words and by what it answered: to embed it all would take most
+        of the time of an import.
         """
-        if unit.speaker == "user" and is_question(unit.text):
+        if unit.side == "ai":
             return False
-        return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.text))
+        return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.read))
 
     def _embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
         """Return vectors; None when the model fails, and for a minute after that.
@@ -445,10 +456,42 @@ class Vectors:
             "cosine": own,
             "embedded": has_vector.astype(np.float64),
             "meaning": meaning,
-            "meaning_previous": units.beside(meaning, -1),
-            "meaning_next": units.beside(meaning, 1),
             "meaning_page": units.best_of_scope(meaning),
         }
+
+    def newest(self, keys: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """Return what decides which of some units tells how it is now, with the packaged embedder (see `answers`).
+
+        Args:
+            keys: Content hashes of units that have a vector.
+
+        Returns:
+            How near each is in meaning to the first, and how much each sounds as if it told what holds from now on.
+        """
+        with self._mutex:
+            vectors, differences = self._file.vectors_of(keys)
+        *direction, offset = wishes.directions()[wishes.NOW]
+        return differences @ differences[0], vectors @ np.array(direction, np.float32) + np.float32(offset)
+
+    def answers(self, text: str, keys: Sequence[int]) -> Matrix | None:
+        """Return how much each of some units seems to answer a question rather than to be about the same things.
+
+        Below 0 it rather does not; the weights of the products of both vectors were learned by `benchmarks/wishes.py`.
+
+        Args:
+            text: The question.
+            keys: Content hashes of units that have a vector.
+
+        Returns:
+            Of each unit; None with another embedder than the packaged.
+        """
+        packaged, vector = wishes.directions(), self._query_vector(text)
+        if vector is None or self._embedder.name != packaged["embedder"]:
+            return None
+        with self._mutex:
+            vectors, _ = self._file.vectors_of(keys)
+        *weights, offset = packaged[wishes.ANSWERS]
+        return vectors @ (vector * np.array(weights, np.float32)) + np.float32(offset)
 
     def nearest(self, text: str) -> dict[str, list[int]]:
         """Return the content keys of the units nearest in meaning by the path of their page, nearest first."""

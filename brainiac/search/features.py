@@ -29,7 +29,6 @@ from brainiac.search.text import (
     Analyzer,
     Token,
     has_question,
-    is_question,
 )
 from brainiac.search.vocabulary import term_hash
 from brainiac.text.dates import dates_in
@@ -43,7 +42,7 @@ FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "day", 
 _ROW = Struct("=7i")
 
 # Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
-QUESTION, ASKS, PLACE, ONLY_ASKS, FROM_AI = 1, 2, 32, 64, 128
+QUESTION, ASKS, PLACE, FROM_AI = 1, 2, 32, 64
 CAPITALS_SHIFT, KIND_SHIFT, MAX_CAPITALS = 8, 12, 4
 HEADED = 1 << 15  # begins with a heading: a section of the page starts there
 LENGTH_SHIFT, MAX_LENGTH = 16, 0xFFFF  # above the flags: how many character trigrams its words have
@@ -192,7 +191,7 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
         analyzer: The brain's language.
     """
     # an address holds words that nobody said; the bracket closes the text of a link, and parts words like a blank
-    text = _URL.sub("]", unit.text) if "http" in unit.text or "](" in unit.text else unit.text
+    text = _URL.sub("]", unit.read) if "http" in unit.text or "](" in unit.text else unit.read
     words = analyzer.words(text)
     day, first_day, last_day = _days_of(unit, at, words.signs, analyzer.zone)
     marks = _marks_of(day) + (_marks_of(first_day) if first_day != day else [])
@@ -240,8 +239,8 @@ def content_key(unit: Unit) -> int:
 
 
 def _digest(unit: Unit) -> bytes:
-    """Return the 8-byte hash of a unit's speaker and text."""
-    return hashlib.blake2b(f"{unit.speaker}\0{unit.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    """Return the 8-byte hash of a unit's speaker and text, and of what stands above it."""
+    return hashlib.blake2b(f"{unit.speaker}\0{unit.read}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _flags_of(unit: Unit, signs: int) -> int:
@@ -260,7 +259,6 @@ def _flags_of(unit: Unit, signs: int) -> int:
     if has_question(text):
         flags |= QUESTION
         flags |= ASKS if ends_as_question(text) else 0
-        flags |= ONLY_ASKS if is_question(text) else 0
     if signs & CAPITAL:
         flags |= PLACE if _PLACE.search(text) else 0
         flags |= min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << CAPITALS_SHIFT

@@ -19,12 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import tantivy
 
 from brainiac.errors import BrainiacError
 from brainiac.search.documents import IMPORTED, Page
-from brainiac.search.features import FEATURES, ONLY_ASKS, USER, EncodedPage, Stamp
+from brainiac.search.features import EncodedPage, Stamp
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
 
@@ -85,7 +84,7 @@ class Candidates:
     n_unread: int = 0
 
 
-VERSION = 10
+VERSION = 11
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
@@ -102,17 +101,15 @@ _TABLES = """
 create table meta (key text primary key, value text);
 create table pages (
     id integer primary key, path text not null, mtime integer, size integer, uuid text, title text, at text,
-    tags text, uses integer, links text, archived integer, aliases text, first_day integer, last_day integer,
+    tags text, links text, archived integer, aliases text, first_day integer, last_day integer,
     words blob, heading blob, features blob, content blob
 );
 create table words (word text primary key, stem text) without rowid;
 create index pages_by_path on pages (path, mtime, size);  -- the stamps are read from it alone
 create index pages_by_uuid on pages (uuid);
-create table links (target text, page integer, primary key (target, page)) without rowid;
-create index links_by_page on links (page);
 """
 _COLUMNS = (
-    "path, mtime, size, uuid, title, at, tags, uses, links, archived, aliases, first_day, last_day, "
+    "path, mtime, size, uuid, title, at, tags, links, archived, aliases, first_day, last_day, "
     "words, heading, features, content"
 )
 # any number of values in one parameter, see `_given`
@@ -218,8 +215,6 @@ class Index:
         values = ", ".join("?" * len(("id", *_COLUMNS.split(", "))))
         rows = ((numbers[path], *_row(encoded)) for path, encoded in by_path.items())
         self._written.executemany(f"insert into pages (id, {_COLUMNS}) values ({values})", rows)
-        links = {(numbers[path], link.target) for path, encoded in by_path.items() for link in encoded.page.links}
-        self._written.executemany("insert into links (page, target) values (?, ?)", links)
         for path, encoded in by_path.items():
             for passage in encoded.passages:
                 writer.add_document(_document(passage, numbers[path], is_imported=IMPORTED in path))
@@ -234,12 +229,10 @@ class Index:
         return dict(self._written.execute(f"select path, id from pages where path in {_GIVEN}", _given(paths)))
 
     def _forget(self, numbers: Collection[int]) -> None:
-        """Take the pages with these numbers out of text, pages and links."""
+        """Take the pages with these numbers out of text and pages."""
         for number in numbers:
             self._begin().delete_documents_by_term("page", number)
-        rows = [(number,) for number in numbers]
-        self._written.executemany("delete from pages where id = ?", rows)
-        self._written.executemany("delete from links where page = ?", rows)
+        self._written.executemany("delete from pages where id = ?", [(number,) for number in numbers])
 
     def is_writable(self) -> bool:
         """Return whether this process may write, taking the engine's lock if it is free: one process at a time does."""
@@ -433,21 +426,8 @@ class Index:
         return self._db.execute("select word, stem from words").fetchall()
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
-        """Yield the path of every page with the content hashes of its units, without those that only ask."""
-        for path, content, features in self._db.execute("select path, content, features from pages"):
-            rows = np.frombuffer(features, FEATURES)
-            only_asks = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
-            yield path, np.frombuffer(content, np.uint64)[~only_asks].tobytes()
-
-    def inbound(self, targets: Sequence[str]) -> Mapping[str, int]:
-        """Return how many links lead to each uuid or path."""
-        counted = f"select target, count(*) from links where target in {_GIVEN} group by target"
-        return dict(self._db.execute(counted, _given(targets)))
-
-    @property
-    def has_links(self) -> bool:
-        """Whether any page has a link."""
-        return self._db.execute("select 1 from links limit 1").fetchone() is not None
+        """Return the path of every page with the content hashes of its units."""
+        return self._db.execute("select path, content from pages").fetchall()
 
     def linked(self) -> Iterable[LinkedPage]:
         """Return every page with its links."""
@@ -537,7 +517,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     page = encoded.page
     links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
     return (
-        page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), page.uses, links,
+        page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), links,
         page.is_archived, "\n".join(page.aliases), *encoded.days,
         encoded.words, encoded.heading, encoded.features, encoded.content,
     )  # fmt: skip
@@ -545,7 +525,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
 
 def _encoded(row: tuple[Any, ...]) -> EncodedPage:
     """Return the page of a row of the table `pages`, its number first."""
-    _, path, mtime, size, uuid, title, at, tags, uses, links, is_archived, aliases, *others = row
+    _, path, mtime, size, uuid, title, at, tags, links, is_archived, aliases, *others = row
     _first_day, _last_day, words, heading, features, content = others
     page = Page(
         path,
@@ -554,7 +534,6 @@ def _encoded(row: tuple[Any, ...]) -> EncodedPage:
         uuid=uuid,
         at=at,
         tags=_listed(tags),
-        uses=uses,
         links=_links(links),
         is_archived=bool(is_archived),
         aliases=_listed(aliases),

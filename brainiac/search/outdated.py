@@ -7,11 +7,11 @@ hit says so: otherwise a reader would take the old words for true.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from brainiac.errors import FormatError
-from brainiac.events import StatementRecord
+from brainiac.events import ProposalApplied, RetireProposal, StatementRecord
 from brainiac.formats.markdown import PRIVATE, one_line
 from brainiac.formats.page import Memory, parse_memory
 from brainiac.search.documents import Former, Hit
@@ -31,10 +31,22 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
     exchanges = {hit.anchor for hit in hits if hit.kind == "exchange" and hit.anchor}
     if not exchanges:
         return list(hits)
-    rows = _rows(store, exchanges)
+    rows, ticked = _rows(store, exchanges), _ticked(store, exchanges)
     pages = _Pages(store, hides_private=hides_private)
     current = {row.hash for _, row in rows if pages.holds(row)}
-    return [replace(hit, former=tuple(_former(hit, rows, current, pages))) for hit in hits]
+    return [replace(hit, former=tuple(_former(hit, ticked, rows, current, pages))) for hit in hits]
+
+
+def _ticked(store: Store, exchanges: Collection[str]) -> list[RetireProposal]:
+    """Return the proposals that a person ticked by which words of exchanges are replaced, newest first."""
+    undone = undone_events(store)
+    rows = store.projection.query(
+        "SELECT decisions.event, data FROM proposals, decisions WHERE proposals.id = proposal AND kind = ?"
+        " AND json_extract(data, '$.said_in') IN (SELECT value FROM json_each(?)) ORDER BY decisions.event DESC",
+        ProposalApplied.kind,
+        json.dumps(list(exchanges)),
+    )
+    return [RetireProposal.from_json(json.loads(data)) for event, data in rows if event not in undone]
 
 
 def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRecord]]:
@@ -51,12 +63,17 @@ def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRe
 
 
 def _former(
-    hit: Hit, rows: Sequence[tuple[str, StatementRecord]], current: set[str], pages: _Pages
+    hit: Hit,
+    ticked: Iterable[RetireProposal],
+    rows: Sequence[tuple[str, StatementRecord]],
+    current: set[str],
+    pages: _Pages,
 ) -> Iterable[Former]:
     """Yield the words of a hit that no longer hold, each once.
 
     Args:
         hit: The hit.
+        ticked: What a person said is replaced.
         rows: The records that rest on any of the exchanges, each with its exchange.
         current: Hashes of the statements that still hold.
         pages: Where statements that hold instead are looked up.
@@ -65,6 +82,11 @@ def _former(
     reworded = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced}
     done = {"", *current, *reworded}  # "": a record that states nothing
     text = _folded(hit.text)
+    for proposal in ticked:
+        new = StatementRecord(page=proposal.held_by, block=proposal.replaced_by)
+        if hit.anchor == proposal.said_in and _folded(proposal.words) in text:
+            done.add(text_hash(proposal.words))
+            yield Former(one_line(proposal.words), pages.successor(new))
     for exchange, row in rows:
         if exchange != hit.anchor or row.hash in done:
             continue

@@ -23,7 +23,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError
-from brainiac.search.documents import SEARCHED, Page, page_of
+from brainiac.events import TO_ANSWER, PathKind
+from brainiac.formats.markdown import StmEvent
+from brainiac.formats.prompt import response_path
+from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
 from brainiac.search.embed import Vectors
 from brainiac.search.features import EncodedPage, Stamp, encode
 from brainiac.search.index import (
@@ -41,6 +44,9 @@ from brainiac.tree import NOTE_ENDINGS, Tree
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
 _SCANNED_PAGES, _SCANNED_BYTES = 128, 500_000  # after an import thousands of long pages wait
+_MOST_WAITING = 32  # prompts that wait, the newest: a backlog of thousands is not read for each query
+_LATEST = 32  # units of a page that are looked at for that
+_EMBEDDED_AT_ONCE = 16  # texts, of what was said a moment ago: a query waits half a second for them, not longer
 _SCAN_SECONDS = 1.0  # nobody waits longer for files that are not in the index yet
 _REMEMBERED_PAGES = 256
 _SETTLE_SECONDS = 2.0
@@ -56,7 +62,7 @@ T = TypeVar("T")
 def stamp_of(tree: Tree, path: str) -> Stamp | None:
     """Return a file's modification time in ns and its size; None when no regular file is there."""
     try:
-        status = os.lstat(tree.absolute(path))
+        status = os.lstat(f"{tree.root}/{path}")
     except OSError:
         return None
     return Stamp(status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
@@ -74,6 +80,14 @@ def searched_files(tree: Tree) -> dict[str, Stamp]:
             status = entry.stat(follow_symlinks=False)
             stamps[tree.relative(entry.path)] = Stamp(status.st_mtime_ns, status.st_size)
     return stamps
+
+
+def unanswered_prompts(tree: Tree) -> list[str]:
+    """Return the prompts of the inbox without a response beside them, the newest last."""
+    found = {tree.relative(entry.path): entry for entry in tree.walk(tree.inbox)}
+    prompts = [path for path in found if tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in found]
+    stamps = {path: stamp_of(tree, path) for path in prompts}
+    return [path for path, _ in sorted(stamps.items(), key=lambda item: item[1] or Stamp(0, 0))]
 
 
 # --- files not in the index yet ---------------------------------------------------------------------------------
@@ -95,6 +109,7 @@ class Unindexed:
         tree: The brain's places.
         analyzer: The brain's language.
         on_read: Called with the path of each file that is read.
+        said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
 
     Attributes:
         pages: Pages that were read and replace the index's, by path; None: the file is deleted.
@@ -103,12 +118,20 @@ class Unindexed:
         needs_rescan: A folder changed: its files are found by comparing all.
     """
 
-    def __init__(self, tree: Tree, analyzer: Analyzer, on_read: Callable[[str], None]) -> None:
-        self._tree, self._analyzer, self._on_read = tree, analyzer, on_read
+    def __init__(
+        self,
+        tree: Tree,
+        analyzer: Analyzer,
+        on_read: Callable[[str], None],
+        said_in: Callable[[str], StmEvent | None] = lambda path: None,
+    ) -> None:
+        self._tree, self._analyzer, self._on_read, self._said_in = tree, analyzer, on_read, said_in
         self._short_term = tree.relative(tree.short_term)
         self._short_term_stamp: tuple[int, int] | None = None  # as it was read: it is compared before each query
         self._last_read: OrderedDict[str, _Read] = OrderedDict()  # hits need their texts
         self._noted: deque[str] = deque()  # paths of `note`, not yet looked at
+        self._taken_in: deque[str] = deque()  # paths of `note_taken_in`, likewise
+        self._waiting: dict[str, EncodedPage | None] = {}  # prompts by path; None: it has to be looked at
         self.pages: dict[str, EncodedPage | None] = {}
         self.unread: dict[str, None] = {}  # a set that has an order
         self.needs_rescan = False
@@ -118,11 +141,22 @@ class Unindexed:
         """Note that a file, or a folder of files, has changed; never waits for a lock."""
         self._noted.append(path)
 
+    def note_taken_in(self, path: str) -> None:
+        """Note that memory has what a prompt says; never waits for a lock."""
+        self._taken_in.append(path)
+
     def collect_noted(self) -> None:
         """Put noted files that differ from what was read into `unread`; for a noted folder ask for a rescan."""
+        while self._taken_in:
+            self._waiting.pop(self._taken_in.popleft(), None)
         while self._noted:
             path = self._noted.popleft()
-            if self._tree.kind_of(path) in SEARCHED:
+            kind = self._tree.kind_of(path)
+            if kind in TO_ANSWER:
+                page = self._waiting.pop(path, None)
+                is_read = page is not None and page.stamp == stamp_of(self._tree, path)
+                self._waiting[path] = page if is_read else None
+            elif kind in SEARCHED:
                 page = self.pages.get(path)
                 # one save brings several notices: after the first one the file is as it was read
                 if page is None or page.stamp != stamp_of(self._tree, path):
@@ -148,6 +182,7 @@ class Unindexed:
             changed = [path for path, stamp in stamps.items() if seen.get(path) != stamp]
             self.unread |= dict.fromkeys([*changed, *(path for path in seen if path not in stamps)])
         self._short_term_stamp = seen.get(self._short_term)
+        self._waiting = dict.fromkeys([*self._waiting, *unanswered_prompts(self._tree)])
         self.needs_rescan = False
 
     def start_anew(self, paths: Iterable[str]) -> None:
@@ -162,6 +197,7 @@ class Unindexed:
             Whether files besides short-term memory were read.
         """
         self.collect_noted()
+        self._look_at_waiting()
         if stamp_of(self._tree, self._short_term) != self._short_term_stamp:
             self.unread[self._short_term] = None
         if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
@@ -170,6 +206,27 @@ class Unindexed:
             return False
         self.record_read({path: self.encoded(path) for path in self.unread})
         return True
+
+    def _look_at_waiting(self) -> None:
+        """Read the prompts that arrived or changed, and drop those that memory has taken in."""
+        for path in list(self._waiting)[:-_MOST_WAITING]:
+            del self._waiting[path]
+        for path, page in list(self._waiting.items()):
+            if page is None or page.stamp != stamp_of(self._tree, path):
+                if encoded := self.encoded(path):
+                    self._waiting[path] = encoded
+                else:
+                    del self._waiting[path]
+
+    @property
+    def fresh(self) -> list[EncodedPage]:
+        """The pages that were read and are not in the index: those of files that changed, and the prompts that wait."""
+        return [page for page in (*self.pages.values(), *self._waiting.values()) if page]
+
+    @property
+    def said_last(self) -> list[str]:
+        """Where what was said a moment ago stands, the newest of the prompts that wait first."""
+        return [self._short_term, *reversed(self._waiting)]
 
     def record_read(self, pages: Mapping[str, EncodedPage | None]) -> None:
         """Record pages that were read, but not one whose file changed meanwhile: it stays unread."""
@@ -199,7 +256,7 @@ class Unindexed:
             asked: The request to the index.
             words: The query's words as written, for scanning unread files.
         """
-        pages = [page for page in self.pages.values() if page]
+        pages = self.fresh
         self.n_passed_over = 0
         if self.unread:
             pages += self._scan([*words, *asked.terms])
@@ -263,16 +320,24 @@ class Unindexed:
     def read_page(self, path: str) -> _Read | None:
         """Return a file as a page with its units, and its stamp; None when it is not there."""
         stamp = stamp_of(self._tree, path)
-        content = self._content(path) if stamp else None
-        if stamp is None or content is None:
+        page = self._page_at(path, stamp) if stamp else None
+        if stamp is None or page is None:
             return None
-        text = content.decode("utf-8", "replace")
-        written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
-        page = page_of(path, text, self._tree.kind_of(path), self._analyzer.zone, written)
         read = self._last_read[path] = _Read(page, stamp)
         if len(self._last_read) > _REMEMBERED_PAGES:
             self._last_read.popitem(last=False)
         return read
+
+    def _page_at(self, path: str, stamp: Stamp) -> Page | None:
+        kind = self._tree.kind_of(path)
+        if kind in TO_ANSWER:
+            said = self._said_in(path)
+            return waiting_page(path, said) if said else None
+        content = self._content(path)
+        if content is None:
+            return None
+        written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
+        return page_of(path, content.decode("utf-8", "replace"), kind, self._analyzer.zone, written)
 
     def _content(self, path: str) -> bytes | None:
         """Return a file's bytes; None when it cannot be read."""
@@ -304,6 +369,7 @@ class Pages:
         folder: Where the index lives.
         analyzer: The brain's language.
         vectors: Meaning of units, when an embedder is there.
+        said_in: See `Unindexed`.
     """
 
     def __init__(
@@ -312,11 +378,12 @@ class Pages:
         folder: Path,
         analyzer: Analyzer,
         vectors: Vectors | None = None,
+        said_in: Callable[[str], StmEvent | None] = lambda path: None,
     ) -> None:
         self._tree, self._folder, self._vectors = tree, folder, vectors
         self._vocabulary, self._analyzer_key = analyzer.vocabulary, analyzer.key
         self._mutex = threading.RLock()
-        self._unindexed = Unindexed(tree, analyzer, self._was_read)
+        self._unindexed = Unindexed(tree, analyzer, self._was_read, said_in)
         self._writing = threading.Lock()  # held while the index is written to, which queries need not wait for
         self._embedding = threading.Lock()  # the worker and who asked to reindex must not ask for the same twice
         self._wake, self._stopping = threading.Event(), threading.Event()
@@ -377,6 +444,10 @@ class Pages:
         self._unindexed.note(path)
         self._wake.set()
 
+    def note_taken_in(self, path: str) -> None:
+        """Note that memory has what a prompt says; never waits for a lock."""
+        self._unindexed.note_taken_in(path)
+
     def rescan(self) -> None:
         """Compare every file's stat with what the index has."""
         with self._mutex:
@@ -419,8 +490,12 @@ class Pages:
             n_unread=self._unindexed.n_passed_over,
         )
 
-    def catch_up(self) -> None:
-        """Read the changed files, if they are few, and load the index's words, unless that was done."""
+    def catch_up(self, asking: str = "") -> None:
+        """Read the changed files, if they are few, and load the index's words, unless that was done.
+
+        Args:
+            asking: Path of the prompt that is answered; "" for none.
+        """
         with self._mutex:
             if self._unindexed.needs_rescan:
                 self.rescan()
@@ -429,30 +504,34 @@ class Pages:
             if not self._has_words:
                 self._has_words = True
                 self._vocabulary.load(self._ask(lambda index: index.words()) or ())
+            said_last = [path for path in self._unindexed.said_last if path in self._unembedded and path != asking]
+        if said_last:
+            self._embed_at_once(said_last)
+
+    def _embed_at_once(self, paths: Sequence[str]) -> None:
+        """Make the vectors of what was said a moment ago; of many texts, and elsewhere, in the background."""
+        vectors, pages, n_missing = self._vectors, list[Page](), 0
+        for path in paths if vectors and not vectors.is_remote else ():
+            stamp = stamp_of(self._tree, path)
+            if page := self._unindexed.page_as_of(path, stamp) if stamp else None:
+                # of a long short-term memory the end: the rest has its vectors, or gets them in the background
+                pages.append(replace(page, units=page.units[-_LATEST:]))
+                n_missing += vectors.n_missing(pages[-1]) if vectors else 0
+            if n_missing > _EMBEDDED_AT_ONCE:
+                return
+        for page in pages:
+            if vectors and vectors.embed_page(page) and len(page.units) < _LATEST:
+                self._unembedded.pop(page.path, None)
 
     def named(self, targets: Sequence[str]) -> list[EncodedPage]:
         """Return pages by path or uuid, as the files stand now."""
         wanted = set(targets)
         with self._mutex:
             indexed = self._ask(lambda index: index.pages(targets)) or []
-            fresh = self._unindexed.pages
-            return [page for page in indexed if page.page.path not in fresh] + [
-                page for page in fresh.values() if page and {page.page.path, page.page.uuid} & wanted
+            replaced, fresh = self._unindexed.pages, self._unindexed.fresh
+            return [page for page in indexed if page.page.path not in replaced] + [
+                page for page in fresh if {page.page.path, page.page.uuid} & wanted
             ]
-
-    def inbound(self, targets: Callable[[], Sequence[str]]) -> Mapping[str, int]:
-        """Return how many links lead to each target; links of the last seconds may be missing.
-
-        Args:
-            targets: Returns them; not called where there are no links at all.
-        """
-
-        def inbound_of(index: Index) -> Mapping[str, int]:
-            # the interface of registered indexes has no `has_links`: they are asked
-            return index.inbound(targets()) if getattr(index, "has_links", True) else {}
-
-        with self._mutex:
-            return self._ask(inbound_of) or {}
 
     def linked(self) -> list[LinkedPage]:
         """Return every page with its links, as the files stand now."""

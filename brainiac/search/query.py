@@ -9,7 +9,7 @@ import bisect
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
-from brainiac.search.text import Analyzer, Token, plain_words
+from brainiac.search.text import Analyzer, Token, languages_of, plain_words, telling_words
 from brainiac.search.vocabulary import folded, grams_of, similarity
 from brainiac.text.dates import TIMES, days_named, time_named
 from brainiac.text.tokens import ends_as_question
@@ -29,9 +29,18 @@ _COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
-_TYPES = ("concrete", "events", "skills", "short-term", "index", "archive")
-_TYPE_ALIASES = frozenset(("event", "skill", "stm", "index-page", "archived"))
+_TYPES = ("concrete", "events", "skills", "short-term", "archive")
+_TYPE_ALIASES = frozenset(("event", "skill", "stm", "archived"))
 _LONGEST_SPAN_DAYS = 370
+_LONGEST_LISTED_DAYS = 31
+# Beside a day these leave open what is asked: then it is listed what was said. They decide this display, nothing else.
+_TELLS_NOTHING = frozenset(
+    """what anything happen happened going went say said tell told write wrote note noted talk about
+    was passiert geschah geschehen gemacht gesagt geschrieben erzählt erlebt los getan
+    quoi fait passé dit écrit est cosa fatto successo detto scritto che
+    qué hice hecho pasó dije escribí wat deed gedaan gebeurd gebeurde gezegd fiz fez aconteceu disse
+    что делал делала было сказал сказала произошло vad gjorde hände sa""".split()
+)
 _MARKED_DAYS = 7
 # A score is a log-likelihood by learned weights: what only a model's query finds is taken to be e² times less likely.
 # Measured against sums, ranks and filling up: docs/decisions/model-queries.md.
@@ -90,8 +99,6 @@ class Narrowing:
 
     def _is_type(self, kind: str, path: str, *, is_archived: bool) -> bool:
         """Return whether a page is of the type that `type:` names, such as a folder of long-term memory."""
-        if kind in ("index", "index-page"):
-            return path.endswith("/_index.md")
         if kind in ("archive", "archived"):
             return is_archived
         if kind in ("stm", "short-term"):
@@ -111,6 +118,7 @@ class Query:
         words: Casefolded words as they stand, for names of speakers.
         name: The mark of a page that is asked for by its title alone.
         days: First and last day asked about, as ordinals; None when no time is named.
+        is_of_days: It asks for these days and hardly anything besides ("What did I do on Monday?").
         asks: Which of `when`, `where`, `count`, `who` it asks.
         is_question: It ends in a question mark.
         phrases: Must stand word for word; without_words: must not stand.
@@ -124,12 +132,21 @@ class Query:
     words: frozenset[str] = frozenset()
     name: str = ""
     days: tuple[int, int] | None = None
+    is_of_days: bool = False
     asks: frozenset[str] = frozenset()
     is_question: bool = False
     phrases: tuple[str, ...] = ()
     without_words: tuple[str, ...] = ()
     phrase_terms: tuple[str, ...] = ()
     narrowing: Narrowing = field(default_factory=Narrowing)
+
+    @property
+    def listing(self) -> Query | None:
+        """The same query of what was said on its days alone; None where it asks for more than days."""
+        if not self.is_of_days or self.days is None or self.narrowing:
+            return None
+        narrowing = replace(self.narrowing, after=self.days[0], before=self.days[1] + 1)
+        return replace(self, narrowing=narrowing)
 
     @property
     def reads_text(self) -> bool:
@@ -180,13 +197,17 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
     plain, today = " ".join(_FIELD.sub(take_out, text).split()), now.astimezone(analyzer.zone)
     # a word said twice is asked for once
     tokens = tuple(dict.fromkeys(analyzer.tokens(plain)))
+    days, is_of_days = _days(plain, today, analyzer)
+    # the page of a day bears its date
+    name = date.fromordinal(days[0]).isoformat() if days and is_of_days and days[0] == days[1] else plain
     return Query(
         text=plain,
         terms=_terms(tokens),
         tokens=tokens,
         words=plain_words(plain),
-        name=name_mark(plain, analyzer),
-        days=_days(plain, today, analyzer.language),
+        name=name_mark(name, analyzer),
+        days=days,
+        is_of_days=is_of_days,
         asks=_asks(plain),
         is_question=ends_as_question(plain),
         phrases=tuple(phrases),
@@ -242,12 +263,20 @@ def _asks(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
 
-def _days(text: str, now: datetime, language: str) -> tuple[int, int] | None:
-    """Return the first and last day that a query speaks of, as ordinals; None for none."""
-    spans = days_named(text, now, language)
+def _days(text: str, now: datetime, analyzer: Analyzer) -> tuple[tuple[int, int] | None, bool]:
+    """Return the first and last day that a query speaks of, as ordinals, and whether it asks for hardly more than them.
+
+    Of a month at most: what was said on the days of a year is no answer.
+    """
+    languages = [*languages_of(text), analyzer.language]
+    spans, rest = days_named(text, now, languages)
     if not spans:
-        return None
-    return min(first for first, _ in spans).toordinal(), max(last for _, last in spans).toordinal()
+        return None, False
+    first, last = min(first for first, _ in spans).toordinal(), max(last for _, last in spans).toordinal()
+    words = [word.casefold() for word in re.findall(r"[^\W\d_]+", rest)]
+    tells = set(telling_words(rest.casefold(), languages)) - _TELLS_NOTHING
+    is_asked = ends_as_question(text) or not words or words[0] in _TELLS_NOTHING
+    return (first, last), is_asked and not tells and last - first <= _LONGEST_LISTED_DAYS
 
 
 def _edge(given: list[str] | None, now: datetime, language: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 
 from brainiac.search.documents import FoundBy, Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.embed import Vectors
-from brainiac.search.features import ASKS, FEATURES, NO_DAY, ONLY_ASKS, USER, EncodedPage, signed
+from brainiac.search.features import FEATURES, NO_DAY, EncodedPage, signed
 from brainiac.search.index import Asked, Candidates, Variant
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, parse_query
 from brainiac.search.rank import LeftOut, Ranked, rank
 from brainiac.search.signals import (
+    FACTS,
     Matches,
     Occurrences,
     PageArrays,
@@ -25,10 +27,9 @@ from brainiac.search.signals import (
     Units,
     all_signals,
     idf_of,
-    link_targets,
 )
 from brainiac.search.text import Analyzer, holds, plain_words
-from brainiac.search.vocabulary import LikeWords, places_of, term_hash
+from brainiac.search.vocabulary import LikeWords, term_hash
 from brainiac.text.tokens import ends_as_question
 from brainiac.tree import Tree
 
@@ -43,9 +44,12 @@ _LONG_TALK, _LONG_PROSE, _BESIDE = 200, 24, 2  # of a talk or page with more uni
 # nothing to do with a brain reaches in 4 of 100 cases (docs/decisions/ranker.md).
 _SHARE_FOR_QUESTION, _QUESTION_WORDS = 0.65, 3
 _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
+# A later telling of the same: as near in meaning at least, sounding at least so new, and answering at most so much less
+# (docs/decisions/ranker.md).
+_SAME_SUBJECT, _SOUNDS_NEW, _ANSWERS_LESS, _COMPARED = 0.3, -0.2, 2.0, 10
 _BEYOND_WORDS = 1e3  # more than any words are worth
-# Of two texts at least this much alike, three in four say more of the same.
-_NEAR_SHARE, _NEAR_COSINE = 0.3, 0.45
+# What is near: learned on questions put to brains that hold the answer, and to others (docs/decisions/ranker.md).
+_NEAR_COVERED, _NEAR_COSINE, _NEAR_BY_WORDS = 2.4, 13.5, 0.2
 WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
 
 
@@ -57,6 +61,7 @@ class Options:
     kinds: Collection[HitKind] | None = None
     is_private: bool = False
     include_repeats: bool = False
+    asking: str = ""
     is_counted: bool = False
 
 
@@ -110,7 +115,10 @@ class Retrieval:
 
     def search(self, text: str, now: datetime, options: Options) -> list[Hit]:
         """Return the best hits of a text, best first; their files are read again, so that none shows other words."""
-        return self._hits(self._parsed(text, now), options)
+        query = self._parsed(text, now)
+        if query.listing and options.kinds is None and (hits := self._hits(query.listing, options)):
+            return [replace(hit, found_by="fields") for hit in hits]
+        return self._hits(query, options)
 
     def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
@@ -134,7 +142,7 @@ class Retrieval:
 
     def _candidates(self, query: Query, options: Options) -> _Candidates:
         """Return the pages that share words with a query or are near to it in meaning."""
-        self._pages.catch_up()
+        self._pages.catch_up(options.asking)
         like = self._like(query)
         asked = replace(self._request(query, like), is_counted=options.is_counted)
         candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
@@ -146,29 +154,20 @@ class Retrieval:
         near = vectors.nearest(text) if vectors else {}
         by_words = {page.page.path for page in candidates.pages}
         pages = [*candidates.pages, *self._pages.named([path for path in near if path not in by_words])]
-        pages = [page for page in pages if page.features and (not query.narrowing or query.narrowing.allows(page))]
+        pages = [page for page in pages if page.features and page.page.path != options.asking]
+        pages = [page for page in pages if not query.narrowing or query.narrowing.allows(page)]
         keys = np.array([key for keys in near.values() for key in keys], np.uint64)
         # again: the candidates tell which words of a long query are rare, and may have brought words not met before
         if len(query.tokens) > _MOST_TOKENS or len(like.table) < len(self.analyzer.vocabulary):
             like = self._like(query, candidates)
         return _Candidates(like, candidates, pages, vectors, text, keys)
 
-    def _rank(
-        self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool = False
-    ) -> Ranked | None:
-        """Score the candidates of a query; None when there are none.
-
-        Args:
-            query: What is asked.
-            options: Of the search.
-            candidates: Of the query, see `_candidates`.
-            of_questions: Rank what a person only asked before, instead of all other units: scores of the two kinds
-                cannot be compared.
-        """
+    def _rank(self, query: Query, options: Options, candidates: _Candidates) -> Ranked | None:
+        """Score the candidates of a query; None when there are none."""
         pages, matching, vectors = candidates.pages, candidates.matching, candidates.vectors
         if not pages:
             return None
-        chosen = self._chosen(candidates, query, options, of_questions=of_questions)
+        chosen = self._chosen(candidates, query)
         units = chosen.units
         if not units.n:
             return None
@@ -176,10 +175,10 @@ class Retrieval:
         matches = Matches(units, query, matching.frequencies, matching.n_passages, like, chosen.occurrences)
         meaning = vectors.signals(candidates.text, units) if vectors else {}
         chance = vectors.chance_cosine() if vectors else 0.0
-        inbound = self._pages.inbound(lambda: [name for page in units.pages for name in link_targets(page.page)])
-        signals = all_signals(matches, meaning, inbound, self.analyzer)
-        scores, around = rank(units, signals)
-        return Ranked(query, units, scores, signals | around, _found_by(matches, signals, chance), chosen.left_out)
+        signals = all_signals(matches, meaning, self.analyzer)
+        found_by = _found_by(matches, signals, chance)
+        ranked = Ranked(query, units, rank(units, signals), signals, found_by, chosen.left_out, chance)
+        return _told_apart(ranked, vectors, candidates.text) if meaning and vectors else ranked
 
     def _like(self, query: Query, candidates: Candidates | None = None) -> LikeWords:
         """Return the words of the brain that share a stem or a trigram with a query.
@@ -218,24 +217,21 @@ class Retrieval:
             narrowing=query.narrowing or None,
         )
 
-    def _chosen(self, candidates: _Candidates, query: Query, options: Options, *, of_questions: bool) -> _Chosen:
+    def _chosen(self, candidates: _Candidates, query: Query) -> _Chosen:
         """Return the units that are ranked: those wanted, of long pages the best, and no more than there is time for.
 
         Args:
             candidates: Of the query.
             query: What is asked; without terms all units are wanted.
-            options: Of the search.
-            of_questions: See `_rank`.
         """
         pages, like = candidates.pages, candidates.like
         # in one order whatever the engine's: of equal hits the same one comes first after a rebuild
         in_order = sorted(range(len(pages)), key=lambda number: pages[number].page.path)
         arrays = PageArrays([pages[number] for number in in_order])
         occurrences = arrays.occurrences(like)
-        is_wanted = is_chosen = np.ones(len(arrays.rows), bool)
+        is_chosen = np.ones(len(arrays.rows), bool)
         if query.terms:
-            is_wanted = _wanted(arrays, query, options, of_questions=of_questions)
-            is_chosen = _best(arrays, is_wanted, lambda: _worth(arrays, occurrences, candidates))
+            is_chosen = _best(arrays, lambda: _worth(arrays, occurrences, candidates))
         # the candidates came with the most promising first: their numbers say how promising they are
         is_ranked = _within_time(arrays, is_chosen, np.array(in_order))
         matching = candidates.matching
@@ -243,31 +239,19 @@ class Retrieval:
             words=len(query.terms) - len(like.terms) if query.terms else 0,
             passages=matching.n_left_out,
             unread=matching.n_unread,
-            of_long_pages=int(is_wanted.sum() - is_chosen.sum()),
+            of_long_pages=int((~is_chosen).sum()),
             too_many=int(is_chosen.sum() - is_ranked.sum()),
         )
-        return _Chosen(Units(arrays, is_ranked, is_wanted), left_out, occurrences)
+        return _Chosen(Units(arrays, is_ranked), left_out, occurrences)
 
     # --- hits ---------------------------------------------------------------------------------------------------
 
     def _hits(self, query: Query, options: Options) -> list[Hit]:
-        """Return the hits: what people said or wrote first, then earlier questions, if there is room."""
+        """Return the hits, ranked again where a file changed meanwhile."""
         candidates = self._candidates(query, options)
-        hits = self._hits_among(query, options, candidates, of_questions=False)
-        if len(hits) < options.limit and query.terms:
-            # a question states nothing: it fills the places that are left over
-            remaining = replace(options, limit=options.limit - len(hits))
-            hits += self._hits_among(query, remaining, candidates, of_questions=True)
-        each_once: dict[tuple[str, str, str, int], Hit] = {}  # a reply may have been found by its own words, too
-        for hit in hits:
-            each_once.setdefault(hit.key, hit)
-        return list(each_once.values())[: options.limit]
-
-    def _hits_among(self, query: Query, options: Options, candidates: _Candidates, *, of_questions: bool) -> list[Hit]:
-        """Return the hits among earlier questions, or among all else; ranked again where a file changed meanwhile."""
         hits: list[Hit] = []
         for _ in range(3):  # again when a file turns out to be other than it was when ranked
-            ranked = self._rank(query, options, candidates, of_questions=of_questions)
+            ranked = self._rank(query, options, candidates)
             if ranked is None:
                 return []
             hits, changed = self._read_hits(ranked, options)
@@ -294,22 +278,68 @@ class Retrieval:
             if page is None or unit is None or not _is_shown(unit, ranked, number):
                 continue
             hit = _hit(page, unit, ranked, number)
-            if unit.text in user_texts:
-                repeated.append(hit)
-                continue
             if unit.side == "user" and not options.include_repeats:
+                if unit.text in user_texts or self._says_no_more(unit, ranked.query):
+                    repeated.append(hit)
+                    continue
                 user_texts.add(unit.text)
             hits += [hit, *_replies(page, hit)]
             if len(hits) >= options.limit:
                 break
         # their score falls with their place, so that hits stay in the order of their scores
-        hits += [replace(hit, score=min(hit.score, hits[-1].score)) for hit in repeated[: options.limit - len(hits)]]
+        least = hits[-1].score if hits else math.inf
+        hits += [replace(hit, score=min(hit.score, least)) for hit in repeated[: options.limit - len(hits)]]
         return hits, [path for path, page in pages.items() if page is None]
+
+    def _says_no_more(self, unit: Unit, query: Query) -> bool:
+        """Return whether a unit has the words of the query in their order and no others: it tells nothing asked."""
+        words = dict.fromkeys(token.word for token in self.analyzer.tokens(unit.text))
+        return not query.phrases and list(words) == [token.word for token in query.tokens]
 
     def _as_ranked(self, encoded: EncodedPage) -> Page | None:
         """Return a page with its texts as they were ranked; None where its file changed since."""
         page = self._pages.page_as_of(encoded.page.path, encoded.stamp)
         return page if page and len(page.units) == encoded.n_units else None
+
+
+def _told_apart(ranked: Ranked, vectors: Vectors, text: str) -> Ranked:
+    """Return a ranking in which the newest of what a person told about the same thing stands before the older.
+
+    What comes first is compared with what was told later among the next ones: that is the newer telling where it is
+    near in meaning, sounds as if it told what holds from now on, rather than a plan, what might be, or what was once,
+    and answers about as well. Which of the first seem not to answer at all is said too. `benchmarks/newest.py` and
+    `wishes.py` learned both.
+
+    Args:
+        ranked: The ranking.
+        vectors: Of the brain.
+        text: Of the query, as it was embedded.
+    """
+    units, scores = ranked.units, np.where(ranked.found_by >= 0, ranked.scores, -np.inf)
+    best = [number for number in np.argsort(-scores, kind="stable")[:_COMPARED].tolist() if scores[number] > -np.inf]
+    compared = [number for number in best if ranked.signals["embedded"][number] > 0]
+    answering = vectors.answers(text, [int(units.content[number]) for number in compared]) if compared else None
+    if answering is None:
+        return ranked
+    answers = dict(zip(compared, answering.tolist(), strict=True))
+    ranked = replace(ranked, doubted=frozenset(number for number in compared if answers[number] < 0))
+    day, first = units.features["day"], best[0]
+    may = [number for number in compared if units.sort[number] == FACTS and day[number] != NO_DAY]
+    if first not in may:
+        return ranked
+    least = answers[first] - _ANSWERS_LESS
+    later = [number for number in may if day[number] > day[first] and answers[number] >= least]
+    if not later:
+        return ranked
+    near, sounds_new = vectors.newest([int(units.content[number]) for number in (first, *later)])
+    is_newer = (near[1:] >= _SAME_SUBJECT) & (sounds_new[1:] > _SOUNDS_NEW)
+    newer = [number for number, does in zip(later, is_newer, strict=True) if does]
+    if not newer:
+        return ranked
+    newest = max(newer, key=day.__getitem__)
+    raised = ranked.scores.copy()
+    raised[newest] = np.nextafter(raised[first], np.inf)
+    return replace(ranked, scores=raised, earlier=first)
 
 
 def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates) -> NDArray[np.float64]:
@@ -330,45 +360,6 @@ def _worth(arrays: PageArrays, occurrences: Occurrences, candidates: _Candidates
     return worth
 
 
-def _wanted(arrays: PageArrays, query: Query, options: Options, *, of_questions: bool) -> NDArray[np.bool_]:
-    """Return which units are ranked: questions or all others, without turns that only repeat the query.
-
-    Args:
-        arrays: Of the candidates.
-        query: What is asked.
-        options: With `include_repeats`, what repeats the query in its own words is ranked too.
-        of_questions: Whether units in which a person only asks are wanted, or all others. They are ranked apart: an
-            earlier question has all the words of the next, and tells nothing.
-    """
-    rows = arrays.rows
-    is_question = (rows["flags"] & ONLY_ASKS > 0) & (rows["speaker"] == USER)
-    is_wanted: NDArray[np.bool_] = is_question == of_questions
-    # words in quotation marks are looked for as they stand
-    if not options.include_repeats and not query.phrases:
-        is_wanted &= ~_repeats(arrays, query)
-    return is_wanted
-
-
-def _repeats(arrays: PageArrays, query: Query) -> NDArray[np.bool_]:
-    """Return whether each unit is a turn of nothing but the query's own words.
-
-    To a question, a statement of the same words in another order is an answer: `is tea hot`, `tea is hot`.
-    """
-    rows, hashes, ends = arrays.rows, arrays.words, arrays.ends
-    if not arrays.is_turn.any():
-        return np.zeros(len(rows), bool)
-    query_hashes = [term_hash(token.word) for token in query.tokens]
-    places, _ = places_of(hashes, np.unique(np.array(query_hashes, np.uint32)))
-    n_of_query = np.bincount(np.searchsorted(ends, places, "right"), minlength=len(rows))
-    is_repeat: NDArray[np.bool_] = (n_of_query == rows["size"]) & arrays.is_turn
-    if query.is_question:
-        starts, is_statement = ends - rows["size"], rows["flags"] & ASKS == 0
-        for number in np.flatnonzero(is_repeat & is_statement):
-            words_in_order = dict.fromkeys(hashes[starts[number] : ends[number]].tolist())
-            is_repeat[number] = list(words_in_order) == query_hashes
-    return is_repeat
-
-
 def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     """Return a query without the names of those who speak, for embedding: people rarely name themselves.
 
@@ -379,31 +370,25 @@ def without_speakers(query: Query, pages: Sequence[EncodedPage]) -> str:
     return " ".join(word for word in query.text.split() if not plain_words(word) & names) or query.text
 
 
-def _best(
-    arrays: PageArrays, is_wanted: NDArray[np.bool_], worth_of: Callable[[], NDArray[np.float64]]
-) -> NDArray[np.bool_]:
-    """Return the wanted units, of a long page those worth most and two beside each: whole it would drown the others.
+def _best(arrays: PageArrays, worth_of: Callable[[], NDArray[np.float64]]) -> NDArray[np.bool_]:
+    """Return which units are ranked: of a long page those worth most and two beside each, or it would drown the others.
 
     Args:
         arrays: Of the candidates.
-        is_wanted: The units to choose from.
         worth_of: Returns what each unit is worth; called only where a page is long.
     """
-    wanted = np.flatnonzero(is_wanted)
-    page = arrays.page[wanted]
+    page = arrays.page
     counts = np.bincount(page, minlength=len(arrays.pages))
-    is_talk = 2 * np.bincount(page, arrays.is_turn[wanted], len(counts)) > counts
+    is_talk = 2 * np.bincount(page, arrays.is_turn, len(counts)) > counts
     most = np.where(is_talk, _LONG_TALK, _LONG_PROSE)
     is_short = counts <= most
     if is_short.all():
-        return is_wanted
-    worth = worth_of()[wanted]
+        return np.ones(len(page), bool)
+    worth = worth_of()
     rank = _ranks_on_page(page, worth)
     # the first stays where none is worth anything: a page may be a candidate by its title alone
     is_best = (rank < most[page]) & ((worth > 0) | (rank == 0))
-    is_chosen = np.zeros(len(is_wanted), bool)
-    is_chosen[wanted[_with_neighbours(page, is_short[page] | is_best)]] = True
-    return is_chosen
+    return _with_neighbours(page, is_short[page] | is_best)
 
 
 def _ranks_on_page(page: NDArray[np.int64], worth: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -462,16 +447,17 @@ def _found_by(matches: Matches, signals: Signals, chance_cosine: float) -> NDArr
         "words": (signals["met"] > 0) | (matches.is_called > 0),
         "title": (signals["titled"] > 0) | (signals["headed"] > 0),
         "meaning": none,
-        "context": (matches.units.is_labelled > 0) & (signals["window_covered"] > 0),
+        "context": (matches.units.is_labelled > 0) & (signals["around"] > 0),
         "day": signals["day"] >= 1,
         "fields": none if matches.query.terms else ~none,
     }
     if "cosine" in signals:
         has_hits = any(way.any() for name, way in ways.items() if name != "day")
         best = float(signals["cosine"].max(initial=0))
-        ways["meaning"] = signals["cosine"] >= _least_cosine(
-            best, chance_cosine, is_question=len(matches.query.tokens) >= _QUESTION_WORDS, has_hits=has_hits
-        )
+        is_question = len(matches.query.tokens) >= _QUESTION_WORDS
+        least = _least_cosine(best, chance_cosine, is_question=is_question, has_hits=has_hits)
+        # where nothing else is to be shown for a question, what comes nearest is
+        ways["meaning"] = signals["cosine"] >= (least if has_hits or not is_question else min(least, best or least))
     found_by = np.full(matches.units.n, -1, np.int8)
     # the last first, so that the first of `WAYS` is what stays
     for number, way in reversed(list(enumerate(WAYS))):
@@ -546,6 +532,8 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         position=int(ranked.units.position[number]),
         found_by=WAYS[ranked.found_by[number]],
         is_near=_is_near(ranked, number),
+        is_doubted=number in ranked.doubted,
+        is_earlier=number == ranked.earlier,
         is_archived=page.is_archived,
         signals=ranked.signals_of(number),
         origin=unit.author.origin,
@@ -565,14 +553,15 @@ def _replies(page: Page, hit: Hit) -> list[Hit]:
 
 
 def _is_near(ranked: Ranked, number: int) -> bool:
-    """Return whether a unit is clearly near the query: its page is named, enough words match, or the meaning does.
+    """Return whether a unit is near the query: its page is named, or words and meaning come nearer than chance would.
 
     Every unit is near a query without words.
     """
     signals = ranked.signals
-    return bool(
-        not ranked.query.terms
-        or signals["titled"][number] > 0
-        or signals["near_covered"][number] >= _NEAR_SHARE
-        or ("cosine" in signals and signals["cosine"][number] >= _NEAR_COSINE)
-    )
+    if not ranked.query.terms or signals["titled"][number] > 0:
+        return True
+    covered = float(signals["covered"][number])
+    if "cosine" not in signals or not signals["embedded"][number]:
+        return covered >= _NEAR_BY_WORDS
+    beyond_chance = float(signals["cosine"][number]) - ranked.chance_cosine
+    return _NEAR_COVERED * covered + _NEAR_COSINE * beyond_chance >= 1

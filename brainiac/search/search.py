@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from brainiac.clock import SYSTEM, Clock
+from brainiac.formats.markdown import StmEvent
 from brainiac.search.documents import Hit, HitKind
 from brainiac.search.links import LinkGraph
 from brainiac.settings import MachineSettings, Settings, load
@@ -35,6 +37,7 @@ class Recall:
         remote: Makes the embedder of a provider; None where there are no providers.
         withheld: Returns what is hidden, which no search returns; None for nothing.
         may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
+        said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
     """
 
     def __init__(
@@ -46,11 +49,12 @@ class Recall:
         remote: RemoteEmbedders | None = None,
         withheld: Callable[[], Withheld] | None = None,
         may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
+        said_in: Callable[[str], StmEvent | None] = lambda path: None,
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
         self._remote, self._withheld = remote, withheld
-        self._may_be_embedded = may_be_embedded
+        self._may_be_embedded, self._said_in = may_be_embedded, said_in
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._parts: tuple[Pages, Retrieval] | None = None  # opened on first use
@@ -69,6 +73,7 @@ class Recall:
         now: datetime | None = None,
         is_private: bool = False,
         include_repeats: bool = False,
+        asking: str = "",
     ) -> list[Hit]:
         """Find what fits a query best, best first; of equal ones the newer first, and without any words the newest.
 
@@ -83,10 +88,11 @@ class Recall:
             now: What "last week" refers to; the clock's now without it.
             is_private: The query must not leave this machine: no embedder elsewhere is asked.
             include_repeats: Also turns that have no other words than the query, which are left out as a rule.
+            asking: Path of the prompt whose words the query has: its own file is no hit.
         """
         from brainiac.search.retrieval import Options  # with it comes numpy
 
-        options = Options(limit, kinds, is_private, include_repeats)
+        options = Options(limit, kinds, is_private, include_repeats, asking)
         hits = self._retrieval.search(query, now or self._clock.now(), options)
         withheld = self._withheld() if self._withheld else None
         return [hit for hit in hits if not (withheld and withheld.hides(hit.path, hit.text, hit.anchor))]
@@ -95,20 +101,34 @@ class Recall:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._retrieval.rank(query, now or self._clock.now())
 
-    def absent(self, text: str) -> list[str]:
+    def absent(self, text: str, *, asking: str = "") -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
 
         Not in another form either, nor in the archive; an earlier question does not count.
+
+        Args:
+            text: A prompt.
+            asking: Its path.
         """
         from brainiac.search.absence import absent_words  # for a search that explains itself
 
-        return absent_words(text, self._retrieval.analyzer, self._pages)
+        return absent_words(text, self._retrieval.analyzer, self._pages, asking)
 
-    def rare_words(self, text: str) -> list[str]:
-        """Return the words of a text that tell something, casefolded: those in few of all texts of this brain."""
-        from brainiac.search.absence import rare_words  # for a search that explains itself
+    def nearness(self, text: str, others: Sequence[str]) -> list[float]:
+        """Return how near each of some texts is to another one in meaning, as a cosine from -1 to 1.
 
-        return rare_words(text, self._retrieval.analyzer, self._pages)
+        The embedder on this machine says it; all are 0 where there is none, or the settings want another.
+        """
+        from brainiac.search.embed import ORDINARY_SENTENCES, EmbedderError, make_embedder, unit_norm  # numpy
+
+        with suppress(EmbedderError):
+            # without providers: the texts stay here
+            if others and (embedder := make_embedder(self._settings.recall.embedder)):
+                # all texts lie close together until what sentences have in common is taken out
+                common = embedder.embed(ORDINARY_SENTENCES).mean(0)
+                one, *rest = unit_norm(embedder.embed([text, *others]) - common)
+                return [float(vector @ one) for vector in rest]
+        return [0.0] * len(others)
 
     def wishes(self, text: str) -> set[str]:
         """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
@@ -121,6 +141,10 @@ class Recall:
             path: Relative, posix; one that search does not look into is passed over.
         """
         self._pages.note_change(path)
+
+    def note_taken_in(self, path: str) -> None:
+        """Take note that memory has what the prompt at a path says: it waits no longer."""
+        self._pages.note_taken_in(path)
 
     def rescan(self) -> None:
         """Compare every file with the index, for changes of which `note_change` was not told; costs one stat a file."""
@@ -177,7 +201,7 @@ class Recall:
             if self._parts is None:
                 analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
                 vectors = self._open_vectors()
-                pages = Pages(self.tree, self._places.cache / "index", analyzer, vectors)
+                pages = Pages(self.tree, self._places.cache / "index", analyzer, vectors, self._said_in)
                 self._parts = pages, Retrieval(self.tree, pages, analyzer, vectors)
             return self._parts
 

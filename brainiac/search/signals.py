@@ -7,8 +7,7 @@ rank. Words match by their stems and, in any language, by the character trigrams
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search import features as f
-from brainiac.search.documents import IMPORTED, Page, UnitKind
+from brainiac.search.documents import Page, UnitKind
 from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
-from brainiac.search.links import wiki_names
 from brainiac.search.query import Query, speaker_words
-from brainiac.search.text import FIRST_PERSON, NUMBER, TIME, Analyzer, plain_words
+from brainiac.search.text import NUMBER, TIME, Analyzer, plain_words
 from brainiac.search.vocabulary import LikeWords, Numbers, Places, term_hash
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -91,28 +89,25 @@ class Units:
     Args:
         arrays: The units of the candidate pages.
         is_chosen: Which of them are ranked; None for all.
-        is_wanted: Which of them could be, those that are left out for time or room among them: only the units that
-            follow one another in these are neighbours. None for those that are chosen.
 
     Attributes:
         number: For each unit of the candidate pages its number here; -1 where it is not ranked.
         content: Content hashes, the keys of the units' vectors.
         features: See `features.FEATURES`.
         pages: The pages that have a unit here; `page`: the place of each unit's page, `start`: each page's first unit.
-        position: The place of each unit on its page; `place`: its place among those that are wanted.
+        position: The place of each unit on its page.
         sort: By which weights it is ranked: `TALK`, `FACTS` or `NOTES`.
         scope: The number of its conversation, or outside of exchanges of its page.
-        section: The number of its section of a page, from one heading to the next.
+        whole: The number of what it is a part of: what somebody said at once, or the section of a page.
+        is_whole_of_person: For each of these, whether no assistant said it.
     """
 
     def __init__(
         self,
         arrays: PageArrays,
         is_chosen: NDArray[np.bool_] | None = None,
-        is_wanted: NDArray[np.bool_] | None = None,
     ) -> None:
         is_chosen = np.ones(len(arrays.rows), bool) if is_chosen is None else is_chosen
-        is_wanted = is_chosen if is_wanted is None else is_wanted
         chosen = np.flatnonzero(is_chosen)
         self.number = np.where(is_chosen, np.cumsum(is_chosen) - 1, -1)
         self.content, self.features = arrays.content[chosen], arrays.rows[chosen]
@@ -122,14 +117,11 @@ class Units:
         self.start, self.page = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         self.pages = [arrays.pages[number] for number in page[is_first].tolist()]
         first = arrays.start[page]
-        n_wanted_before = np.concatenate(([0], np.cumsum(is_wanted)))
-        self.position, self.place = chosen - first, n_wanted_before[chosen] - n_wanted_before[first]
+        self.position = chosen - first
         self._read_features()
         begins_scope = self._begins_scope()
         self.scope = _numbered(begins_scope, self.n)
         self._scope_start = _starts(self.scope)
-        section = np.cumsum((self.flag(f.HEADED) > 0) | (np.diff(self.scope, prepend=-1) != 0)) - 1
-        self.section, self._section_start = section, _starts(section)
         self._find_neighbours(begins_scope)
 
     def _read_features(self) -> None:
@@ -141,25 +133,30 @@ class Units:
         self.kind = f.kind_of(flags)
         self.is_turn = (self.kind == UnitKind.TURN).astype(np.float64)
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
-        self.tells = flags & f.ONLY_ASKS == 0
         # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
         self.sort = np.where(self.is_labelled > 0, TALK, np.where(_is_fact(self.kind), FACTS, NOTES))
 
     def _find_neighbours(self, begins_scope: NDArray[np.bool_]) -> None:
-        """Set which units are neighbours: those that follow one another in a conversation or in the text of a page.
+        """Set which units stand beside one another, and what whole each is a part of.
 
-        A run is what one speaker of a transcript says in a row; runs have neighbours too.
+        The whole is what somebody said at once, the section of a page, or a statement by itself. What is around is
+        the exchange of that message, or the page; in a transcript it is the turns beside, see `around`.
         """
-        talk = _numbered(begins_scope | (np.diff(self.place) != 1), self.n)
+        begins = begins_scope | (np.diff(self.position) != 1)
         # the items of a list stand in no order: the neighbours of a statement say nothing of it
-        talk = np.where(self.kind == UnitKind.STATEMENT, -1 - np.arange(self.n), talk)
+        is_item = self.kind == UnitKind.STATEMENT
+        begins |= is_item[1:] | is_item[:-1]
+        talk = _numbered(begins, self.n)
         self._neighbours = _neighbours(talk)
-        # people write several messages in a row: what a turn answers is then further away than the turn before it
-        continues_run = (self.is_labelled[1:] > 0) & (np.diff(talk) == 0) & (np.diff(self.speaker) == 0)
-        self._run = _numbered(~continues_run, self.n)
-        self._run_start = _starts(self._run)
-        self._run_neighbours = _neighbours(talk[self._run_start])
+        # of a transcript only the day may be known: who says something in a row says it at once
+        is_later = (np.diff(self.features["minute"]) != 0) & (self.is_labelled[1:] == 0)
+        is_answer = np.diff(self.flag(f.FROM_AI)) < 0  # a person speaks after what was answered
+        begins_whole = begins | is_later | (np.diff(self.speaker) != 0) | (self.flag(f.HEADED)[1:] > 0)
+        self.whole = _numbered(begins_whole, self.n)
+        self._whole_start = _starts(self.whole)
+        self.is_whole_of_person = self.flag(f.FROM_AI)[self._whole_start] == 0
+        self._exchange = _numbered(begins | is_later | is_answer, self.n)
 
     def _begins_scope(self) -> NDArray[np.bool_]:
         """Return for each unit but the first whether another conversation or page begins with it.
@@ -194,26 +191,23 @@ class Units:
         """
         return _shifted(values, by, self._neighbours)
 
-    def beside(self, values: Vector, by: int) -> Vector:
-        """Return for each unit the highest value in the run before or after its own; 0 where there is none.
+    def by_whole(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums over the units of each whole: a message, the section of a page, or a statement."""
+        sums: NDArray[Any] = np.add.reduceat(values, self._whole_start, axis=-1)
+        return sums
 
-        A run is what one speaker of a transcript says in a row; any other unit is one by itself.
+    def around(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return for each unit the sum over what is around it.
 
-        Args:
-            values: One value a unit.
-            by: 1 for the next run, -1 for the one before, 2 and -2 for those one further away.
+        In a transcript that are two turns before and two after it; else the exchange, or the page.
         """
-        highest = np.maximum.reduceat(values, self._run_start)
-        return _shifted(highest, by, self._run_neighbours)[self._run]
+        window = values + sum(self.shift(values, by) for by in (-2, -1, 1, 2))
+        around: NDArray[Any] = np.where(self.is_labelled > 0, window, _summed(values, self._exchange))
+        return around
 
     def by_scope(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the sums over the units of each conversation or page."""
         sums: NDArray[Any] = np.add.reduceat(values, self._scope_start, axis=-1)
-        return sums
-
-    def by_section(self, values: Vector) -> Vector:
-        """Return sums over each section of a page, from one heading to the next, and over each talk."""
-        sums: Vector = np.add.reduceat(values, self._section_start, axis=-1)
         return sums
 
     def best_of_scope(self, values: Vector) -> Vector:
@@ -221,18 +215,11 @@ class Units:
         best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
         return best
 
-    def mean_of_scope(self, values: Vector) -> Vector:
-        """Return for each unit the mean over its conversation or page."""
-        sizes = np.diff(self._scope_start, append=self.n)
-        mean: Vector = (self.by_scope(values) / sizes)[self.scope]
-        return mean
 
-    def place_in_scope(self, values: Vector) -> Vector:
-        """Return the rank of each unit within its conversation or page by value, 0 for the highest."""
-        place = np.empty(self.n)
-        # scopes lie one after another: sorted by scope, the units of each keep its stretch
-        place[np.lexsort((-values, self.scope))] = np.arange(self.n) - self._scope_start[self.scope]
-        return place
+def _summed(values: NDArray[Any], groups: NDArray[Any]) -> NDArray[Any]:
+    """Return for each unit the sum of values over its group; those of a group lie one after another."""
+    sums: NDArray[Any] = np.add.reduceat(values, _starts(groups), axis=-1)[..., groups]
+    return sums
 
 
 def _numbered(begins: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
@@ -280,28 +267,21 @@ def _shifted(values: NDArray[Any], by: int, neighbours: Mapping[int, NDArray[np.
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
 
 
-def relative(scores: Vector, among: NDArray[np.bool_] | None = None, least: float = 0.0) -> Vector:
-    """Return scores divided by their maximum, 1 at most; zeros stay zeros.
-
-    Args:
-        scores: All at least 0.
-        among: The units of which the maximum is taken; None for all.
-        least: The least that the scores are divided by.
-    """
-    best = max((scores if among is None else scores[among]).max(initial=0.0), least)
-    # without a maximum the scores of units that are not in `among` are only cut
-    return np.minimum(scores / best if best > 0 else scores, 1.0)
+def relative(scores: Vector, least: float = 0.0) -> Vector:
+    """Return scores, all at least 0, divided by their maximum or by `least`, whichever is more."""
+    best = max(scores.max(initial=0.0), least)
+    return scores / best if best > 0 else scores
 
 
 def bm25(
     frequency: NDArray[Any],
     length: NDArray[Any],
     idf: Vector,
-    among: NDArray[np.bool_] | None,
     k1: float = 0.9,
     b: float = 0.4,
     *,
     least: float = 0.0,
+    typical: NDArray[np.bool_] | None = None,
 ) -> Vector:
     """Return BM25 divided by its maximum for a matrix of term frequencies, one row a term; see `relative`.
 
@@ -309,14 +289,15 @@ def bm25(
         frequency: How often each term stands in each unit.
         length: Of the units.
         idf: Of the terms.
-        among: The units of which the maximum is taken; None for all.
         k1: How much repeating a term adds.
         b: How much a unit's length takes away.
         least: The least share of the weight of all terms that the maximum counts as.
+        typical: The units whose length is the usual one, if there are any; None for all.
     """
-    saturation = k1 * (1 - b) + length * (k1 * b / max(length.mean(), 1.0))
+    usual = length[typical] if typical is not None and typical.any() else length
+    saturation = k1 * (1 - b) + length * (k1 * b / max(usual.mean(), 1.0))
     summed = weighed(frequency / (frequency + saturation), idf.astype(frequency.dtype))
-    return relative(summed, among, least * float(idf.sum()))
+    return relative(summed, least * float(idf.sum()))
 
 
 def weighed(values: NDArray[Any], weights: Vector) -> Vector:
@@ -451,9 +432,8 @@ class Matches:
             documents: In how many passages each term stands.
             total: How many passages there are.
         """
-        tells = self.units.tells
-        in_exact, in_near = (self.exact[:, tells] > 0).sum(1), (self.near[:, tells] > 0).sum(1)
-        # of a rare word all places are candidates: those where it was only asked for do not make it less telling
+        in_exact, in_near = (self.exact > 0).sum(1), (self.near > 0).sum(1)
+        # of a rare word all places are candidates, and units are counted as well as passages
         documents = np.where(documents <= _FEW_DOCUMENTS, np.minimum(documents, in_exact), documents)
         self.idf = idf_of(documents, total)
         # in how many passages words like a term stand nobody counted: by the same ratio as among the candidates
@@ -473,153 +453,84 @@ def _is_name(term: str, names: set[str]) -> bool:
 # --- the signals ------------------------------------------------------------------------------------------------
 
 
-def all_signals(matches: Matches, meaning: Signals, inbound: Mapping[str, int], analyzer: Analyzer) -> Signals:
+def all_signals(matches: Matches, meaning: Signals, analyzer: Analyzer) -> Signals:
     """Return every signal of the candidates of one query.
 
     Args:
         matches: How the query's words stand in the units.
         meaning: What vectors say; empty without an embedder.
-        inbound: How many links lead to each uuid and path.
         analyzer: The brain's language.
     """
-    lexical = lexical_signals(matches, least=_GOOD_SHARE if meaning else 0.0)
-    signals = lexical | dialogue_signals(matches, lexical) | content_signals(matches, lexical)
-    signals |= page_signals(matches, lexical, inbound, analyzer) | meaning
-    if meaning:
-        signals["about_meaning"] = signals["about"] * signals["meaning"]
-        # it has a negative weight: what a unit says in the query's words counts by words and by meaning
-        signals["meaning_trigram"] = signals["meaning"] * signals["trigram"]
-        # squares: one unit that is near counts more than several that are half as near
-        signals["meaning_throughout"] = matches.units.mean_of_scope(signals["meaning"] ** 2)
-    return signals
-
-
-class _Counts(NamedTuple):
-    """How often terms stand in some texts, with what `bm25` needs of these: a column for each text.
-
-    Attributes:
-        exact: Counts of the terms themselves, a row for each.
-        near: Counts of words like them.
-        length: Of the texts.
-    """
-
-    exact: NDArray[Any]
-    near: NDArray[Any]
-    length: NDArray[Any]
-
-    @classmethod
-    def of(cls, rows: NDArray[Any]) -> _Counts:
-        """Take apart a matrix with the rows of `exact`, as many of `near`, and one of `length`."""
-        size = len(rows) // 2
-        return cls(rows[:size], rows[size:-1], rows[-1])
+    signals = lexical_signals(matches, least=_GOOD_SHARE if meaning else 0.0)
+    return signals | content_signals(matches) | page_signals(matches, analyzer) | meaning
 
 
 def lexical_signals(matches: Matches, least: float) -> Signals:
-    """Return how well the query's words match each unit, alone, with its neighbours, and with its whole page.
+    """Return how well the query's words match each unit, the whole that it is a part of, what is around, and its page.
 
     Args:
         matches: How the query's words stand in the units.
         least: See `bm25`.
     """
-    score = partial(bm25, least=least)
-    units, idf, near_idf = matches.units, matches.idf, matches.near_idf
-    # of a unit, of it with one or more neighbours, and of its conversation or page and its section
-    rows = np.concatenate((matches.exact, matches.near, units.length[None]))
-    two_rows = rows + units.shift(rows, -1)
-    three_rows = two_rows + units.shift(rows, 1)
-    further_rows = units.shift(rows, -2) + units.shift(rows, 2)
-    here, two, three, five = map(_Counts.of, (rows, two_rows, three_rows, three_rows + further_rows))
-    talk = _Counts.of(rows + 0.5 * further_rows)  # the turns two places away are as a rule the same speaker's
-    page, section = _Counts.of(units.by_scope(rows)), _Counts.of(units.by_section(rows))
-    page_idf = idf_of((page.exact > 0).sum(1).astype(np.float64), len(page.length))
-    # an earlier question that repeats the query must not make every answer to it look weak
-    tells, page_tells = units.tells, units.by_scope(units.tells.astype(np.float64)) > 0
-    own = score(here.exact, here.length, idf, tells, b=0.3)
-    return {
-        "own": own,
-        "covered": share(here.exact > 0, idf),
-        "near_covered": share(matches.best_near, near_idf),
-        "window_5": score(five.exact, five.length, idf, tells),
-        "with_previous": score(two.exact, two.length, idf, tells),
-        "same_speaker": score(talk.near, talk.length, near_idf, tells),
-        "page": score(page.exact, page.length, page_idf, page_tells, k1=1.2, b=0.75)[units.scope],
-        "section": score(section.exact, section.length, idf, among=None)[units.section],
-        "page_covered": share(page.near > 0, near_idf)[units.scope],
-        "window_covered": share(three.near > 0, near_idf),
-        "before_previous": units.beside(own, -2),
-        "title_covered": share(matches.in_title, idf)[units.page],
-        **_trigram_signals(matches, page_tells, least),
-    }
-
-
-def _trigram_signals(matches: Matches, page_tells: NDArray[np.bool_], least: float) -> Signals:
-    """Return BM25 over character trigrams: inflected forms, compounds and typos of a word share most of them.
-
-    Args:
-        matches: How the query's trigrams stand in the units.
-        page_tells: For each conversation or page, whether it is more than questions.
-        least: See `bm25`.
-    """
-    score, units = partial(bm25, k1=1.2, b=0.75, least=least), matches.units
-    # the last row of each matrix is the length, the others are counts
-    own = np.concatenate((matches.grams, units.gram_length[None]))
-    three, pages = own + units.shift(own, -1) + units.shift(own, 1), units.by_scope(own)
-    idf = idf_of((matches.grams[:, units.tells] > 0).sum(1).astype(np.float64), float(units.tells.sum()))
+    units, n_terms = matches.units, len(matches.exact)
+    score = partial(bm25, k1=1.2, b=0.75, least=least)
+    # what assistants say is so long that by its length no message of a person's would be longer than another
+    by_person, wholes_of_person = units.flag(f.FROM_AI) == 0, units.is_whole_of_person
+    # the last row of each matrix is the length
+    rows = np.concatenate((matches.exact, units.length[None]))
+    whole, around = units.by_whole(rows), units.around(rows)
+    # inflected forms, compounds and typos of a word share most of its trigrams
+    grams = np.concatenate((matches.grams, units.gram_length[None]))
+    pages = units.by_scope(grams)
+    idf = idf_of((matches.grams > 0).sum(1).astype(np.float64), float(units.n))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
+    whole_covered = share(units.by_whole(matches.near) > 0, matches.near_idf)
     return {
-        "title_trigram": share(matches.grams_in_title, idf)[units.page],
-        "trigram": score(own[:-1], own[-1], idf, units.tells),
-        "trigram_three": score(three[:-1], three[-1], idf, units.tells),
-        "trigram_page": score(pages[:-1], pages[-1], page_idf, page_tells)[units.scope],
+        "covered": share(matches.best_near, matches.near_idf),
+        "trigram": score(grams[:-1], grams[-1], idf, typical=by_person),
+        "whole": score(whole[:n_terms], whole[-1], matches.idf, typical=wholes_of_person)[units.whole],
+        "whole_covered": whole_covered[units.whole],
+        "around": bm25(around[:n_terms], around[-1], matches.idf, least=least),
+        "page": score(pages[:-1], pages[-1], page_idf)[units.scope],
+        "title": share(matches.grams_in_title, idf)[units.page],
+        "met": matches.met,  # without a weight: it says whether words led to the unit
+        "full": (matches.exact > 0).all(0).astype(np.float64),  # likewise
     }
 
 
-def dialogue_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return the signals of conversation: who speaks, who is spoken of, what asks and what answers."""
-    units, own = matches.units, lexical["own"]
+def content_signals(matches: Matches) -> Signals:
+    """Return who speaks, who is spoken of, what asks and what answers, and whether a unit has what is asked for."""
+    units = matches.units
     question, asks = units.flag(f.QUESTION) * units.is_turn, units.flag(f.ASKS) * units.is_turn
     # a turn is about who speaks; any other unit is about whom it names, and about the person, who keeps these pages
     about_on_page = np.maximum(matches.mentions > 0, float("user" in matches.named))
     is_one_named = float(len(matches.named) == 1)
-    about = is_one_named * np.where(units.is_turn > 0, matches.is_named, about_on_page)
-    answers = units.shift(question, -1) * units.is_turn  # a turn right after a question
+    has = {
+        "when": units.flag(TIME),
+        "where": units.flag(f.PLACE),
+        "count": units.flag(NUMBER),
+        "who": units.capitals,
+    }
+    fits = [values for name, values in has.items() if name in matches.query.asks]
     return {
-        "about": about,
-        "about_own": about * own,
-        "about_first_person": about * units.flag(FIRST_PERSON),
-        "about_tells": about * (1 - asks),
+        "about": is_one_named * np.where(units.is_turn > 0, matches.is_named, about_on_page),
         # of two the first is who did or said it: "What did Ann tell Tom?"
         "first_named": matches.is_first_named,
         "asks": asks,
-        "answers": answers,
-        "answers_match": answers * units.shift(own, -1),
-        "opening": (units.place == 0) * units.is_turn,
+        # a turn right after a question answers it as well as that has the query's words
+        "answers": units.shift(question * share(matches.best_near, matches.near_idf), -1) * units.is_turn,
+        "fits": np.max(fits, axis=0) if fits else np.zeros(units.n),
+        "day": _day_match(units, matches.query.days),
         "is_talk": (units.sort == TALK).astype(np.float64),
         "is_notes": (units.sort == NOTES).astype(np.float64),
     }
 
 
-def content_signals(matches: Matches, lexical: Mapping[str, Vector]) -> Signals:
-    """Return whether a unit has a time, place, number or name where the query asks for one.
-
-    And, whatever the query asks, how many names it has, and how near it is to the day that the query names.
-    """
-    units = matches.units
-    asked = {name: float(name in matches.query.asks) for name in ("when", "where", "count", "who")}
-    time = units.flag(TIME)
-    return {
-        "names": units.capitals,
-        "when_time": asked["when"] * time,
-        "when_time_own": asked["when"] * time * lexical["own"],
-        "where_place": asked["where"] * units.flag(f.PLACE),
-        "count_number": asked["count"] * units.flag(NUMBER),
-        "who_names": asked["who"] * units.capitals,
-        "day": _day_match(units, matches.query.days),
-    }
-
-
 def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
-    """Return for each unit 1 where it was said on the days asked about or names one of them, less for each day away."""
+    """Return for each unit 2 where it was said on the days asked about, 1 a little later or where it names one of them.
+
+    On other days less for each day away.
+    """
     if days is None:
         return np.zeros(units.n)
     first, last = days
@@ -628,46 +539,22 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
     away = np.maximum(np.maximum(first - day, day - last - 2), 0)  # most things are told a day or two later
     is_written = (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     # a week away counts a third: who asks about a day is often off by some
-    match: Vector = np.maximum(np.exp(-away / 7), is_written.astype(np.float64))
+    match: Vector = np.maximum(np.exp(-away / 7), is_written) + ((first <= day) & (day <= last))
     return match
 
 
-def page_signals(
-    matches: Matches, lexical: Mapping[str, Vector], inbound: Mapping[str, int], analyzer: Analyzer
-) -> Signals:
-    """Return the signals of a unit's page: folder, links, use, title, origin."""
+def page_signals(matches: Matches, analyzer: Analyzer) -> Signals:
+    """Return what stands before all likelihood: whether the query names the page, and where the words come from."""
     units = matches.units
     pages = [encoded.page for encoded in units.pages]
-    best_of_page = np.maximum.reduceat(lexical["own"] + lexical["page"], units.start)
     titled, headed = _named(pages, matches, analyzer)
-    degrees = [len(page.links) for page in pages]
-    if inbound:
-        degrees = [len(page.links) + sum(inbound.get(name, 0) for name in link_targets(page)) for page in pages]
+    is_archived = np.array([page.is_archived for page in pages])
     return {
-        "folder": relative(_folder_fit(pages, best_of_page, units))[units.page],
-        "linked": _linked(pages, best_of_page)[units.page],
-        "connected": np.log1p(np.array(degrees, np.float64))[units.page],
-        "used": np.log1p(np.array([page.uses for page in pages], np.float64))[units.page],
-        "statement": (units.kind == UnitKind.STATEMENT).astype(np.float64),
-        "met": matches.met,  # without a weight: it says whether words led to the unit
-        "titled": titled[units.page],
+        "titled": (titled * ~is_archived)[units.page],
         "headed": headed[units.page] * (1 - units.is_turn),  # the title of a day's page says nothing of its words
         "from_ai": units.flag(f.FROM_AI) * float("ai" not in speaker_words(matches.query)),
-        "only_asks": units.flag(f.ONLY_ASKS),
-        "archived": np.array([page.is_archived for page in pages], np.float64)[units.page],
-        "imported": np.array([IMPORTED in page.path for page in pages], np.float64)[units.page],
+        "archived": is_archived.astype(np.float64)[units.page],
     }
-
-
-def link_targets(page: Page) -> list[str]:
-    """Return all that a link to a page may lead to: its uuid, its path, and the names by which wiki links call it."""
-    return [name for name in (page.uuid, page.path, *_wiki_names(page.path, page.title)) if name]
-
-
-@lru_cache(maxsize=16_384)
-def _wiki_names(path: str, title: str) -> tuple[str, ...]:
-    """Return the names by which wiki links call a page, in order; remembered, for they are asked of each candidate."""
-    return tuple(sorted(wiki_names(path, title)))
 
 
 def _named(pages: Sequence[Page], matches: Matches, analyzer: Analyzer) -> tuple[Vector, Vector]:
@@ -690,56 +577,3 @@ def _words_and_mark(name: str, analyzer: Analyzer) -> tuple[frozenset[str], str]
     tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
     words = frozenset(token.word for token in tokens) if tells else frozenset()
     return words, mark_of(tokens)
-
-
-def _folder_fit(pages: Sequence[Page], best_of_page: Vector, units: Units) -> Vector:
-    """Return for each page how well the summary of its folder, or of one above it, fits.
-
-    Args:
-        pages: Of the units.
-        best_of_page: The best score of each page's units.
-        units: Candidates.
-    """
-    # the units of a folder's index page are its summary
-    index_pages = np.flatnonzero(units.kind[units.start] == UnitKind.SUMMARY).tolist()
-    summaries = {posixpath.dirname(pages[number].path): best_of_page[number] for number in index_pages}
-    if not summaries:
-        return np.zeros(len(pages))
-    folders = [posixpath.dirname(page.path) for page in pages]
-    fit = {
-        folder: max((summaries.get(other, 0.0) for other in _folder_and_above(folder)), default=0.0)
-        for folder in set(folders)
-    }
-    return np.array([fit[folder] for folder in folders], np.float64)
-
-
-def _folder_and_above(folder: str) -> Iterator[str]:
-    """Yield a folder and all that it lies in, innermost first."""
-    while folder:
-        yield folder
-        folder = posixpath.dirname(folder)
-
-
-def _linked(pages: Sequence[Page], best_of_page: Vector) -> Vector:
-    """Return for each page the score, 0 to 1, of the best page that it links to or that links to it.
-
-    Only the `_SPREAD_FROM` best pages count: by all of them every page with many links would rise.
-
-    Args:
-        pages: Of the candidates.
-        best_of_page: The best score of each page's units.
-    """
-    spread = np.zeros(len(pages))
-    if not any(page.links for page in pages):
-        return spread
-    numbers = {name: number for number, page in enumerate(pages) for name in link_targets(page)}
-    scores = best_of_page / max(best_of_page.max(), 1e-9)
-    score_of_best = {int(number): float(scores[number]) for number in np.argsort(-best_of_page)[:_SPREAD_FROM]}
-    for number, page in enumerate(pages):
-        for link in page.links:
-            other = numbers.get(link.target, numbers.get(link.path))
-            if other is None or other == number:
-                continue
-            spread[other] = max(spread[other], score_of_best.get(number, 0.0))
-            spread[number] = max(spread[number], score_of_best.get(other, 0.0))
-    return spread

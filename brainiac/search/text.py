@@ -19,7 +19,6 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from brainiac.search.vocabulary import Vocabulary, folded, term_hash
-from brainiac.text.tokens import ends_as_question
 
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
 _UNSPACED = (
@@ -42,8 +41,6 @@ _QUESTION_MARKS = (
     "\U00011143\U0001e95f\U0001fbc4"
 )
 _QUESTION_MARK = re.compile(rf"[{_QUESTION_MARKS}]")
-_SENTENCE_END = re.compile(rf"(?<=[.!{_QUESTION_MARKS}।॥])[\"'”’»›)\]*_]*\s+|\n+|(?<=[。！？])")
-_WORD = re.compile(r"\w")
 
 # The engine's own English list has 33 words; questions and talk are made of many more.
 _ENGLISH_STOP_WORDS = frozenset(
@@ -55,6 +52,10 @@ _ENGLISH_STOP_WORDS = frozenset(
     i've i'd i'll it's that's there's he's she's we're we've you're you've they're don't didn't doesn't can't isn't
     wasn't won't what's who's how's let's""".split()
 )
+_WITH_STOP_WORDS = (
+    "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian", "swedish", "danish",
+    "norwegian", "finnish", "hungarian",
+)  # fmt: skip
 _MAX_REMEMBERED, _LONGEST_REMEMBERED = 100_000, 40
 _LONGEST_WORD = 64  # of a longer one only the beginning counts
 
@@ -230,15 +231,6 @@ def _joined(parts: Sequence[Words]) -> Words:
     return Words(stem_text, b"".join(hashes), signs=reduce(or_, set(signs)), length=sum(lengths))
 
 
-def is_question(text: str) -> bool:
-    """Return whether a text does nothing but ask: each of its sentences ends in a question mark of some script.
-
-    "I moved to Leeds. Any tips?" tells something.
-    """
-    sentences = [part for part in _SENTENCE_END.split(text) if _WORD.search(part)]
-    return bool(sentences) and all(ends_as_question(sentence) for sentence in sentences)
-
-
 def has_question(text: str) -> bool:
     """Return whether there is a question mark of some script in a text."""
     return bool(_QUESTION_MARK.search(text))
@@ -270,7 +262,26 @@ def plain_words(text: str) -> frozenset[str]:
     return frozenset(_POSSESSIVE.sub("", token) for token in _TOKEN.findall(text.casefold()))
 
 
-@lru_cache(maxsize=8)
+def telling_words(text: str, languages: Sequence[str]) -> list[str]:
+    """Return the words of a casefolded text that do more than join others in each of these languages."""
+    stops = [_language_tools(language)[1] for language in languages]
+    # "j'ai" is two words
+    words = [word for _, token in _tokens(text) for word in re.split("['’]", token)]
+    return [word for word in words if len(word) > 1 and not any(is_stop(word) for is_stop in stops)]
+
+
+def languages_of(text: str) -> list[str]:
+    """Return the language that a text is in by the words that join others, several where it could be any of them.
+
+    Only for reading: nothing is kept, changed or left out by it.
+    """
+    words = _TOKEN.findall(text.casefold())
+    counts = {language: sum(map(_language_tools(language)[1], words)) for language in _WITH_STOP_WORDS}
+    most = max(counts.values())
+    return [language for language, count in counts.items() if count == most] if most else []
+
+
+@lru_cache(maxsize=32)
 def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str], bool]]:
     """Return the stemmer of a language, and the function that returns whether a word is a stop word."""
     if language == "none":

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WISH, SECRET = "wish", "secret"  # that something be forgotten or not kept; a password, a PIN
+# that something be forgotten or not kept; a password, a PIN
+WISH, SECRET = "wish", "secret"
+PRIVATE, CORRECT, REMEMBER, REMIND, TASKS, HELP, ABOUT_ME, WHO = (
+    "private", "correct", "remember", "remind", "tasks", "help", "about_me", "who"
+)  # fmt: skip
+WISHES = (WISH, PRIVATE, CORRECT, REMEMBER, REMIND, TASKS, HELP, ABOUT_ME, WHO)
+LIST = "list"  # several things
+ANSWERS = "answers"  # a question, by the products of both vectors
+NOW = "now"  # that something holds from now on; no wish, but learned alike (`benchmarks/newest.py`)
 FILE = "wishes.json"
 _MOST = 3  # sentences at the beginning, and at the end, of a long message
 
@@ -39,10 +47,15 @@ def own_sentences(text: str) -> list[str]:
 
 
 def kinds_near(vectors: Sequence[NDArray[np.float32]]) -> set[str]:
-    """Return the kinds (`WISH`, `SECRET`) that one of some sentences comes near to.
+    """Return what some sentences come near to: of the kinds in `WISHES` at most the nearest; `SECRET`, `LIST` beside.
 
     Args:
         vectors: Of the sentences, as what is asked, by the embedder that the packaged file is for.
     """
-    kinds = {kind: parts for kind, parts in directions().items() if kind != "embedder"}
-    return {kind for kind, (*w, offset) in kinds.items() if any(float(vector @ w) + offset > 0 for vector in vectors)}
+    scores = {
+        kind: max((float(vector @ w) + offset for vector in vectors), default=0.0)
+        for kind, (*w, offset) in directions().items()
+        if kind in (*WISHES, SECRET, LIST)
+    }
+    nearest = max(WISHES, key=lambda kind: scores.get(kind, 0.0))
+    return {kind for kind in (nearest, SECRET, LIST) if scores.get(kind, 0.0) > 0}

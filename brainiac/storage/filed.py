@@ -16,6 +16,7 @@ from brainiac.formats.discretion import is_private
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.storage.causes import undone_events
+from brainiac.storage.statements import LINE
 from brainiac.storage.store import Store
 from brainiac.storage.withheld import Withheld
 
@@ -77,6 +78,11 @@ class FiledExchanges:
             AND later.is_extracted AND later.event > it.event AND later.event NOT IN {_UNDONE})"""
         # 0 where it was noted without a model; NULL in the rows of other outcomes
         return set(self._exchanges("outcomes", f"is_extracted = 0 AND NOT {is_extracted_later} AND {_NOT_DONE}"))
+
+    @property
+    def lines(self) -> list[str]:
+        """Ids of the lines under Key Facts that were consolidated, while they may stand there still."""
+        return self._exchanges("filings", f"is_consolidated AND exchange GLOB '{LINE}*'")
 
     @property
     def filed_at(self) -> str:

@@ -11,16 +11,20 @@ from datetime import date
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
+from brainiac.formats.authors import PERSON
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
 from brainiac.formats.markdown import find_events
 from brainiac.formats.page import Memory, parse_memory, shareable_text
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.pages import INDEX
 from brainiac.storage.store import Store
-from brainiac.text.tokens import as_sentence
+from brainiac.text.tokens import as_sentence, pieces
 
 _MAX_SUMMARY = 100
+_MAX_QUOTED = 200  # of what a day held
 MAX_RELATED = 12
+_DATE = re.compile(r"/\d{4}(?:/\d\d){0,2}$")  # a folder of a year, a month or a day
 _ABOUT = {
     "people": "The people the user knows, a page each.",
     "projects": "What the user works on, a folder each.",
@@ -111,7 +115,8 @@ class Folders:
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
-                summary = self._moved_up(_first_sentence(index.summary), path)
+                about = _cut(index.about, _MAX_QUOTED) if _DATE.search(path) else _first_sentence(index.summary)
+                summary = self._moved_up(about, path)
                 yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, summary)
 
     def _moved_up(self, summary: str, folder: str) -> str:
@@ -178,30 +183,43 @@ def title_of_folder(folder: str) -> str:
 
 def _default_summary(folder: str) -> str:
     """Return the summary of a new folder, until a person or a model writes another."""
+    if _DATE.search(folder):
+        return ""  # the manifest quotes what was said
     title = title_of_folder(folder)
-    if date_parts := re.search(r"/\d{4}(/\d\d)?(/\d\d)?$", folder):
-        return as_sentence(f"What was said and what happened {'on' if date_parts[2] else 'in'} {title}")
     return _ABOUT.get(posixpath.basename(folder), as_sentence(f"What is known about {title}"))
 
 
 def _summary_of(memory: Memory) -> str:
     """Return the line about a page in a manifest, without private statements; "" for a page that is private as a whole.
 
-    It is the number of exchanges or steps, else the `summary` of the front matter, else the first current statement.
+    It is what the person said in its exchanges, the number of steps, else the `summary` of the front matter, else the
+    first current statement.
     """
     text = shareable_text(memory.text)
     if text is None:
         return ""
-    exchanges = len(list(find_events(memory.text)))
+    exchanges = [placed.event for placed in find_events(text)]
     if exchanges:
-        return f"{exchanges} exchange{'' if exchanges == 1 else 's'}"
+        said = (_first_words(event.user) for event in exchanges if event.origin == PERSON)
+        return _cut(" ".join(filter(None, said)), _MAX_QUOTED)
     if memory.steps:
         return f"{len(memory.steps)} steps"
     if summary := str(memory.meta.get("summary") or ""):
         return summary
     statements = parse_memory(memory.path, text).statements
     first = next((statement.text for statement in statements if not statement.is_history), "")
-    return first if len(first) <= _MAX_SUMMARY else first[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
+    return _cut(first, _MAX_SUMMARY)
+
+
+def _first_words(message: str) -> str:
+    """Return the first sentence of a message, or of what it wants remembered."""
+    commands, rest = parse_commands(message)
+    return next(pieces("\n".join([*arguments(commands, "remember"), rest])), "")
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return a text, or as many of its first words as there is room for."""
+    return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _first_sentence(summary: str) -> str:

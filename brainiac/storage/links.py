@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brainiac.formats.markdown import Link, retarget_links, without_link_targets
@@ -165,15 +165,17 @@ class Mentions:
 
     def of(self, page: Memory) -> list[str]:
         """Return wiki links to the pages whose titles appear in a page's text, in the order of the text, at most 12."""
-        words = _WORD.findall(without_link_targets(page.body))
-        links: dict[str, None] = {}
+        return list(dict.fromkeys(link for _, link in self.in_text(page, page.body)))[:MAX_MENTIONS]
+
+    def in_text(self, page: Memory, text: str) -> Iterator[tuple[Memory, str]]:
+        """Yield the pages whose titles appear in a text of a page, and the wiki links to them, in its order."""
+        words = _WORD.findall(without_link_targets(text))
         for position, word in enumerate(words):
             for length in sorted(self._lengths.get(word, ())):
                 for target, link in self._targets.get(tuple(words[position : position + length]), ()):
                     is_too_private = target.is_off_record or (target.is_private and not page.is_private)
                     if target.path != page.path and not is_too_private:
-                        links[link] = None
-        return list(links)[:MAX_MENTIONS]
+                        yield target, link
 
     def renewed(self, page: Memory) -> list[str] | None:
         """Return the list to write as a page's `mentions`; None where the page has it already.

@@ -125,9 +125,6 @@ CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(ca
 CREATE TABLE IF NOT EXISTS writings(
     hash TEXT, part TEXT, event TEXT, exchange TEXT, at TEXT, kind TEXT, by TEXT, device TEXT,
     PRIMARY KEY(hash, part, event)) WITHOUT ROWID;
--- Words that an answer mainly rested on: the exchange they were said in, and when the answer was made.
-CREATE TABLE IF NOT EXISTS led(
-    exchange TEXT, hash TEXT, event TEXT, at TEXT, PRIMARY KEY(exchange, hash, event)) WITHOUT ROWID;
 -- Exchanges that a model was asked about, and the run that asked; and the runs that came to something.
 CREATE TABLE IF NOT EXISTS analyses(
     exchange TEXT, event TEXT, seq INTEGER, device TEXT, run TEXT, PRIMARY KEY(exchange, event)) WITHOUT ROWID;
@@ -432,8 +429,6 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
             yield from (("writings", (item, "item", event.id, exchange, *writer)) for item in what.items)
             if what.thoughts:
                 yield "writings", (what.thoughts, "thoughts", event.id, exchange, *writer)
-        case PromptAnswered():
-            yield from (("led", (words.anchor, words.hash, event.id, event.at)) for words in what.led)
         case EventsAnalyzed():
             run = event.id, event.seq, device, event.cause
             yield from (("analyses", (exchange, *run)) for exchange in what.events)

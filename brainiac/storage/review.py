@@ -50,7 +50,8 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
         if proposal.record.id not in present_ids:
             text += "" if text.endswith("\n") else newline
             mark = f" {PRIVATE_MARK}" if proposal.is_private else ""
-            text += f"- [ ] {one_line(proposal.record.what)}{mark} <!-- proposal: {proposal.record.id} -->{newline}"
+            what = one_line(proposal.record.what).replace("<!--", "<! --")  # words must not pass for an id
+            text += f"- [ ] {what}{mark} <!-- proposal: {proposal.record.id} -->{newline}"
     return text
 
 

@@ -279,14 +279,6 @@ class StatementLog:
         events = (journal.event_at(seq, journal.device) for (seq,) in rows)
         return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
 
-    def answer_days(self) -> dict[tuple[str, str], frozenset[str]]:
-        """Return the days on which answers used words of an exchange, by the exchange's id and the words' hash."""
-        days: dict[tuple[str, str], frozenset[str]] = {}
-        for exchange, digest, at in self._rows("led", "exchange, hash, at", "TRUE"):
-            # days and not answers: a question asked five times on one day is one use
-            days[exchange, digest] = days.get((exchange, digest), frozenset()) | {self._store.day_of(at)}
-        return days
-
     # --- short-term memory ----------------------------------------------------------------------------------
 
     def sources_of_item(self, item: str) -> frozenset[str]:
@@ -478,6 +470,13 @@ def adopt(store: Store, page_or_folder: str | None = None) -> tuple[Event | None
         return None, adoption
     adopted = StatementsAdopted(statements=tuple(adoption.statements))
     return store.commit(adopted, by="person", changes=adoption.changes), adoption
+
+
+def without_fact(store: Store, words: str) -> list[Change]:
+    """Return the change that takes a fact with these words out of short-term memory, where it is pinned."""
+    document = store.short_term()
+    after = str(document.without_items(facts=[words]))
+    return [update(store.tree.relative(store.tree.short_term), str(document), after)] if after != str(document) else []
 
 
 def with_block_ids(page: MemoryDocument) -> MemoryDocument:

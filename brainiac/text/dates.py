@@ -1,16 +1,19 @@
 """The days that a question names ("last March", "am 14. Januar"), the time that a person gives, and dates in digits.
 
 English questions are read by patterns of our own: dateparser, which reads the other languages, takes a fifth of a
-second to load, and each question on a command line would wait for it.
+second to load, and each question on a command line would wait for it. It is always told the languages: without them it
+reads a day in "Where do I live?".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 Span = tuple[date, date]  # first and last day
 TIMES = "a day (2026-03-01), a month, a moment (2026-03-01T14:30), yesterday, 3 days ago, last May"  # what is read
@@ -23,20 +26,88 @@ _COUNTS = {"couple": 2, "few": 3, "several": 5} | {
     for number, words in enumerate("a an one,two,three,four,five,six,seven,eight,nine,ten,eleven,twelve".split(","), 1)
     for word in words.split()
 }
+_ORDINALS = """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first twenty-second twenty-third twenty-fourth
+twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first""".split()
 
 
-def days_named(text: str, now: datetime, language: str = "english") -> list[Span]:
-    """Return the first and last day of each time that a question names; what it names lies before `now` where it may.
+class _Part(NamedTuple):
+    """A stretch of a text that names a time.
+
+    Attributes:
+        start: Where it begins; `end`: where it ends.
+        span: Its days.
+        whole: The week, month or year that a smaller time beside it lies in ("Monday last week"); None for none.
+        reread: Reads it anew as of another day.
+    """
+
+    start: int
+    end: int
+    span: Span
+    whole: Span | None
+    reread: Callable[[date], Span | None]
+
+
+_LONGEST_BETWEEN = 4  # letters between two times that mean one: "Monday of last week"
+
+
+def days_named(text: str, now: datetime, languages: Sequence[str] = ()) -> tuple[list[Span], str]:
+    """Return the first and last day of each time that a question names, and its text without these times.
+
+    What it names lies before `now` where it may.
 
     Args:
         text: The question.
         now: When it was asked; its own calendar day counts.
-        language: As Snowball calls it; English is read in a brain of any language.
+        languages: As Snowball calls them, the likeliest first; the first in which it names a time counts. English is
+            read besides.
     """
-    today = now.date()
-    matches = re.finditer(_PATTERN, text, re.VERBOSE | re.IGNORECASE)
-    spans = (_RESOLVERS[match.lastgroup or ""](match.group().lower(), today) for match in matches)
-    return [span for span in spans if span] or _days_in_language(text, now, language)
+    parts: list[_Part] = []
+    asked = text
+    for language in dict.fromkeys((*languages, "english")):
+        text = _in_digits(asked, _CODES[language]) if language in _CODES else asked
+        parts = list(_english_parts(text, now.date()) if language == "english" else _parts_in(language, text, now))
+        if parts:
+            break
+    rest = text
+    for part in reversed(parts):
+        rest = f"{rest[: part.start]} {rest[part.end :]}"
+    spans = [part.span for part in parts]
+    for number, (first, second) in enumerate(pairwise(parts)):
+        if sum(map(str.isalpha, text[first.end : second.start])) <= _LONGEST_BETWEEN:
+            spans[number : number + 2] = _joined(first, second)
+    return list(dict.fromkeys(spans)), rest
+
+
+def _joined(first: _Part, second: _Part) -> list[Span]:
+    """Return the days of two times beside each other; of a weekday in a week, or a month in a year, the smaller's."""
+    for outer, inner in ((first, second), (second, first)):
+        if outer.whole and _length(inner.span) < _length(outer.whole):
+            begins, ends = outer.whole
+            # as of the day after, for the last weekday is never today; a month and its days have begun today
+            spans = filter(None, map(inner.reread, (ends + timedelta(days=1), ends)))
+            if within := next((span for span in spans if begins <= span[0] <= ends), None):
+                return [within, within]
+    return [first.span, second.span]
+
+
+def _length(span: Span) -> int:
+    return (span[1] - span[0]).days
+
+
+def _english_parts(text: str, today: date) -> Iterator[_Part]:
+    """Yield the times in an English text."""
+    if bare := re.fullmatch(rf"\W*({_MONTH})\W*", text, re.IGNORECASE):  # a bare word, and nothing else
+        month = partial(_month, bare[1].lower())
+        yield _Part(0, len(text), month(today), month(today), month)
+        return
+    for match in re.finditer(_PATTERN, text, re.VERBOSE | re.IGNORECASE):
+        kind, phrase = match.lastgroup or "", match.group().lower()
+        resolve = partial(_RESOLVERS[kind], phrase)
+        if span := resolve(today):
+            is_week = kind == "ago" and re.search("week|fortnight", phrase)
+            whole = _span_around(span[0], "week") if is_week else span if span[0] < span[1] else None
+            yield _Part(*match.span(), span, whole, resolve)
 
 
 _DAYS_BACK = re.compile(r"(\d{1,5})d|(\d{1,3})")
@@ -97,24 +168,33 @@ def _year_first(text: str, today: date) -> Span | None:
 
 
 def _slashed(text: str, today: date) -> Span | None:
-    """Resolve "3/14/2026", month first, and "14.3.2026" or "14/3/2026", day first."""
-    first, second, year = map(int, re.split(r"[/.]", text))
-    is_day_first = "." in text or first > 12
-    return _single_day(_date_or_none(year, second, first) if is_day_first else _date_or_none(year, first, second))
+    """Resolve "3/14/2026" and "on 3/14", month first, and "14.3.2026" or "14/3/2026", day first."""
+    first, second, *years = map(int, re.findall(r"\d+", text))
+    day, month = (first, second) if "." in text or first > 12 else (second, first)
+    return _days_of_month(next(iter(years), None), month, [day], today)
 
 
 def _calendar_day(text: str, today: date) -> Span | None:
-    """Resolve "May 23" and "23 May 2026"; without a year the last such day."""
-    month, year = _month_number(text), _year_of(text)
-    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", text)
-    if year:
-        return _single_day(_date_or_none(year, month, int(numbers[0])))
+    """Resolve "May 23", "the third of May", "3 to 5 May" and "23 May 2026"."""
+    return _days_of_month(_year_of(text), _month_number(text), _numbers_in(text), today)
+
+
+def _days_of_month(year: int | None, month: int, numbers: Sequence[int], today: date) -> Span | None:
+    """Return the span of some days of a month; without a year the last one that has begun."""
     # most years have no 29 February
-    days = (_date_or_none(today.year - years, month, int(numbers[0])) for years in range(9))
-    return _single_day(next((day for day in days if day and day <= today), None))
+    years = [year] if year else range(today.year, max(today.year - 9, 0), -1)
+    spans = ((_date_or_none(year, month, numbers[0]), _date_or_none(year, month, numbers[-1])) for year in years)
+    days = ((first, last) for first, last in spans if first and last and first <= (last if year else min(last, today)))
+    return next(days, None)
 
 
-def _month(text: str, today: date) -> Span | None:
+def _numbers_in(text: str) -> list[int]:
+    """Return the days of a month that a text names, in digits ("3", "3rd") or in words ("third")."""
+    found = re.findall(rf"(?<!\w)(?:(\d{{1,2}})(?!\d)|({'|'.join(reversed(_ORDINALS))}))", text)
+    return [int(digits) if digits else _ORDINALS.index(word) + 1 for digits, word in found]
+
+
+def _month(text: str, today: date) -> Span:
     """Resolve "in March" and "March 2026"; without a year the last one that has begun."""
     month = _month_number(text)
     return _month_span(_year_of(text) or today.year - (month > today.month), month)
@@ -133,17 +213,41 @@ def _since(text: str, today: date) -> Span | None:
     return span and (min(span[0], today), today)
 
 
+def _part_of_month(text: str, today: date) -> Span | None:
+    """Resolve "the first week of March", seven days, "the last day of March", and "the second Monday of March"."""
+    (first, last), length = _month(text, today), timedelta(days=1 if " day " in text else 7)
+    begins = last + timedelta(days=1) - length if "last" in text else first + length * (_numbers_in(text)[0] - 1)
+    weekday = next((number for number, name in enumerate(_DAYS) if name in text), None)
+    if weekday is not None:
+        return _single_day(begins + timedelta(days=(weekday - begins.weekday()) % 7))
+    return begins, begins + length - timedelta(days=1)
+
+
+def _weekdays_ago(text: str, today: date) -> Span | None:
+    """Resolve "two Fridays ago"."""
+    count, name, _ = text.split()
+    weeks = int(count) if count.isdecimal() else _COUNTS[count]
+    return _single_day(_stepped_weekday(name.removesuffix("s"), -1, today) - timedelta(days=7 * (weeks - 1)))
+
+
+def _weekend(text: str, today: date) -> Span:
+    """Resolve "at the weekend", in any language: the last one that has begun."""
+    return _span_around(today - timedelta(days=(today.weekday() - 5) % 7), "weekend")
+
+
 def _ago(text: str, today: date) -> Span | None:
-    """Resolve "three weeks ago"; of months and years the whole month or year."""
+    """Resolve "three weeks ago" and "a year ago today"; of months and years alone the whole month or year."""
+    from_day = re.search("yesterday|today|tomorrow", text)
+    asked, _ = _near_today(from_day.group() if from_day else "today", today)
     count, unit = _counted(text)
-    day = _shifted(today, -count, unit)
-    return _span_around(day, unit) if unit in ("month", "year") else (day, day)
+    day = _shifted(asked, -count, unit)
+    return (day, day) if from_day else _span_around(day, unit if unit in ("month", "year") else "day")
 
 
 def _lately(text: str, today: date) -> Span | None:
     """Resolve "the last three weeks": those until today."""
     count, unit = _counted(text)
-    return _shifted(today, -count, unit), today
+    return _span_around(_shifted(today, -count, unit), unit if unit in ("month", "year") else "day")[0], today
 
 
 def _stepped(text: str, today: date) -> Span | None:
@@ -178,10 +282,10 @@ def _stepped_weekday(name: str, step: int, today: date) -> date:
     return today + timedelta(days=7 + number - today.weekday())
 
 
-def _near_today(text: str, today: date) -> Span | None:
+def _near_today(text: str, today: date) -> Span:
     """Resolve "yesterday", "today", "tomorrow" and the days beside them."""
-    offsets = {"the day before yesterday": -2, "yesterday": -1, "tomorrow": 1, "the day after tomorrow": 2}
-    return _single_day(today + timedelta(days=offsets.get(text, 0)))
+    offsets = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "day after tomorrow": 2}
+    return (today + timedelta(days=offsets.get(text.removeprefix("the "), 0)),) * 2
 
 
 def _season(text: str, today: date) -> Span | None:
@@ -203,7 +307,7 @@ def _day_of_month(text: str, today: date) -> Span | None:
 
 def _counted(text: str) -> tuple[int, str]:
     """Return the number and the unit, in the singular, of "three weeks ago": 3 and "week"."""
-    *_, unit = re.findall(_UNIT, text)
+    *_, unit = re.findall(_UNIT, text := text.replace("fortnight", "2 weeks"))
     counts = [int(word) if word.isdecimal() else _COUNTS.get(word, 0) for word in re.findall(r"\w+", text)]
     return next(count for count in reversed(counts) if count), unit
 
@@ -211,14 +315,12 @@ def _counted(text: str) -> tuple[int, str]:
 def _shifted(day: date, count: int, unit: str) -> date:
     """Return the day `count` units later, earlier when negative; the same day where that lies outside the calendar.
 
-    Of months and years it is a day in that month or year.
+    In a month that has no such day it is the last one.
     """
     try:
-        if unit == "month":
-            year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
-            return date(year, month + 1, 1)
-        if unit == "year":
-            return date(day.year + count, 1, 1)
+        if unit in ("month", "year"):
+            year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
+            return date(year, month + 1, min(day.day, _month_span(year, month + 1)[1].day))
         return day + timedelta(days=count * (7 if unit in ("week", "weekend") else 1))
     except (OverflowError, ValueError):
         return day
@@ -279,42 +381,46 @@ _MONTH = (
     r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _DAY = f"(?:{'|'.join(_DAYS)})"
-_UNIT = r"(?:day|weekend|week|month|year)(?=s?\b)"
+_UNIT = r"\b(?:day|weekend|week|month|year)(?=s?\b)"
 _COUNT = rf"(?:\d{{1,4}}|(?:a\ )?(?:couple|few)(?:\ of)?|{'|'.join(_COUNTS)})"
+_NUMBER = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])|(?:{'|'.join(reversed(_ORDINALS))})\b)"
+_NUMBERS = rf"(?:{_NUMBER}(?:\ ?[-–/]\ ?|\ (?:to|and|until)\ (?:the\ )?))?{_NUMBER}"
+_PART_OF_DAY = r"(?:morning|afternoon|evening|night|noon)"
+# Alone a weekday is often a name ("Black Friday", "Sunday roast"), and a month a word or a person ("from June").
+_AFTER_DAY = rf"""(?=(?:\ {_PART_OF_DAY})?(?:\ *(?:[^\w\s,'’]|$)|,?\ (?:last|i|we|did|{_COUNT}\ week)\b
+    |\ (?:and|or|to|in|at|about|with|do|was|were|is|that|the|a|my|of)\b))"""
 _PATTERN = rf"""\b(?:
       (?P<year_first>{_YEAR}-\d\d-\d\d)
-    | (?P<slashed>\d{{1,2}}[/.]\d{{1,2}}[/.]{_YEAR})
-    | (?P<calendar_day>(?:the\ )?\d{{1,2}}(?:st|nd|rd|th)?\ (?:of\ )?{_MONTH}(?:,?\ {_YEAR})?
-        | {_MONTH}\ (?:the\ )?\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])(?:,?\ ?{_YEAR})?)
+    | (?P<slashed>\d{{1,2}}[/.]\d{{1,2}}[/.]{_YEAR}|(?<=\bon\ )\d{{1,2}}/\d{{1,2}}(?![/.]|\ {_MONTH}))
+    | (?P<calendar_day>(?:(?:on\ )?{_DAY},?\ )?(?:(?:the\ )?{_NUMBERS}\ (?:of\ )?{_MONTH}(?:,?\ {_YEAR})?
+        | {_MONTH}\ (?:the\ )?{_NUMBERS}(?:,?\ ?{_YEAR})?))
     | (?P<since>since\ (?:last\ )?(?:{_MONTH}(?:\ {_YEAR})?|{_YEAR})(?!\ \d))
+    | (?P<part_of_month>(?:first|second|third|fourth|last)\ (?:week|day|{_DAY})\ (?:of|in)\ {_MONTH}(?:,?\ {_YEAR})?)
     | (?P<month>(?:early\ |mid[\ -]|late\ )?{_MONTH},?\ {_YEAR}
-        | (?:in|by|until|till|of|around|during|before|after|from|early|mid|late)[\ -]
-          (?:(?:early|mid|late)[\ -]|the\ (?:end|beginning|start)\ of\ )?{_MONTH}(?:,?\ {_YEAR})?)
-    | (?P<ago>{_COUNT}\ {_UNIT}s?\ (?:ago|back))
+        | (?:in|until|till|around|during|before|after|early|mid|late
+           |(?:by|of|from)(?!\ (?:apr|may|ju|aug)|\ \w+\ (?-i:[A-Z])))[\ -]
+          (?:(?:early|mid|late)[\ -]|the\ (?:end|beginning|start)\ of\ )?{_MONTH}(?:,?\ {_YEAR}|(?!['’]s)))
+    | (?P<ago>(?:(?:yesterday|today|tomorrow)\ )?{_COUNT}\ (?:{_UNIT}|fortnight)s?\ (?:ago|back)
+        (?:\ (?:yesterday|today|tomorrow))?)
+    | (?P<weekdays_ago>(?:\d|{"|".join(_COUNTS)})\ {_DAY}s?\ ago)
     | (?P<lately>(?:last|past)\ {_COUNT}\ {_UNIT}s?)
+    | (?P<near_today>(?:the\ )?day\ before\ yesterday|(?:the\ )?day\ after\ tomorrow|today|tonight|yesterday|tomorrow
+        |last\ night|this\ {_PART_OF_DAY})
     | (?P<stepped>(?:last|past|this|next|coming|previous)\ (?:{_DAY}|weekend|week|month|year
         |{"|".join(_SEASONS)}|{_MONTH}))
-    | (?P<near_today>the\ day\ before\ yesterday|the\ day\ after\ tomorrow|today|tonight|yesterday|tomorrow)
     | (?P<season>(?:{"|".join(_SEASONS)})\ (?:of\ )?{_YEAR})
-    | (?P<year>(?:in|by|until|till|of|around|during|before|after|from|to)\ {_YEAR})
-    | (?P<weekday>(?:on\ )?{_DAY})
-    | (?P<day_of_month>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ of\b))
+    | (?P<year>(?:in|by|until|till|of|around|during|before|after|from|to)\ {_YEAR}(?![-/.]\d))
+    | (?P<weekday>on\ {_DAY}|{_DAY}{_AFTER_DAY})
+    | (?P<weekend>(?:at|on|over|during)\ (?:the\ )?weekend)
+    | (?P<day_of_month>(?:on|by|until)\ the\ \d{{1,2}}(?:st|nd|rd|th)(?!\ (?!of\ (?:last|this)\ month)\w))
     )(?!\w)"""
 _RESOLVERS: dict[str, Callable[[str, date], Span | None]] = {
-    "year_first": _year_first,
-    "slashed": _slashed,
-    "calendar_day": _calendar_day,
-    "since": _since,
-    "month": _month,
-    "ago": _ago,
-    "lately": _lately,
-    "stepped": _stepped,
-    "near_today": _near_today,
-    "season": _season,
-    "year": _year,
-    "weekday": _weekday,
-    "day_of_month": _day_of_month,
-}
+    resolve.__name__[1:]: resolve
+    for resolve in (
+        _year_first, _slashed, _calendar_day, _since, _month, _part_of_month, _ago, _weekdays_ago, _lately, _stepped,
+        _near_today, _season, _year, _weekday, _weekend, _day_of_month,
+    )
+}  # fmt: skip
 
 
 # --- questions in other languages ------------------------------------------------------------------------------------
@@ -326,44 +432,137 @@ _CODES = {  # Snowball's names for the languages that dateparser knows by their 
     "portuguese": "pt", "romanian": "ro", "russian": "ru", "serbian": "sr", "spanish": "es", "swedish": "sv",
     "tamil": "ta", "turkish": "tr",
 }  # fmt: skip
-_LONGEST_SEARCHED = 300  # signs: dateparser takes half a second for a page
-# A short word alone is the name of a weekday cut short, and most often another word ("so", "do"); a number alone is an
-# hour, an age or a count.
+_LONGEST_SEARCHED = 300  # signs: dateparser takes a tenth of a second for a page
+_MOST_WORDS = 6  # of a time
+# What may stand beside a time without changing it, by its beginning: the last Monday is what "Monday" means.
+_BESIDE = re.compile(
+    r"letzt|vorig|vergangen|abend|derni|soir|pasad|noche|scors|sera|passad|noite|afgelopen|avond|förra|kväll|прошл|вечер"
+)
 _WORD = re.compile(r"[^\W\d]{3}|[^\x00-\x7f]|\d:\d")  # of a time; digits alone that were not read are no day
 _LONGEST_TIME = 60  # signs
-_UNAMBIGUOUS = re.compile(r"[^\W\d]{4}|\d\D+\d")
+# A short word alone is the name of a weekday cut short, and most often another word ("so", "do"); a number alone is an
+# hour, an age or a count; but "im Mai" and "il y a 2 ans" are times.
+_UNAMBIGUOUS = re.compile(r"[^\W\d]{4}|\d\D{1,2}\d|[^\x00-\x7f]{3}|^\w\w [^\W\d]{3}\Z|^(?:\w+ ){2,3}\d+ \w{3}")
+_WEEKENDS = re.compile(
+    r"\b(?:wochenende|week-?end|fin de semana|fine settimana|fim de semana|helgen|viikonloppuna|выходны[ех])\b", re.I
+)
+# "3 to 5 May" in any language: the month, and the year, belong to the first day too
+_RANGE = re.compile(
+    rf"\b(\d{{1,2}}\.?)(?=(?: ?[-–/] ?|(?: [^\W\d]{{1,3}}){{1,2}} )\d{{1,2}}\.?( (?:de )?[^\W\d]{{3,}}"
+    rf"(?: (?:de )?{_YEAR})?))"
+)
 
 
-def _days_in_language(text: str, now: datetime, language: str) -> list[Span]:
-    """Return what `days_named` does for a language other than English; nothing for one that is not known.
+@cache
+def _spelled(code: str) -> dict[str, str]:
+    """Return the words of a language for the days of a month, each with its digits; "dritten" as "dritte"."""
+    from num2words import num2words  # a twentieth of a second
+
+    words = {"duas": "2"}  # "dois" is what it gives of Portuguese
+    # one is an article in many languages
+    for kind, first, endings in (("cardinal", 2, [""]), ("ordinal", 1, ["", *"mnrs"])):
+        with suppress(NotImplementedError):
+            words |= {
+                num2words(n, lang=code.replace("nb", "no"), to=kind) + end: str(n)
+                for n in range(first, 32)
+                for end in endings
+            }
+    return words
+
+
+def _in_digits(text: str, code: str) -> str:
+    """Return a text with numbers before another word in digits, and a month beside each end of a range of its days."""
+    numbers = _spelled(code)
+    either = "|".join(sorted(map(re.escape, numbers), key=len, reverse=True))
+    # "dritten Juni" and "dritten bis fünften Juni", not "der dritte im Juni" and "acht und zehn"
+    between = rf"(?:\w{{1,3}} ){{1,2}}(?=(?:{either}) (?:de )?[^\W\d]{{3}})|(?:de )?(?!\w{{1,3}} (?:{either})\b)"
+    spelled = re.compile(rf"\b(?:{either})(?= (?:{between})[^\W\d]{{3}})", re.IGNORECASE)
+    return _RANGE.sub(r"\1\2 ", spelled.sub(lambda match: numbers.get(match[0].lower(), match[0]), text))
+
+
+def _parts_in(language: str, text: str, now: datetime) -> Iterator[_Part]:
+    """Yield the times in a text of a language other than English; none in one that is not known.
 
     Nothing is looked for in a text longer than a question either.
     """
     code = _CODES.get(language)
     if code is None or len(text) > _LONGEST_SEARCHED:
-        return []
-    from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
-    from dateparser.search import search_dates
+        return
+    words = list(re.finditer(r"\w+(?:[-./]\w+)*\.?", text))
+    start = 0
+    while start < len(words):
+        before = words[start - 1][0] if start else ""
+        for end in range(min(len(words), start + _MOST_WORDS), start, -1):
+            at, phrase = words[start].start(), text[words[start].start() : words[end - 1].end()]
+            if (len(words) == 1 or _may_be_time(phrase, before, code)) and (part := _part_in(code, phrase, at, now)):
+                # one word before it and one behind it at most
+                first = start - bool(start and _BESIDE.match(before.lower()))
+                last = end - 1 + bool(end < len(words) and _BESIDE.match(words[end][0].lower()))
+                yield part._replace(start=words[first].start(), end=words[last].end())
+                start = end - 1
+                break
+        start += 1
 
-    parser = DateDataParser(languages=[code], settings=_settings(now))
-    spans = []
-    for part, moment in search_dates(text, languages=[code], settings=_settings(now)) or ():
-        period = parser.get_date_data(part.rstrip("?!.")).period
-        is_unambiguous = period == "month" or _UNAMBIGUOUS.search(part)
-        # "now" names no day, and the word for tomorrow is that for morning in several languages
-        if is_unambiguous and period != "time" and moment.date() <= now.date():
-            spans.append(_span_around(moment.date(), period))
-    return spans
+
+def _may_be_time(phrase: str, before: str, code: str) -> bool:
+    """Return whether a phrase is more than a word or a number that is most often something else.
+
+    Args:
+        phrase: A word or several.
+        before: The word before it; "" for none.
+        code: Of the language.
+    """
+    if not _UNAMBIGUOUS.search(phrase):
+        return False
+    if not re.search(r"[^\W\d]{3}", phrase):  # "am 3.2.", not "Nummer 3.2"
+        return len(before) <= 3 or re.search(_YEAR, phrase) is not None
+    # a single word with a capital is a name, but for German, where it is the second part of one ("Frau Sonntag")
+    is_name = phrase[0].isupper() and bool(before) and (code != "de" or (before[0].isupper() and len(before) > 3))
+    return not (is_name and re.fullmatch(r"[^\W\d]+", phrase))
+
+
+def _part_in(code: str, phrase: str, at: int, now: datetime) -> _Part | None:
+    """Return a whole phrase that begins at a place as a time in a language; None where it is none."""
+    today, week = now.date(), timedelta(days=7)
+    if _WEEKENDS.fullmatch(phrase):
+        weekend = partial(_weekend, phrase)
+        return _Part(at, at + len(phrase), weekend(today), None, weekend)
+    named = _parsed(code, phrase, today)
+    # the word for tomorrow is that for morning too
+    if named is None or (named[0] > today and re.search("mañana|Morgen", phrase)):
+        return None
+    day, period = named
+    if period != "month" and not re.search(r"[^\W\d]{4}|\d|[^\x00-\x7f]{3}", phrase):  # "um die", "so"
+        return None
+    # a number alone would be that day of any month, and one before a unit an age: asked earlier, they are other days.
+    # Of times "3 May" is the same day then, and what is counted back is as far away.
+    is_count = re.fullmatch(r"\d+ [^\W\d]+", phrase)
+    before = _parsed(code, phrase, today - 6 * week) if is_count or period == "day" else None
+    expected = (day if is_count else day - 6 * week, day if re.search(r"\d", phrase) else day - 6 * week)
+    if before and before[0] not in expected and before[0] > day - 12 * week:
+        return None
+
+    def reread(today: date) -> Span | None:
+        again = _parsed(code, phrase, today)
+        return again and _span_around(*again)
+
+    is_day = period == "week" and day < today - week  # "three weeks ago"
+    span = (day, day) if is_day else _span_around(day, period)
+    return _Part(at, at + len(phrase), span, None if period == "day" else _span_around(day, period), reread)
+
+
+def _parsed(code: str, phrase: str, today: date) -> tuple[date, str] | None:
+    """Return the day that a whole phrase names, and whether it, its week, month or year is meant; None for none."""
+    named = _read([code], phrase.lower(), datetime.combine(today, time(12)))
+    is_day = named.date_obj is not None and named.period != "time"
+    return (named.date_obj.date(), named.period) if is_day else None
 
 
 def _time_in_language(text: str, now: datetime, language: str) -> tuple[datetime, datetime] | None:
     """Return what `time_named` does for a time in the brain's language, or in English by the hour ("2 hours ago")."""
     if len(text) > _LONGEST_TIME or not _WORD.search(text):
         return None
-    from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
-
-    codes = [code for code in (_CODES.get(language), "en") if code]
-    named = DateDataParser(languages=codes, settings=_settings(now)).get_date_data(text)
+    named = _read([code for code in (_CODES.get(language), "en") if code], text, now)
     if named.date_obj is None:
         return None
     if named.period == "time":
@@ -371,9 +570,13 @@ def _time_in_language(text: str, now: datetime, language: str) -> tuple[datetime
     return _seconds_of(_span_around(named.date_obj.date(), named.period), now)
 
 
-def _settings(now: datetime) -> dict[str, Any]:
-    """Return what dateparser is to read by."""
-    return {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past", "RETURN_TIME_AS_PERIOD": True}
+def _read(codes: list[str], text: str, now: datetime) -> Any:
+    """Return what dateparser reads in a whole text in these languages."""
+    from dateparser.date import DateDataParser  # 25 MB, and a fifth of a second
+
+    how = {"PREFER_DATES_FROM": "past", "RETURN_TIME_AS_PERIOD": True, "DATE_ORDER": "DMY"}
+    settings = how | {"RELATIVE_BASE": now.replace(tzinfo=None)}
+    return DateDataParser(languages=codes, settings=settings).get_date_data(text)
 
 
 def format_date(day: date) -> str:

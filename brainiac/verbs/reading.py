@@ -525,7 +525,7 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
     if text is None:
         return ""
     try:
-        about = parse_index(file, text).summary if path.endswith("/") else parse_memory(file, text).title
+        about = parse_index(file, text).about if path.endswith("/") else parse_memory(file, text).title
     except FormatError:
         about = ""
     about = " ".join(about.split())

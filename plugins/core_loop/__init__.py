@@ -14,7 +14,6 @@ from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import (
     AnswerDiscarded,
     Change,
-    LedWords,
     PathKind,
     PromptAnswered,
     append,
@@ -36,7 +35,6 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.search.documents import Hit
 from brainiac.search.query import merged, searches
 from brainiac.storage.answered import Answer as Answered
-from brainiac.storage.statements import text_hash
 
 from . import prompt_commands as commands
 
@@ -150,6 +148,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         **common,
         hits=[*find_hits, *_without(retrieved, find_hits)],
         absent=_absent(brain, prompt),
+        wants_list="list" in brain.recall.wishes(prompt.said),
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_of(prompt.path),
@@ -157,7 +156,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     reply = commands.reply_to_commands(brain, request, n_find_hits=len(find_hits))
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
-    reply.paragraphs += commands.hints(brain, request)
+    commands.add_hints(brain, request, reply)
     return request, reply
 
 
@@ -176,7 +175,7 @@ def _absent(brain: Brain, prompt: Prompt) -> list[str]:
     if is_from_door or not _is_for_engine(prompt):
         return []
     # a secret is not looked up, and the mask in its place is no word of the prompt
-    return brain.recall.absent(without_masks(redact(brain, prompt.said)))
+    return brain.recall.absent(without_masks(redact(brain, prompt.said)), asking=prompt.path)
 
 
 def _is_for_engine(prompt: Prompt) -> bool:
@@ -221,7 +220,9 @@ def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
     for number, query in enumerate(queries):
         is_by_model = number > 0
         is_private = request.is_private or (is_model_local and is_by_model)
-        hits = brain.recall.search(query, limit=MEMORY_HITS, now=brain.now(), is_private=is_private)
+        hits = brain.recall.search(
+            query, limit=MEMORY_HITS, now=brain.now(), is_private=is_private, asking=request.prompt.path
+        )
         from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
         results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
     hits = merged(results)[: 2 * MEMORY_HITS]
@@ -255,7 +256,6 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         # where the journal keeps no text of the response, an edit of the file is recognized by this
         response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
-        led=_led_passages(brain, outcome) if prompt.remember else (),
         origin=prompt.origin,
         author=prompt.by,
     )
@@ -327,18 +327,6 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
     entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited_paths if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
     return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
-
-
-def _led_passages(brain: Brain, outcome: _Outcome) -> tuple[LedWords, ...]:
-    """Return place and hash of the passages that the answer mainly rests on: the first cited where none is named.
-
-    Promotion keeps passages that answers of several days rest on. Those of `sources:` are left out: they have a file.
-    """
-    answer = outcome.answer
-    numbers = answer.led if answer.led is not None else answer.cited[:1]
-    hits = [outcome.hits[number] for number in numbers if 0 <= number < len(outcome.hits)]
-    memories = [hit for hit in hits if brain.tree.kind_of(hit.path) is not PathKind.SOURCE]
-    return tuple(LedWords(path=hit.path, anchor=hit.anchor, hash=text_hash(hit.text)) for hit in memories)
 
 
 def _body(path: str, outcome: _Outcome) -> str:

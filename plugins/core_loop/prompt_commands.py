@@ -12,14 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from brainiac.brain import Brain
+from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.prompt import Command, Prompt, arguments
 from brainiac.formats.short_term import Item, matching
+from brainiac.llm.context.memory import ShownPages
 from brainiac.llm.gate import Gate
-from brainiac.llm.offline import MAX_PASSAGES, NOTHING, SECRET, WISH, passages, quotations
+from brainiac.llm.offline import MAX_PASSAGES, NOTHING, SECRET, WISHES, passages, quotations
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import OFFLINE, AnswerRequest
 from brainiac.search.documents import Hit
 
+MAX_PINNED, MAX_PAGES = 8, 8  # of what is shown about the person
 MODEL = "commands"  # the `model` of a response that no engine wrote
 _UNKNOWN = re.compile(r"/[a-z]+(?=\s|\Z)")  # not a path such as /usr/bin
 HELP = """\
@@ -144,8 +147,8 @@ def _listed(tasks: Iterable[Item]) -> str:
 
 def _reply_to_find(brain: Brain, request: AnswerRequest, hits: Sequence[Hit], reply: CommandReply) -> None:
     """Add passages of the hits of `/find`; a private one among them makes the reply private."""
-    chosen = passages(hits)
     words = " ".join(arguments(request.prompt.commands, "find"))
+    chosen = passages(hits, words)
     folder = posixpath.dirname(request.prompt.path)
     reply.paragraphs += quotations(hits, chosen, words, folder, request.zone) if chosen else [NOTHING]
     reply.cited += chosen
@@ -176,16 +179,38 @@ def redaction_notice(brain: Brain, text: str) -> str:
     return f"Not kept beyond this file: it looks like {what} (`reflection.{setting}`)."
 
 
-def hints(brain: Brain, request: AnswerRequest) -> list[str]:
-    """Return the lines that name commands where a person's message, by its meaning, seems to want them."""
+def add_hints(brain: Brain, request: AnswerRequest, reply: CommandReply) -> None:
+    """Add the lines that name commands where a person's message, by its meaning, seems to want them.
+
+    What such a command only reads is shown below its line; nothing is ever changed.
+    """
     prompt = request.prompt
     # whatever the words of others seem to ask for, and whatever the person asked for by a command already
     if not (prompt.is_typed and prompt.remember and prompt.said.strip()):
-        return []
-    wishes, is_offline = brain.recall.wishes(prompt.said), brain.models.engine_for(request).name == OFFLINE
-    # a model notes the wish with the exchange, and Reflection hides what it is about
-    lines = [WISH] if "wish" in wishes and is_offline else []
-    return [*lines, SECRET] if "secret" in wishes and not kinds_of(brain, prompt.text) else lines
+        return
+    near, is_offline = brain.recall.wishes(prompt.said), brain.models.engine_for(request).name == OFFLINE
+    # a model answers it, or notes it with the exchange, and Reflection hides what it is about
+    for kind in near & WISHES.keys() if is_offline else ():
+        reply.paragraphs.append(WISHES[kind])
+        shown = len(reply.paragraphs)
+        if kind == "tasks":
+            _reply_to_tasks(Command("tasks"), request.short_term.tasks, reply)
+        elif kind == "about_me":
+            reply.paragraphs.append(_about_person(brain, request) or "Nothing yet.")
+        reply.paragraphs[shown:] = [redact(brain, paragraph) for paragraph in reply.paragraphs[shown:]]
+    if "secret" in near and not kinds_of(brain, prompt.text):
+        reply.paragraphs.append(SECRET)
+
+
+def _about_person(brain: Brain, request: AnswerRequest) -> str:
+    """Return a list of what a person pinned, and of the pages with most links; "" for nothing. Nothing private."""
+    gate = Gate(brain, is_remote=True, is_answer_kept=True)
+    pinned = gate.short_term(request.short_term)
+    items = [*pinned.goals, *pinned.facts][-MAX_PINNED:]
+    folder = posixpath.dirname(request.prompt.path)
+    pages = ShownPages(brain, gate).most_linked(MAX_PAGES)
+    links = (format_link(page.title, relative_link(page.path, folder), page.uuid) for page in pages)
+    return "\n".join(f"- {line}" for line in (*(item.text for item in items), *links))
 
 
 def _with_article(kind: str) -> str:

@@ -21,7 +21,7 @@ from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, Outcome, organize, text_digest
@@ -354,6 +354,9 @@ def settle_reviews(brain: Brain) -> list[Event]:
         proposal, by = history.proposals[name]
         if not is_accepted:
             recorded.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
+        elif isinstance(proposal, events.RetireProposal) and not proposal.block:
+            # only exchanges say it: no file changes, and recall says of them what holds now
+            recorded.append(brain.record(events.ProposalApplied(proposal=name), by=by))
         elif isinstance(proposal, events.ForgetProposal):
             cause = forget.carry_out_proposal(brain, proposal)
             applied = events.ProposalApplied(proposal=name)
@@ -390,7 +393,7 @@ def _proposed_changes(
         case events.CopyProposal():
             return changes_for_copy(brain, proposal), ()
         case events.RetireProposal():
-            return _retirement(brain.pages(), proposal), ()
+            return _retirement(brain, proposal), ()
         case events.ReplaceProposal():
             return _rewording(brain, proposal)
         case events.OrganizeProposal():
@@ -426,12 +429,16 @@ def _target_of(
     return MemoryDocument(pages.memories[path].text, path), statement
 
 
-def _retirement(pages: PageSet, proposal: events.RetireProposal) -> list[Change]:
-    """Return the change that moves a person's own statement to History; none where it was changed meanwhile."""
+def _retirement(brain: Brain, proposal: events.RetireProposal) -> list[Change]:
+    """Return the changes that move a statement to History; none where it was changed meanwhile."""
+    pages = brain.pages()
     if (target := _target_of(pages, proposal)) is None:
         return []
-    document, _ = target
-    return [pages.change(document.memory.path, str(document.retire(proposal.block, proposal.on, proposal.replaced_by)))]
+    document, statement = target
+    # a block id names a statement of the same page
+    replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
+    document = document.retire(proposal.block, proposal.on, replaced_by)
+    return [pages.change(document.memory.path, str(document)), *without_fact(brain, statement.text)]
 
 
 def _rewording(

@@ -299,17 +299,19 @@ class Draft:
 
     def id_of_words(self, text: str, *, is_private: bool) -> str:
         """Return the id of a current statement in the same words, on any page; "" where there is none."""
-        return self._ids_by_words.get((folded(text), is_private), "")
+        return self._first_ids_by_words[is_private].get(folded(text), "")
 
     @cached_property
-    def _ids_by_words(self) -> dict[tuple[str, bool], str]:
-        """Ids of the current statements by their folded text and whether they are private."""
-        ids: dict[tuple[str, bool], str] = {}
-        for is_private in (False, True):
-            for memory in self.memories(is_private=is_private):
-                for statement in memory.current_statements:
-                    statement_id = _statement_id(memory.uuid or memory.path, statement)
-                    ids.setdefault((folded(statement.text), is_private), statement_id)
+    def _first_ids_by_words(self) -> tuple[dict[str, str], dict[str, str]]:
+        """`ids_by_words` when it was first asked for, of what is open and of what is private."""
+        return self.ids_by_words(is_private=False), self.ids_by_words(is_private=True)
+
+    def ids_by_words(self, *, is_private: bool) -> dict[str, str]:
+        """Return the ids of the current statements by their folded text, with the changes so far."""
+        ids: dict[str, str] = {}
+        for memory in self.memories(is_private=is_private):
+            for statement in memory.current_statements:
+                ids.setdefault(folded(statement.text), _statement_id(memory.uuid or memory.path, statement))
         return ids
 
     def n_statements(self) -> int:
@@ -343,13 +345,17 @@ class Draft:
         is_empty = page_draft.may_be_empty and is_bare(page_draft.document.memory)
         return is_empty and not self.log.touched_at(path)
 
+    def mentions(self) -> Mentions:
+        """Return what finds the pages that texts name, as the run leaves them."""
+        drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
+        return Mentions((self.pages.memories | drafted).values(), self.pages.root)
+
     # --- what the commit is to write ----------------------------------------------------------------------
 
     def changes(self, now: str) -> list[Change]:
         """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
         changes: list[Change] = []
-        drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
-        mentions = Mentions((self.pages.memories | drafted).values(), self.pages.root)
+        mentions = self.mentions()
         for path, page_draft in sorted(self.page_drafts.items()):
             text = str(page_draft.finished(now, mentions))
             if page_draft.before is not None and self._is_left_empty(path, page_draft):

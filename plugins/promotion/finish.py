@@ -29,6 +29,7 @@ from brainiac.events import (
 )
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import folded
 from brainiac.storage.folders import Folders
 from brainiac.storage.links import LinkOrigins, with_links_from
 from brainiac.storage.review import Proposal, review_change
@@ -38,8 +39,10 @@ from .apply import Candidate, Step, carry_out, name_and_order
 from .draft import Draft
 from .filing import NAME, add_exchanges
 from .placing import Naming
+from .replaced import replacements
 
 ATTEMPTS = 10
+PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
 MAX_QUOTED = 300  # characters of a person's text in the event; the whole text stands in the tree
 
 
@@ -183,11 +186,12 @@ def _commit(brain: Brain, work: Work, draft: Draft, cause: str) -> Event | None:
     work.filed = _leaving_events(brain, work, draft.log)
     for path, ids in add_exchanges(brain, draft, work.filed, work.origins, work.left).items():
         pages.setdefault(path, []).extend(ids)
-    proposals = _proposals(brain, work)
+    firsts = [record for record, *_ in work.records]
+    proposals = [*_proposals(brain, work), *replacements(brain, draft, zip(work.steps, firsts, strict=True))]
     changes = _changes(brain, draft, work, proposals)
     # not locked before: while the models were called, Reflection had to be able to note exchanges
     with brain.short_term_lock():
-        changes += _short_term(brain, work, draft.log)
+        changes += _short_term(brain, work, draft)
         return brain.commit(_event(work, pages, proposals), by=NAME, changes=changes, cause=cause)
 
 
@@ -259,34 +263,24 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     """Return pairs of paths: a step's page, and a page whose title is in the step's text; index pages link them."""
-    titles = {path: page.title for path, page in draft.pages.memories.items()}
-    titles |= {path: page_draft.document.memory.title for path, page_draft in draft.page_drafts.items()}
-    # by first word, so that each statement is compared with few titles
-    by_first_word: dict[str, list[tuple[str, str]]] = {}
-    for path, title in titles.items():
-        if draft.pages.kind_of(path) == "concrete" and title:
-            by_first_word.setdefault(title.split()[0], []).append((title, path))
-    pairs = []
+    mentions, pairs = draft.mentions(), dict[tuple[str, str], None]()
     for step in steps:
-        text = f" {step.operation.text} "
-        for word in dict.fromkeys(text.split()):
-            for title, path in by_first_word.get(word, ()):
-                if path != step.path and f" {title} " in text:
-                    pairs.append((step.path, path))
-    return list(dict.fromkeys(pairs))
+        page = draft.opened(step.path).document.memory
+        pairs |= {(step.path, named.path): None for named, _ in mentions.in_text(page, step.operation.text)}
+    return list(pairs)
 
 
-def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
+def _short_term(brain: Brain, work: Work, draft: Draft) -> list[Change]:
     """Return the change of short-term memory: the run's results applied to the present file.
 
     It sets `work.kept` and `work.paragraphs` to what this change keeps and writes.
     """
-    document = brain.short_term()
+    document, log = brain.short_term(), draft.log
     memory = document.memory
     # an event that a person edited after the snapshot has another hash, and stays
     archived_hashes = {event.id: event_hash(event) for event in work.archived if event.id not in work.lines}
     keep_events = {event.id for event in memory.events if archived_hashes.get(event.id) != event_hash(event)}
-    removed = _removed_items(brain, work)
+    removed = _removed_items(brain, work, draft)
     keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
     # None leaves the summary that a person wrote meanwhile
     summary = work.summary if memory.summary == work.memory.summary else None
@@ -302,12 +296,33 @@ def _short_term(brain: Brain, work: Work, log: StatementLog) -> list[Change]:
     return [update(path, str(document), str(after))] if str(after) != str(document) else []
 
 
-def _removed_items(brain: Brain, work: Work) -> list[Item]:
+def _removed_items(brain: Brain, work: Work, draft: Draft) -> list[Item]:
     """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
     # by text, as items are removed: of two with the same text none is removed while the other stays
-    left_texts = {text for line, text in work.lines.items() if line in work.left}
-    facts = [item for item in work.memory.facts if item.text not in left_texts]
+    staying = {text for line, text in work.lines.items() if line in work.left} | _pinned(brain, work.memory, draft)
+    facts = [item for item in work.memory.facts if item.text not in staying]
     return facts + [item for item in _leaving_items(brain, work.memory) if line_id(item.words) not in work.left]
+
+
+def _pinned(brain: Brain, memory: ShortTermMemory, draft: Draft) -> set[str]:
+    """Return the texts of the last facts that the person pinned, by a line of their own or by `/remember`.
+
+    Each stays as long as a statement has its words: what was corrected or replaced goes, and what a model reworded.
+    """
+    exchanges, pinned, room = Exchanges(brain), set[str](), PINNED_CHARACTERS
+    current = draft.ids_by_words(is_private=False) | draft.ids_by_words(is_private=True)
+    # the newest first: they stand below the others
+    for item in reversed(memory.facts if brain.settings.promotion.carry_open_items else ()):
+        room -= len(item.text)
+        if room >= 0 and folded(item.text) in current and _is_by_person(exchanges, draft.log, item, "/remember "):
+            pinned.add(item.text)
+    return pinned
+
+
+def _is_by_person(exchanges: Exchanges, log: StatementLog, item: Item, command: str = "") -> bool:
+    """Return whether a person wrote an item into the list, or said it in these words, behind this command."""
+    sources = [exchanges.said(source) for source in log.sources_of_item(item.text)]
+    return not sources or any(f"{command}{item.text}" in said.user for said in sources)
 
 
 def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
@@ -324,15 +339,12 @@ def _leaving_items(brain: Brain, memory: ShortTermMemory) -> list[Item]:
 def _leaving_events(brain: Brain, work: Work, log: StatementLog) -> list[StmEvent]:
     """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
 
-    An item that a process worded is put down as said by the assistant; one that a person wrote into the list or said in
-    these words (`/todo …`) as said by the person.
+    An item that a process worded is put down as said by the assistant.
     """
     now, exchanges = iso(brain.clock.now()), Exchanges(brain)
     events = []
     for item in _leaving_items(brain, work.memory):
-        sources = log.sources_of_item(item.text)
-        is_by_person = not sources or any(item.text in exchanges.said(source).user for source in sources)
-        user, ai = (item.words, "") if is_by_person else ("", item.words)
+        user, ai = (item.words, "") if _is_by_person(exchanges, log, item) else ("", item.words)
         events.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
     for event in work.archived:
         if (thoughts := event.thoughts) and not log.are_own_thoughts(thoughts):

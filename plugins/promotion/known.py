@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
@@ -19,7 +20,7 @@ from brainiac.formats.markdown import blocks_of
 from brainiac.formats.page import STEPS, Memory, Statement
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import OFFLINE, PageName, PageRef
-from brainiac.search.documents import Hit
+from brainiac.search.documents import Hit, HitKind
 from brainiac.search.query import searches
 from brainiac.storage.statements import StatementLog
 from brainiac.text.tokens import coverage, trigrams, words
@@ -30,6 +31,7 @@ from .draft import USER, CurrentStatement, Draft
 MAX_SHOWN = 90  # statements in one call: of a month, 84 of 84 that its news changed were among the nearest 90
 MAX_RANKED = 3_000  # statements that are compared with what was said; in a larger memory a search picks the pages
 MAX_PAGES = 150
+MIN_NAME, MIN_FOREIGN_NAME = 3, 2  # characters: a shorter title stands in a text by chance
 MAX_BRIEF = 60  # characters of the line about a page that is not near
 CARRIED = 0.7  # the share of a statement's character trigrams that a model's words and quotes must have
 AI_SHARE = 0.7  # what a word of the AI's counts beside one of the person's
@@ -75,7 +77,7 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
         memories: The pages that a decision may change.
         said: The exchanges.
     """
-    named_paths = _named_in(memories, [text for event in said for text in (event.user, event.ai)])
+    named_paths = names_in(memories, [text for event in said for text in (event.user, event.ai)]).keys()
     entries = _ranked(_pages_to_rank(brain, draft, memories, said, named_paths), said)[:MAX_SHOWN]
     by_path = {memory.path: memory for memory in memories}
     near_paths = list(dict.fromkeys(entry.path for entry in entries))
@@ -92,7 +94,7 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
 
 
 def _pages_to_rank(
-    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: set[str]
+    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent], named_paths: AbstractSet[str]
 ) -> list[Memory]:
     """Return the pages to compare with what was said; of a large memory those that a search or a name finds."""
     if sum(len(memory.current_statements) for memory in memories) <= MAX_RANKED:
@@ -105,11 +107,15 @@ def _pages_to_rank(
 def _hits(brain: Brain, text: str) -> Iterator[Hit]:
     """Yield the statements that a search finds for the first blocks of a text."""
     for block in blocks_of(text)[:_MAX_HITS]:
-        own_words = searches(block, ())[0]
-        # as private: no remote embedder is called for a search that nobody asked for
-        yield from brain.recall.search(
-            own_words, limit=_MAX_HITS, kinds={"statement"}, now=brain.now(), is_private=True
-        )
+        yield from near_hits(brain, block, {"statement"})
+
+
+def near_hits(brain: Brain, text: str, kinds: Collection[HitKind]) -> list[Hit]:
+    """Return what of these kinds a search finds for a text, repetitions of it among them."""
+    # as private: no remote embedder is called for a search that nobody asked for
+    return brain.recall.search(
+        searches(text, ())[0], limit=2 * _MAX_HITS, kinds=kinds, now=brain.now(), is_private=True, include_repeats=True
+    )
 
 
 def _ranked(memories: Iterable[Memory], said: Sequence[StmEvent]) -> list[_Entry]:
@@ -181,15 +187,17 @@ def _entries(memory: Memory) -> Iterator[_Entry]:
         yield _Entry(memory.path, ALL_STEPS, trigrams("\n".join(steps)))
 
 
-def _named_in(memories: Sequence[Memory], texts: Sequence[str]) -> set[str]:
-    """Return the paths of the pages whose title or alias is in one of the texts, as whole words."""
+def names_in(memories: Iterable[Memory], texts: Iterable[str]) -> dict[str, str]:
+    """Return the longest name, title or alias, that stands in one of the texts, by path of each page named there."""
     padded = [f" {' '.join(words(text))} " for text in texts]  # with blanks, so that no part of a word matches
-    paths = set()
+    longest: dict[str, str] = {}
     for memory in memories:
-        names = [" ".join(words(name)) for name in (memory.title, *memory.aliases)]
-        if any(name and f" {name} " in text for name in names for text in padded):
-            paths.add(memory.path)
-    return paths
+        for name in (" ".join(words(name)) for name in (memory.title, *memory.aliases)):
+            # other scripts than Latin may have no spaces between words, and short names
+            wanted, shortest = (f" {name} ", MIN_NAME) if name.isascii() else (name, MIN_FOREIGN_NAME)
+            if len(name) >= max(shortest, len(longest.get(memory.path, ""))) and any(wanted in text for text in padded):
+                longest[memory.path] = name
+    return longest
 
 
 def _page_names(memories: Sequence[Memory], near_paths: Sequence[str]) -> list[PageName]:

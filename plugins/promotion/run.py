@@ -44,7 +44,7 @@ from brainiac.storage.statements import StatementLog, line_id
 from brainiac.text.tokens import coverage, likeness
 
 from .apply import Candidate, Step, name_and_order, renew_summary
-from .candidates import find_marked, offline_candidates
+from .candidates import marked_candidates
 from .draft import Draft
 from .filing import NAME, n_tokens
 from .finish import Work, finish
@@ -262,7 +262,7 @@ class Run:
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
         self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
-        lines = _own_lines(memory, self._log)
+        lines = _own_lines(memory, self._log, FiledExchanges(brain).lines)
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
@@ -353,7 +353,8 @@ class Run:
             self._take_out_stand_ins()
             read_ids = consolidator.read_before(events).keys()
             unread = [event for event in events if event not in for_model and event.id not in read_ids]
-            self._keep_marked(unread, with_earlier=not for_model)
+            marked = marked_candidates(self._brain, self._draft, unread, work.lines, self._exchanges, work.origins)
+            self._carry_out_all(marked)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
             if not work.steps and not work.endings:
@@ -387,17 +388,6 @@ class Run:
         for refused in decision.refused:
             self._work.refuse(refused.candidate, refused.statement, refused.reason)
         self._carry_out_all(decision.candidates)
-
-    def _keep_marked(self, events: Sequence[StmEvent], *, with_earlier: bool) -> None:
-        """Keep the marked words of events that no model decides on, and of earlier exchanges those that use has marked.
-
-        Args:
-            events: The events.
-            with_earlier: Whether to look at earlier exchanges, too.
-        """
-        work = self._work
-        marked = find_marked(self._brain, events, work.lines, self._log, self._exchanges, with_earlier=with_earlier)
-        self._carry_out_all(offline_candidates(self._brain, self._draft, marked, work.origins))
 
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
         """Carry out the candidates for pages that exist, then those for new pages, page by page.
@@ -619,9 +609,11 @@ class Run:
         return [memory.title for memory in memories if not is_private(memory.meta)]
 
 
-def _own_lines(memory: ShortTermMemory, log: StatementLog) -> dict[str, Item]:
+def _own_lines(memory: ShortTermMemory, log: StatementLog, done: Collection[str]) -> dict[str, Item]:
     """Return the lines that a person wrote under Key Facts, by id: each is promoted like an exchange.
 
-    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted.
+    Lines that Reflection noted there from an exchange are left out: the exchange itself is promoted. So are those whose
+    ids are `done`: they were promoted and are still pinned.
     """
-    return {line_id(item.words): item for item in memory.facts if not log.sources_of_item(item.text)}
+    lines = {line_id(item.words): item for item in memory.facts}
+    return {name: item for name, item in lines.items() if name not in done and not log.sources_of_item(item.text)}

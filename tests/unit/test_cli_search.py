@@ -48,7 +48,7 @@ def test_reindex_keeps_what_is_found(shell: Shell) -> None:
         (["botanist", 'after:"no day"'], 'after:"no day" is no time'),
         (
             ["botanist", "type:banana"],
-            "there are concrete, events, skills, short-term, index, archive",
+            "there are concrete, events, skills, short-term, archive",
         ),
         ([""], "there is nothing to look for; give words"),
         (["botanist", "type:banana", "after:soon"], "after:soon"),

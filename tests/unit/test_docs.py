@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from brainiac.events import KINDS
 from brainiac.settings import MachineSettings, Settings
+from tests.support import exports
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -103,22 +107,139 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert [] == broken
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", (DOCS / "plugins.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(kind: str, page: Path = DOCS / "plugins.md") -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def shell(script: str, folder: Path) -> str:
-    """Run a block as a newcomer would, with `brainiac` on the path."""
+def run_as_typed(script: str, folder: Path, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """Run lines as a newcomer would, with `brainiac` on the path, in a home of their own.
+
+    Args:
+        script: For the shell.
+        folder: Home, and where it is run.
+        typed: What the person types where they are asked.
+    """
     tools = folder / "bin"
     tools.mkdir(exist_ok=True)
     (tools / "brainiac").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m brainiac "$@"\n')
     (tools / "brainiac").chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["sh", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    path = f"{tools}:{os.environ['PATH']}"
+    environment = {**kept, "HOME": str(folder), "PATH": path, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=folder,
+        env=environment,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
+
+
+def shell(script: str, folder: Path) -> str:
+    """Run a block that must do what it says, without a question and without a warning."""
+    done = run_as_typed(script, folder)
     assert (0, "") == (done.returncode, done.stderr)
     return done.stdout
+
+
+# --- examples: what is printed on a page is what happens --------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+# what is of the machine, or ends only with it; `test_service.py` and `test_server_rest.py` try these
+NOT_RUN = ("make ", "brainiac run  ", "brainiac service ", "curl ", "     -d ")
+# what differs from one day, machine and brain to another
+VARYING = {r"\d{4}-\d\d-\d\d": r"\\d{4}-\\d\\d-\\d\\d", "…": ".*"}
+
+
+def matches_shown(shown: str, printed: str) -> bool:
+    """Return whether a page shows what was printed: `…` stands for anything, alone on a line for any lines."""
+    pattern = ""
+    for line in shown.rstrip("\n").split("\n"):
+        each = re.escape(line)
+        for varying, instead in VARYING.items():
+            each = re.sub(varying.replace("-", r"\\?-"), instead, each)
+        pattern += r"(?:.*\n)*?" if line == "…" else rf"{each}[ \t]*\n"
+    return re.fullmatch(pattern, f"{printed.rstrip()}\n") is not None
+
+
+def lived_in(home: Path, page: Path) -> Path:
+    """Make a home in which the examples of a page make sense: a brain, a vault, an export, a disk."""
+    home.mkdir()
+    if page.name != "README.md":
+        shell("brainiac init first; brainiac ask 'My locker is 23.'", home)
+    (home / "vault").mkdir()
+    (home / "vault/quince.md").write_text("The quince flowers in May.\n")
+    (home / "Downloads").mkdir()
+    talk = exports.chatgpt("talk", [("Where shall I stay?", "In Alfama.")])
+    exports.write_zip(home / "Downloads/chatgpt-export.zip", {"conversations.json": json.dumps([talk])})
+    return home
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "plugins.md"], ids=lambda page: page.stem)
+def test_examples_do_what_they_show(page: Path, tmp_path: Path) -> None:
+    """Every command in a block of a page runs as printed, in order, and prints what stands below it.
+
+    Seeds: U4.
+    """
+    examples = re.findall(r"^```(sh|console)\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    home = lived_in(tmp_path / "home", page) if examples else tmp_path
+    folder = ""  # where the commands before led
+    for kind, block in examples:
+        steps = (
+            re.split(r"^\$ ", block, flags=re.MULTILINE)[1:] if kind == "console" else block.splitlines(keepends=True)
+        )
+        for step in steps:
+            command, _, shown = step.partition("\n")
+            if command.startswith(NOT_RUN):
+                continue
+            command = command.replace("/mnt/disk", str(tmp_path / "disk"))
+            done = run_as_typed(f"{folder}{command}", home, typed="y\n")
+            if "add --yes" in done.stderr:  # it asks on a terminal only
+                done = run_as_typed(f"{folder}{command.partition('#')[0]} --yes", home)
+            assert done.returncode == 0, (command, done.stdout, done.stderr)
+            assert kind == "sh" or matches_shown(shown, done.stdout), (command, done.stdout)
+            if command.startswith("cd "):
+                folder = f"{command}\n"
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """Yield the commands of brainiac that a text names in code, in a line or in a block."""
+    yield from re.findall(r"`(brainiac [^`]+)`", text)
+    for block in re.findall(r"^```(?:sh|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield from re.findall(r"^(?:\$ )?(brainiac .*)", block, re.MULTILINE)
+
+
+def problem_of(command: str) -> str:
+    """Return why a command cannot be what a person types; "" where it can. Values are not looked at."""
+    words = shlex.split(re.split(r" [|>;&]|\$\(| / ", command)[0], comments=True)[1:]
+    each = GENERATOR.root()
+    options = options_of(each) | {"--help", "-h"}
+    for word in words:
+        if word.startswith("-"):
+            if word.partition("=")[0] not in options | options_of(each):
+                return f"no option {word}"
+        elif word in getattr(each, "commands", {}):
+            each = each.commands[word]
+        elif each.name is None or (hasattr(each, "commands") and word.islower()):
+            return f"no command {word}"
+    return ""
+
+
+def options_of(command: Any) -> set[str]:
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
+
+
+@pytest.mark.parametrize("page", [*PAGES, None], ids=lambda page: page.stem if page else "help")
+def test_every_command_that_is_named_exists(page: Path | None) -> None:
+    """Pages and help texts name no command and no option that is not there."""
+    helps = [command.help for _, command in GENERATOR.commands()]
+    options = [getattr(each, "help", "") or "" for _, command in GENERATOR.commands() for each in command.params]
+    text = page.read_text("utf-8") if page else "\n".join([*helps, *options])
+    problems = {command: problem for command in commands_in(text) if (problem := problem_of(command))}
+    assert {} == problems
 
 
 @pytest.mark.slow

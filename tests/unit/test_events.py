@@ -62,11 +62,10 @@ def test_every_kind_reads_its_own_lines() -> None:
         prompt_sha256="s",
         response="inbox/q.response.md",
         model="m",
-        led=(events.LedWords(path="memory/a.md", anchor="b1", hash="h"),),
     )
     line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", answered.kind, "core_loop", data=answered.to_json())
     assert answered == line.what
-    assert ["prompt", "prompt_id", "prompt_sha256", "response", "model", "led"] == list(line.data)
+    assert ["prompt", "prompt_id", "prompt_sha256", "response", "model"] == list(line.data)
 
 
 def test_what_is_not_known_of_an_event_is_kept() -> None:

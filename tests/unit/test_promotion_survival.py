@@ -194,14 +194,14 @@ def test_a_paragraph_of_the_summary_stays_and_only_ours_is_replaced(tmp_path: Pa
     rewrite(brain, lambda text: text.replace(first, f"{mine}\n\n{first}"))
     tell(brain, "My friend Ruth lives in Oslo.")
     outcome = promoted(brain)
-    second = "1 exchange since 2026-03-02. Pages: Ruth."
+    second = "1 exchange since 2026-03-02. Pages: Ruth. Last said: “My friend Ruth lives in Oslo.”"
     assert f"## Summary\n{second}\n\n{mine}\n\n---\n" in (brain.read_text(STM) or "")
     assert [mine] == list(outcome.kept)
     assert mine in in_the_journal(outcome)
     rewrite(brain, lambda text: text.replace(second, f"{second} I think."))
     tell(brain, "hi again")
     promoted(brain)
-    expected = f"## Summary\n{first}\n\n{second} I think.\n\n{mine}\n\n---\n"
+    expected = f"## Summary\n{first.replace('hello there', 'hi again')}\n\n{second} I think.\n\n{mine}\n\n---\n"
     assert expected in (brain.read_text(STM) or "")
 
 

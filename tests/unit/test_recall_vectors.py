@@ -32,7 +32,7 @@ from brainiac.search.embed import (
 )
 from brainiac.search.features import encode
 from brainiac.search.query import parse_query
-from brainiac.search.rank import BY_HAND, rank
+from brainiac.search.rank import ORDER, WEIGHTS, rank
 from brainiac.search.retrieval import without_speakers
 from brainiac.search.search import Recall
 from brainiac.search.signals import PageArrays, Units
@@ -75,12 +75,12 @@ def test_a_vector_is_made_once(tmp_path: Path) -> None:
     assert ["green tea", "black tea", "coffee"] == embedder.embedded
 
 
-def test_what_only_asks_has_no_vector(tmp_path: Path) -> None:
-    """Questions of the person would pull the mean of all vectors away from what was told."""
+def test_what_an_assistant_said_has_no_vector(tmp_path: Path) -> None:
+    """It is long, and found by its words: to embed it would take most of the time of an import."""
     embedder = HashEmbedder()
-    turns = (Unit("green tea", speaker="user"), Unit("Which tea?", speaker="user"), Unit("Any tea?", speaker="Ann"))
+    turns = (Unit("Which tea?", side="user", speaker="user"), Unit("Green tea.", side="ai", speaker="ai"))
     assert Vectors(tmp_path, embedder).embed_page(Page("a.md", "A", turns))
-    assert ["green tea", "Any tea?"] == embedder.embedded
+    assert ["Which tea?"] == embedder.embedded
 
 
 def test_nearest_page(tmp_path: Path) -> None:
@@ -290,7 +290,11 @@ def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: 
     recall.close()
     asked = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
     assert len({*ORDINARY_SENTENCES, *asked}) == sum(len(request.body["input"]) for request in served.requests)
-    assert ["The car broke down on the highway.", "User drinks oolong.", "automobile trouble"] == sorted(asked)
+    assert [
+        "Page\nThe car broke down on the highway.",
+        "Page\nUser drinks oolong.",
+        "automobile trouble",
+    ] == sorted(asked)
     first = served.requests[0]
     found = (first.path, first.body["model"], first.headers["Authorization"])
     assert ("/v1/embeddings", "meaning-1", "Bearer sk-local") == found
@@ -383,7 +387,7 @@ def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pyt
         assert word in recall.search(f"{word} tea", is_private=True)[0].text
     recall.close()
     sent = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
-    assert ["Good.", "Open car.", "Open fact", "Open road."] == sorted(text for text in sent if text)
+    assert ["C\nOpen car.", "Open fact", "Open road."] == sorted(text for text in sent if text)
 
 
 def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
@@ -391,24 +395,12 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     analyzer = Analyzer("english", UTC)
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
     units = Units(PageArrays([encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)]))
-    none = {name: np.zeros(3) for name in BY_HAND}
-    words = {"own": np.array([1.0, 0.2, 0.0]), "trigram_three": np.array([1.0, 0.2, 0.0])}
-    meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": np.array([0.0, 0.3, 0.1])}
-    by_words, _ = rank(units, none | words)
-    mixed, _ = rank(units, none | words | meaning)
+    none = {name: np.zeros(3) for name in (*WEIGHTS, *ORDER, "full") if not name.startswith("meaning")}
+    words = {"whole": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
+    near = np.array([0.0, 0.3, 0.1])
+    meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": near, "meaning_page": near}
+    by_words, mixed = rank(units, none | words), rank(units, none | words | meaning)
     assert [0, 1, 2] == np.argsort(-by_words).tolist() == np.argsort(-mixed).tolist()
-
-
-def test_beside_a_turn_stands_what_the_other_said() -> None:
-    """Several messages in a row are one: beside each stands the best of what the other said before and after."""
-    said = [("Ann", "Where were you?"), ("Ann", "Hello?"), ("Tom", "In Turin."), ("Tom", "By train."), ("Ann", "Nice!")]
-    at = "2025-09-01T10:00:00Z"
-    turns = tuple(Unit(text, UnitKind.TURN, f"x{n}", at, who, "user") for n, (who, text) in enumerate(said))
-    units = Units(PageArrays([encode(Page("a.md", "A", turns), Analyzer("english"))]))
-    values = np.array([1.0, 5.0, 2.0, 3.0, 4.0])
-    assert [0, 0, 5, 5, 3] == units.beside(values, -1).tolist()
-    assert [3, 3, 4, 4, 0] == units.beside(values, 1).tolist()
-    assert [0, 1, 5, 2, 3] == units.shift(values, -1).tolist()
 
 
 def test_vectors_kept_in_bytes_lose_nothing_that_ranks(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_source_within_the_brain_is_never_written(tmp_path: Path) -> None:
     (root / "Notes").mkdir()
     (root / "Notes/Tea.md").write_text("Assam in the morning.")
     (root / "top.md").write_text("Assam at the top.")
-    (root / "inbox/Chai.txt").write_text("Assam in the inbox")
+    (root / "inbox/Chai.response.md").write_text("Assam in the inbox")
     brain.recall.rescan()
     assert {"Notes/Tea.md", "top.md"} == {hit.path for hit in brain.recall.search("assam")}
     with pytest.raises(UserError, match="only read"):
@@ -196,7 +196,7 @@ def test_foreign_notes_of_many_shapes_stay_as_they_are(shell: Shell, tmp_path: P
     for number in (3, 7, 79):  # Latin-1 and broken properties too are found by their words
         hits = shell("search", f"marker{number}x", "--json").json["hits"]
         assert notes[number] == root / hits[0]["path"]
-    assert "Note 7" in shell("ask", "Where is marker7x?").out
+    assert "Note%207.md" in shell("ask", "Where is marker7x?").out
     for command in (["promote"], ["organize"], ["doctor", "--fix"], ["reindex"]):
         assert 0 == shell(*command).code, command
     brain = Brain(root)

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from brainiac.errors import UserError
+from brainiac.llm.offline import WISHES
 from brainiac.testing import Moment, World
 from brainiac.verbs import Caller, briefing, fetch, why
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json, status
@@ -319,7 +320,7 @@ def test_a_model_that_fails_hides_it_later(world: World, model: Model) -> None:
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_a_crash_leaves_it_hidden_once(tmp_path: Path, model: Model, how: Moment) -> None:
     """Killed at any moment while it is hidden, the next start hides it, once."""
-    for at in itertools.count(1, 4):
+    for at in itertools.count(1, 13):
         world = brain_with(tmp_path / str(at), model)
         told(world, model)
         model.wishes, model.means = {"forget that I live": ["forget that I live in Karlsruhe"]}, ["Karlsruhe"]
@@ -346,7 +347,7 @@ def plain(tmp_path: Path) -> World:
 
 
 @semantic
-@pytest.mark.parametrize("wish", [WISH, "Merk dir das bitte nicht.", "No guardes esto.", "忘掉我住在南京。"])
+@pytest.mark.parametrize("wish", [WISH, "Merk dir das bitte nicht.", "No guardes esto.", "请忘掉我刚才说的话。"])
 def test_without_a_model_the_answer_names_the_command(plain: World, wish: str) -> None:
     """Above the ordinary answer, in any language; nothing is hidden or changed."""
     plain.drop("one.md", "I live in Karlsruhe, in the Kriegsstraße.\n")
@@ -358,6 +359,88 @@ def test_without_a_model_the_answer_names_the_command(plain: World, wish: str) -
     assert rest
     assert any("Kriegsstra" in text for text in found(plain))
     assert REVIEW not in plain.tree()
+
+
+READS = {
+    "what are my tasks": "- [ ] call the plumber",
+    "Welche Aufgaben habe ich noch?": "- [ ] call the plumber",
+    "what do you know about me?": "- I pay 640 euros rent.",
+    "Was weißt du alles über mich?": "- I pay 640 euros rent.",
+    "help": "`/help` says what each does",
+    "Was kannst du?": "`/help` says what each does",
+    "who are you?": "I am Brainiac",
+    "Wer bist du?": "I am Brainiac",
+}
+NAMES = {
+    "That is wrong, please correct it.": "`brainiac correct WORDS --to WORDS`",
+    "Das stimmt nicht, bitte korrigiere das.": "`brainiac correct WORDS --to WORDS`",
+    "Please remember that Ann does not eat meat.": "`/remember TEXT`",
+    "Merk dir bitte, dass Ann kein Fleisch isst.": "`/remember TEXT`",
+    "Remind me tomorrow to call Ann.": "`/todo TEXT`",
+    "Erinnere mich morgen daran, Ann anzurufen.": "`/todo TEXT`",
+    "Keep this private, please.": "`/private`",
+    "Das ist vertraulich, bitte behandle es privat.": "`/private`",
+}
+ORDINARY = (
+    "What do I know about Ann?",
+    "Ann has a long list of tasks at work.",
+    "I need help with the boiler.",
+    "Who is Karla?",
+    "That song reminds me of the summer.",
+    "The plumber wants 640 euros.",
+)
+
+
+@pytest.fixture
+def kept(plain: World) -> World:
+    """A brain that has a task, a pinned fact, and one of each that is private."""
+    lists = {
+        "Key Facts & Decisions": "- I pay 640 euros rent.\n- I owe Tom 70 euros. <!-- private -->\n",
+        "Tasks": "- [ ] call the plumber\n",
+    }
+    text = plain.tree()["memory/short_term.md"]
+    for name, items in lists.items():
+        text = text.replace(f"### {name}\n", f"### {name}\n{items}")
+    plain.save("memory/short_term.md", text)
+    return plain
+
+
+@semantic
+@pytest.mark.parametrize(("wish", "shown"), [*READS.items(), *NAMES.items()])
+def test_a_wish_is_read_or_its_command_named_above_the_ordinary_answer(kept: World, wish: str, shown: str) -> None:
+    """What only reads is done, without what is private; what would change something is only named."""
+    before = kept.tree()["memory/short_term.md"].partition("## Event Log")[0]
+    asked = kept.drop("wish.md", f"{wish}\n")
+    kept.run()
+    head, _, rest = (asked.answer or "").rpartition("\n\n")
+    assert shown in (asked.answer or "")
+    assert "Tom" not in head.partition("In memory:")[0].partition("Perhaps:")[0]
+    assert rest
+    lists = kept.tree()["memory/short_term.md"].partition("## Event Log")[0]
+    assert before.partition("## Structured Data")[2] == lists.partition("## Structured Data")[2]
+
+
+@semantic
+def test_what_only_sounds_like_a_wish_gets_the_ordinary_answer_alone(kept: World) -> None:
+    """No line of a wish stands in it; nor where nothing is kept, or a client at a door asks."""
+    asked = [kept.drop(f"{number}.md", f"{text}\n") for number, text in enumerate(ORDINARY)]
+    asked.append(kept.drop("off.md", "/off\nwhat are my tasks\n"))
+    asked.append(kept.drop("door.md", "---\norigin: person\nby: openai:phone\n---\n\nwhat are my tasks\n"))
+    kept.run()
+    lines = [line.partition(":")[0] for line in WISHES.values()]
+    assert all(one.answer for one in asked)
+    assert [] == [line for line in lines for one in asked if line in (one.answer or "")]
+
+
+@semantic
+def test_a_task_that_is_private_makes_the_listing_private(kept: World) -> None:
+    """As `/tasks` does: the answer with it goes to no model elsewhere."""
+    text = kept.tree()["memory/short_term.md"]
+    kept.save("memory/short_term.md", text.replace("call the plumber", "call the plumber <!-- private -->"))
+    asked = kept.drop("wish.md", "what are my tasks\n")
+    kept.run()
+    assert "- [ ] call the plumber" in (asked.answer or "")
+    assert "private: true" in kept.tree()["inbox/wish.response.md"]
 
 
 @semantic

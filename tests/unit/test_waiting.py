@@ -1,0 +1,89 @@
+"""What waits in the inbox is found before it is answered: without secrets, only where it may be seen, and once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brainiac.testing import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Give a new brain."""
+    return World(tmp_path)
+
+
+def found(world: World, words: str) -> list[tuple[str, str]]:
+    """Return the paths and texts that a search lists."""
+    hits = world.cli("search", words, "--json").json["hits"]
+    return [(hit["path"], hit["text"]) for hit in hits]
+
+
+@pytest.mark.parametrize("names", [("a.md", "b.md"), ("b.md", "a.md")])
+def test_a_question_is_answered_by_what_was_dropped_with_it(world: World, names: tuple[str, str]) -> None:
+    """In whatever order their names come; a question's own file is no answer to it."""
+    fact, question = names
+    world.drop(fact, "The stopcock is behind the washing machine.")
+    asked = world.drop(question, "Where is the stopcock?")
+    world.run()
+    assert asked.answer
+    assert "> The stopcock is behind the washing machine." in asked.answer
+    assert "> Where is the stopcock?" not in asked.answer
+    assert f"]({question}" not in asked.answer
+
+
+def test_what_waits_is_found_until_it_was_taken_in(world: World) -> None:
+    """A search without a daemon finds a prompt in the inbox, and later the exchange alone; what was deleted is gone."""
+    world.drop("boat.md", "The boat is moored at Cawsand.")
+    world.drop("gone.md", "The boat needs varnish.")
+    assert {"inbox/boat.md", "inbox/gone.md"} == {path for path, _ in found(world, "boat")}
+    (world.root / "inbox/gone.md").unlink()
+    assert [("inbox/boat.md", "The boat is moored at Cawsand.")] == found(world, "boat")
+    world.run()
+    assert [("memory/short_term.md", "The boat is moored at Cawsand.")] == found(world, "boat")
+
+
+def test_what_waits_is_found_as_memory_will_have_it(world: World) -> None:
+    """No secret of one prompt stands in the answer to another, and nothing that is off the record is found."""
+    world.drop("a-login.md", "router password: hunter2")
+    world.drop("b-off.md", "/off\nThe router is hidden in the attic.")
+    asked = world.drop("c.md", "Where is the router, and what is its password?")
+    assert all("hunter2" not in text and "attic" not in text for _, text in found(world, "router"))
+    world.run()
+    assert asked.answer
+    assert "hunter2" not in asked.answer
+    assert "attic" not in asked.answer
+
+
+def test_what_is_private_is_not_found_while_it_waits(world: World) -> None:
+    """Nothing marks yet who may see it; once it was taken in, an answer that quotes it is private."""
+    world.drop("a.md", "/private\nGrandma's diagnosis is gout.")
+    assert [] == found(world, "diagnosis")
+    world.run()
+    world.drop("b.md", "What is Grandma's diagnosis?")
+    world.run()
+    response = (world.root / "inbox/b.response.md").read_text("utf-8")
+    assert "> Grandma's diagnosis is gout." in response
+    assert "private: true" in response.split("---")[1]
+
+
+def test_several_things_are_listed(world: World) -> None:
+    """What asks for several things gets more than the three passages that any answer has; one thing is still quoted."""
+    for number, name in enumerate(("Fay", "Albie", "Rhys", "Oona", "Bram")):
+        world.drop(f"{number}.md", f"My cousin {name} came by and stayed for tea.")
+    world.drop("6.md", "The gas man came.")
+    world.run()
+    listed = world.cli("ask", "Which cousins do I have?").out
+    assert 5 == sum(f"- My cousin {name} came by" in listed for name in ("Fay", "Albie", "Rhys", "Oona", "Bram"))
+    assert "- My cousin" not in world.cli("ask", "When did cousin Fay come by?").out
+
+
+def test_what_only_shares_the_words_is_said_to_be_perhaps(world: World) -> None:
+    """A note about what was asked that does not answer it is shown with less certainty than one that does."""
+    world.drop("a.md", "My son's outgrown all his trousers again.")
+    world.drop("b.md", "Netball's at the sports hall in Fenton.")
+    world.run()
+    assert "In memory:" in world.cli("ask", "Where's netball?").out
+    assert "Perhaps:" in world.cli("ask", "How tall is my son?").out
