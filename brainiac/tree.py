@@ -8,6 +8,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -70,6 +71,47 @@ class Misfit(NamedTuple):
     path: str
     what: str
     todo: str
+
+
+class Stamp(NamedTuple):
+    """What the file system says of a file: a write changes at least one of these.
+
+    The modification time can be set back; the change time cannot. The change time moves also when nothing was written
+    (git, rsync, a backup, `chmod`), so a file with a new stamp is read again, and its content decides.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+    ctime_ns: int
+
+    @property
+    def written(self) -> str:
+        """The stamp without the change time, as databases keep it: of a file that is too large to be read again."""
+        return f"{self.size}:{self.mtime_ns}:{self.inode}"
+
+    def __str__(self) -> str:
+        """Return the stamp as databases keep it."""
+        return f"{self.size}:{self.mtime_ns}:{self.inode}:{self.ctime_ns}"
+
+    @classmethod
+    def parse(cls, stored: str) -> Stamp:
+        """Return the stamp that a database keeps."""
+        return cls(*map(int, stored.split(":")))
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Return the stamp in a stat result."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+
+
+def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
+    """Return the stamp of a regular file; None where there is none or only a symlink."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 class SourceFolder(NamedTuple):
@@ -317,19 +359,36 @@ class Tree:
             remaining += self.own_folders() if folder == self.root else subfolders(folder)
         return folders
 
-    def source_notes(self) -> Iterator[os.DirEntry[str]]:
-        """Yield every note of the sources; none is reached through a symlink."""
+    def source_notes(self) -> dict[str, Stamp]:
+        """Return every note of the sources with its stamp, by path; none is reached through a symlink."""
+        files: dict[str, Stamp] = {}
         for folder, is_deep in self.source_folders():
-            for entry in self.walk(folder) if is_deep else files_in(folder):
-                if self.kind_of(self.relative(entry.path)) is PathKind.SOURCE:
-                    yield entry
+            files |= self.scan(folder, is_deep=is_deep)
+        return {path: stamp for path, stamp in files.items() if self.kind_of(path) is PathKind.SOURCE}
 
-    def walk(self, *tops: Path, misfits: list[Misfit] | None = None) -> Iterator[os.DirEntry[str]]:
+    def tracked(self) -> dict[str, Stamp]:
+        """Return every file whose texts the journal keeps with its stamp, by path."""
+        files = self.scan(self.inbox, self.memory, self.system)
+        return {path: stamp for path, stamp in files.items() if self.is_tracked(path)}
+
+    def scan(self, *tops: Path, is_deep: bool = True) -> dict[str, Stamp]:
+        """Return the stamp of every file that `walk` yields, by relative path; a top may be a file too."""
+        stamps = {}
+        for entry in self.walk(*tops, is_deep=is_deep):
+            with suppress(OSError):  # gone since its folder was listed
+                stamps[self.relative(entry.path)] = Stamp.of(entry.stat(follow_symlinks=False))
+        files = ((self.relative(top), stamp) for top in tops if (stamp := stamp_of(top)))
+        return stamps | dict(files)
+
+    def walk(
+        self, *tops: Path, misfits: list[Misfit] | None = None, is_deep: bool = True
+    ) -> Iterator[os.DirEntry[str]]:
         """Yield every regular file below the folders in no particular order, without ignored names and symlinks.
 
         Args:
             tops: Absolute paths of the folders.
             misfits: Gets what is passed over although a person may expect that it is read.
+            is_deep: Whether subfolders are entered.
         """
         stack = [str(top) for top in tops]
         while stack:
@@ -347,7 +406,7 @@ class Tree:
                         continue
                     is_folder, why = _look_at(entry)
                     if is_folder:
-                        stack.append(entry.path)
+                        stack += [entry.path] * is_deep
                     elif not why:
                         yield entry
                     if misfits is not None:
@@ -393,15 +452,6 @@ def subfolders(folder: Path) -> list[Path]:
     except OSError:
         return []  # it vanished, or there is no permission
     return [folder / name for name in names if not is_temporary(name)]
-
-
-def files_in(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the regular files right in a folder; no links."""
-    try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return []  # it vanished, or there is no permission
 
 
 _TRACKED = frozenset(

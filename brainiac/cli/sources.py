@@ -104,7 +104,7 @@ def _count(brain: Brain, source: Source) -> int:
     if source.problem:
         return 0
     tree = Tree(brain.root, brain.settings.layout(), [source.folder])
-    return sum(1 for _ in tree.source_notes())
+    return len(tree.source_notes())
 
 
 def import_(

@@ -328,13 +328,9 @@ def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
 def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
     """Yield path and content hash of every note whose text the journal keeps; none that a daemon may be taking in."""
     latest = time.time() - brain.settings.watch.rescan_seconds if is_running(brain) else inf
-    for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
-        path = brain.tree.relative(entry.path)
-        if not brain.tree.is_tracked(path):
-            continue
+    for path, stamp in brain.tree.tracked().items():
         with suppress(OSError):  # a page without read permission is reported by another check
-            info = entry.stat(follow_symlinks=False)
-            if info.st_size <= MAX_BYTES and info.st_ctime <= latest:
+            if stamp.size <= MAX_BYTES and stamp.ctime_ns <= latest * 1e9:
                 content = brain.read(path)
                 if content is not None and not brain.committer.is_hash_only(path, content):
                     yield path, content_hash(content)

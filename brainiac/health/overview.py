@@ -127,7 +127,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     journals = [folder for folder in subfolders(tree.journal) if folder.name != "blobs"]  # those are thousands of files
     deque(tree.walk(*journals, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
-    notes = sum(is_shown(tree.relative(note.path)) for note in tree.source_notes())
+    notes = sum(map(is_shown, tree.source_notes()))
     exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
     daemon = _daemon(brain)
     pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)

@@ -23,11 +23,10 @@ from brainiac.errors import LockedError, StorageError, UserError
 from brainiac.events import PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
-from brainiac.storage.file_state import stamp_of
 from brainiac.storage.files import Disk, locked, make_folders, read_bytes
 from brainiac.storage.merge import TORN_NS, age_ns
 from brainiac.storage.store import Store
-from brainiac.tree import OUR_TEMPORARY_PREFIX
+from brainiac.tree import OUR_TEMPORARY_PREFIX, Stamp
 
 FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
 PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
@@ -216,7 +215,7 @@ class _Copying:
         self._estimate, self._progress = estimate, progress
         self._files: dict[str, str] = {}  # content hash by path
         self._texts: dict[str, str] = {}  # likewise, of the journal's texts
-        self._stamps: dict[str, str] = {}  # of a file as it was copied, by path
+        self._stamps: dict[str, Stamp] = {}  # of a file as it was copied, by path
         self._changed: set[str] = set()  # the files that the present pass copied
         self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
         self._empty: set[str] = set()  # folders without files
@@ -308,7 +307,7 @@ class _Copying:
         """Bring the copy of a file up to date."""
         try:
             info = os.lstat(f"{self._tree.root}/{path}")
-            if self._stamps.get(path) == stamp_of(info) and not self._is_prompt_changed(path):
+            if self._stamps.get(path) == Stamp.of(info) and not self._is_prompt_changed(path):
                 return  # copied by an earlier pass
             if reason := self._reason_to_leave_out(path, info):
                 self._left_out[path] = reason
@@ -359,9 +358,9 @@ class _Copying:
         for _ in range(ATTEMPTS):
             try:
                 self._wait_for_rest(path, source)
-                stamp = stamp_of(os.lstat(source))
+                stamp = Stamp.of(os.lstat(source))
                 digest = self._disk.copy(source, target)
-                if stamp_of(os.lstat(source)) == stamp:
+                if Stamp.of(os.lstat(source)) == stamp:
                     self._stamps[path] = stamp
                     self._report()
                     return digest

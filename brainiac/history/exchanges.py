@@ -237,7 +237,7 @@ class Exchanges:
             # its pages come again with those of all days, but the search mostly ends before
             tops.insert(0, tops[0] / day.replace("-", "/"))
         for top in tops:
-            yield from sorted(tree.relative(entry.path) for entry in tree.walk(top))
+            yield from sorted(tree.scan(top))
 
     def path_of(self, exchange: str) -> str:
         """Return the present path of an exchange's prompt, which may have been moved; "" for no exchange."""

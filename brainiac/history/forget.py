@@ -190,7 +190,7 @@ class _Planner:
             if path in target.pages:
                 self._remove_page(page)
         tree, uuids = self._brain.tree, {path: page.uuid for path, page in self._brain.pages().pages.items()}
-        for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox, tree.memory)):
+        for path in sorted(tree.scan(tree.inbox, tree.memory)):
             if tree.is_tracked(path):
                 self._remove_units(path, uuids.get(path, ""))
         return plan
@@ -528,8 +528,7 @@ def find_remaining(
         after: Contents that planned changes will give to files, b"" where one is to be removed; None for no changes.
     """
     places: dict[bytes, list[str]] = {}
-    for entry in brain.tree.walk(brain.tree.inbox, brain.tree.memory, brain.tree.system):
-        path = brain.tree.relative(entry.path)
+    for path in brain.tree.scan(brain.tree.inbox, brain.tree.memory, brain.tree.system):
         content = after[path] if after and path in after else brain.read(path) or b""
         for piece in pieces:
             if piece in content:

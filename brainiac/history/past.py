@@ -480,8 +480,7 @@ class PagesAt:
 def present_pages(store: Store) -> PagesAt:
     """Return the pages as their files are now."""
     hashes: dict[str, str] = {}
-    for entry in store.tree.walk(store.tree.long_term, store.tree.archive):
-        path = store.tree.relative(entry.path)
+    for path in store.tree.scan(store.tree.long_term, store.tree.archive):
         if store.tree.kind_of(path) in _PAGES:
             content = read_bytes(store.tree.absolute(path))
             if content is not None:

@@ -164,8 +164,8 @@ class _Maker:
         """Copy settings, identity, prompts, workflows and the person's own plugins; the brain gets an id of its own."""
         tree = self._store.tree
         for top in (tree.config.parent, tree.plugins):
-            for entry in tree.walk(top):
-                self._copy(tree.relative(entry.path))
+            for path in tree.scan(top):
+                self._copy(path)
         config = self._folder / tree.relative(tree.config)
         text = config.read_text("utf-8") if config.exists() else ""
         text, count = re.subn(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
@@ -175,7 +175,7 @@ class _Maker:
     def _copy_inbox(self) -> None:
         """Copy prompts with their answers, and notes; a prompt without an answer is the first brain's to answer."""
         tree = self._store.tree
-        for path in (tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
+        for path in tree.scan(tree.inbox):
             kind = tree.kind_of(path)
             is_open = kind is PathKind.PROMPT and self._is_unanswered(path)
             if kind is not PathKind.ERROR and not is_open:
@@ -189,7 +189,7 @@ class _Maker:
     def _copy_memory(self) -> None:
         """Copy short-term memory, pages without what models wrote, and other files; index pages are made anew."""
         tree = self._store.tree
-        for path in (tree.relative(entry.path) for entry in tree.walk(tree.memory)):
+        for path in tree.scan(tree.memory):
             kind = tree.kind_of(path)
             if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
                 self._copy_page(path)

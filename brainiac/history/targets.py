@@ -172,11 +172,11 @@ class _WordSearch:
         pages = memory_pages(self._brain)
         for page in pages.values():
             self._read_page(page)
-        others = {tree.relative(entry.path) for entry in tree.walk(tree.memory)} - {tree.relative(tree.short_term)}
+        others = tree.scan(tree.memory).keys() - {tree.relative(tree.short_term)}
         for path in sorted(filter(self._brain.tree.is_tracked, others.difference(pages))):  # unreadable ones among them
             self._read_other(path, self._brain.read_text(path) or "")
         exchanges = Exchanges(self._brain)
-        for path in sorted(tree.relative(entry.path) for entry in tree.walk(tree.inbox)):
+        for path in sorted(tree.scan(tree.inbox)):
             if self._matches(searched_text(path, self._brain.read_text(path) or "")):
                 self._add_file(path, exchanges)
         parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}

@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +32,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.storage.withheld import Withheld
-from brainiac.tree import NOTE_ENDINGS, Tree, files_in
+from brainiac.tree import NOTE_ENDINGS, Stamp, Tree
 
 R = TypeVar("R", bound="Request")
 
@@ -63,9 +62,9 @@ def is_hidden(tree: Tree, path: str) -> bool:
         return absolute.is_file() and (_is_private_file(absolute) or _is_of_private_exchange(tree, path))
     # a folder without notes is not hidden: it says nothing about anybody
     has_notes = False
-    for entry in tree.walk(absolute):
-        if entry.name.endswith((".md", ".txt")) and entry.name != "_index.md":
-            if not _is_private_file(Path(entry.path)):
+    for path in tree.scan(absolute):
+        if path.endswith((".md", ".txt")) and posixpath.basename(path) != "_index.md":
+            if not _is_private_file(tree.absolute(path)):
                 return False
             has_notes = True
     return has_notes
@@ -168,22 +167,17 @@ def _name_key(name: str) -> str:
 def _hidden_names(tree: Tree) -> set[str]:
     """Return the names, paths and titles of all private notes of memory and sources, as wiki links may have them."""
     names: set[str] = set()
-    sources = tree.source_folders()
-    # the folders without subfolders are those that hold the brain itself
-    files = [files_in(folder) for folder, has_subfolders in sources if not has_subfolders]
-    entries = tree.walk(tree.memory, *(folder for folder, has_subfolders in sources if has_subfolders))
-    for entry in chain(entries, *files):
-        if entry.name.lower().endswith(NOTE_ENDINGS):
-            status = entry.stat(follow_symlinks=False)
-            names |= _names_if_hidden(entry.path, tree.relative(entry.path), status.st_mtime_ns, status.st_size)
+    for path, stamp in (tree.scan(tree.memory) | tree.source_notes()).items():
+        if path.lower().endswith(NOTE_ENDINGS):
+            names |= _names_if_hidden(os.path.normpath(tree.absolute(path)), path, stamp)
     return names
 
 
 @lru_cache(maxsize=200_000)  # small, since most notes are not private
-def _names_if_hidden(file: str, path: str, mtime_ns: int, size: int) -> frozenset[str]:
+def _names_if_hidden(file: str, path: str, _stamp: Stamp) -> frozenset[str]:
     """Return the names that wiki links may use for a private note; none for a note that is not private.
 
-    Modification time and size are arguments so that a file is read again when it changed.
+    The stamp is an argument so that a file is read again when it changed.
     """
     if not _is_private_file(Path(file)):
         return frozenset()

@@ -27,16 +27,15 @@ from brainiac.pipeline.inbox import Inbox, is_free
 from brainiac.pipeline.watch import (
     Pace,
     Settler,
-    Stamp,
     changed_paths,
     ends_with_send,
     folders_beside,
     is_unwritten,
     scan,
-    stamp_of,
 )
 from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
+from brainiac.tree import Stamp, stamp_of
 
 
 class AccessLogTail:
@@ -289,9 +288,9 @@ class Bus:
         # known files first: a folder that was moved away brings no event for what was in it
         for path in self.settler.known_below(folder):
             self._observe(path, stamp_of(tree.absolute(path)))
-        files = ((tree.relative(entry.path), stamp_of(entry.path)) for entry in tree.walk(tree.absolute(folder)))
+        files = tree.scan(tree.absolute(folder)).items()
         # by modification time, so that a conversation's prompts are answered in the order they were written
-        for path, stamp in sorted(files, key=lambda file: (file[1].mtime_ns if file[1] else 0, file[0])):
+        for path, stamp in sorted(files, key=lambda file: (file[1].mtime_ns, file[0])):
             self._observe(path, stamp)
 
     def _is_known(self, relative: str) -> bool:

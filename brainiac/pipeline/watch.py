@@ -16,13 +16,11 @@ from __future__ import annotations
 import heapq
 import logging
 import os
-import stat
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from watchdog.events import (
     DirCreatedEvent,
@@ -41,20 +39,14 @@ from watchdog.observers.polling import PollingObserver
 
 from brainiac.brain import Brain
 from brainiac.settings import WatchSettings
-from brainiac.tree import Tree
+from brainiac.tree import Stamp, Tree
 
 # --- scans of the whole tree ----------------------------------------------------------------------------------------
 
 
 def scan(tree: Tree, more: Sequence[Path] = ()) -> dict[str, Stamp]:
     """Return the stamp of every watched file by relative path; `more` are folders outside of the layout."""
-    stamps: dict[str, Stamp] = {}
-    for entry in tree.walk(*_tops(tree), *more):
-        stamps[tree.relative(entry.path)] = stamp_from(entry.stat(follow_symlinks=False))
-    log = stamp_of(tree.access_log)
-    if log is not None:
-        stamps[tree.relative(tree.access_log)] = log
-    return stamps
+    return tree.scan(*_tops(tree), tree.access_log, *more)
 
 
 def changed_paths(tree: Tree, former: Mapping[str, Stamp], more: Sequence[Path] = ()) -> list[str]:
@@ -314,15 +306,6 @@ def _inode(folder: str) -> int | None:
 SEND_LINE = b"/send"
 
 
-class Stamp(NamedTuple):
-    """What the file system says of a file: a write changes at least one of these."""
-
-    size: int
-    mtime_ns: int
-    inode: int
-    ctime_ns: int
-
-
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How many seconds files must be unchanged to count as finished."""
@@ -331,27 +314,13 @@ class Pace:
     typing_seconds: float
 
 
-def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
-    """Return the stamp of a regular file; None where there is none or only a symlink."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return stamp_from(status) if stat.S_ISREG(status.st_mode) else None
-
-
-def stamp_from(status: os.stat_result) -> Stamp:
-    """Return the stamp in a stat result."""
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
-
-
 def is_unwritten(former: Stamp | None, stamp: Stamp | None) -> bool:
     """Return whether a file seems unwritten between two stamps: size, modification time and inode are the same.
 
     Its change time may differ, after git, a backup or `chmod`. A write that resets the modification time looks the
     same, so that only the content tells.
     """
-    return former is not None and stamp is not None and former[:3] == stamp[:3]
+    return former is not None and stamp is not None and former.written == stamp.written
 
 
 def ends_with_send(path: str | os.PathLike[str]) -> bool:

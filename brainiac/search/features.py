@@ -33,6 +33,7 @@ from brainiac.search.text import (
 from brainiac.search.vocabulary import term_hash
 from brainiac.text.dates import dates_in
 from brainiac.text.tokens import ends_as_question
+from brainiac.tree import Stamp
 
 PASSAGE_WORDS = 100
 NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
@@ -60,14 +61,7 @@ _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _URL = re.compile(r"\]\([^)\s]*\)|https?://\S+")
 
 
-class Stamp(NamedTuple):
-    """The state of a file as it was read; while it is the same, the file was not written."""
-
-    modified_ns: int
-    size: int
-
-
-NO_STAMP = Stamp(0, 0)  # of a page that was read from no file
+NO_STAMP = Stamp(0, 0, 0, 0)  # of a page that was read from no file
 
 
 @dataclass(slots=True)

@@ -23,9 +23,10 @@ import tantivy
 
 from brainiac.errors import BrainiacError
 from brainiac.search.documents import IMPORTED, Page
-from brainiac.search.features import EncodedPage, Stamp
+from brainiac.search.features import EncodedPage
 from brainiac.search.links import Link, LinkedPage
 from brainiac.search.query import Narrowing
+from brainiac.tree import Stamp
 
 
 class UnusableIndexError(BrainiacError):
@@ -84,7 +85,7 @@ class Candidates:
     n_unread: int = 0
 
 
-VERSION = 11
+VERSION = 12
 _HEAP_BYTES = 48_000_000
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
@@ -100,16 +101,16 @@ DAMAGED = (sqlite3.Error, ValueError, OSError)
 _TABLES = """
 create table meta (key text primary key, value text);
 create table pages (
-    id integer primary key, path text not null, mtime integer, size integer, uuid text, title text, at text,
+    id integer primary key, path text not null, stamp text, uuid text, title text, at text,
     tags text, links text, archived integer, aliases text, first_day integer, last_day integer,
     words blob, heading blob, features blob, content blob
 );
 create table words (word text primary key, stem text) without rowid;
-create index pages_by_path on pages (path, mtime, size);  -- the stamps are read from it alone
+create index pages_by_path on pages (path, stamp);  -- the stamps are read from it alone
 create index pages_by_uuid on pages (uuid);
 """
 _COLUMNS = (
-    "path, mtime, size, uuid, title, at, tags, links, archived, aliases, first_day, last_day, "
+    "path, stamp, uuid, title, at, tags, links, archived, aliases, first_day, last_day, "
     "words, heading, features, content"
 )
 # any number of values in one parameter, see `_given`
@@ -414,12 +415,11 @@ class Index:
         by_name = f"select id from pages where path in {_GIVEN} union select id from pages where uuid in {_GIVEN}"
         return self._load([row[0] for row in self._db.execute(by_name, names)])
 
-    def stamps(self) -> Mapping[str, tuple[int, int]]:
-        """Return modification time and size of every page as it was when indexed, what others committed included."""
+    def stamps(self) -> Mapping[str, Stamp]:
+        """Return the stamp of every page as it was when indexed, what others committed included."""
         self._text.reload()  # another process may have committed what the table has already
         self._count.cache_clear()
-        rows = self._db.execute("select path, mtime, size from pages")
-        return {path: (mtime, size) for path, mtime, size in rows}
+        return {path: Stamp.parse(stamp) for path, stamp in self._db.execute("select path, stamp from pages")}
 
     def words(self) -> Iterable[tuple[str, str]]:
         """Return every word that is kept, with its stem."""
@@ -517,7 +517,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
     page = encoded.page
     links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
     return (
-        page.path, *encoded.stamp, page.uuid, page.title, page.at, "\n".join(page.tags), links,
+        page.path, str(encoded.stamp), page.uuid, page.title, page.at, "\n".join(page.tags), links,
         page.is_archived, "\n".join(page.aliases), *encoded.days,
         encoded.words, encoded.heading, encoded.features, encoded.content,
     )  # fmt: skip
@@ -525,7 +525,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
 
 def _encoded(row: tuple[Any, ...]) -> EncodedPage:
     """Return the page of a row of the table `pages`, its number first."""
-    _, path, mtime, size, uuid, title, at, tags, links, is_archived, aliases, *others = row
+    _, path, stamp, uuid, title, at, tags, links, is_archived, aliases, *others = row
     _first_day, _last_day, words, heading, features, content = others
     page = Page(
         path,
@@ -538,7 +538,7 @@ def _encoded(row: tuple[Any, ...]) -> EncodedPage:
         is_archived=bool(is_archived),
         aliases=_listed(aliases),
     )
-    return EncodedPage(page, Stamp(mtime, size), words, heading, features, content)
+    return EncodedPage(page, Stamp.parse(stamp), words, heading, features, content)
 
 
 def _listed(stored: str) -> tuple[str, ...]:

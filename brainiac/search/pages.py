@@ -7,17 +7,14 @@ little later, in a thread of its own, at once when it is much.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import stat
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,7 +25,7 @@ from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import response_path
 from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
 from brainiac.search.embed import Vectors
-from brainiac.search.features import EncodedPage, Stamp, encode
+from brainiac.search.features import EncodedPage, encode
 from brainiac.search.index import (
     DAMAGED,
     Asked,
@@ -39,7 +36,7 @@ from brainiac.search.index import (
 )
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.tree import NOTE_ENDINGS, Tree
+from brainiac.tree import NOTE_ENDINGS, Stamp, Tree, stamp_of
 
 READ_AT_ONCE = 64  # more unread files than this are scanned, and read in the background
 _MOST_HELD = 256  # pages that were read: more than this are written into the index at once
@@ -59,35 +56,17 @@ T = TypeVar("T")
 # --- files by their stat, so that a check at start reads none ---------------------------------------------------
 
 
-def stamp_of(tree: Tree, path: str) -> Stamp | None:
-    """Return a file's modification time in ns and its size; None when no regular file is there."""
-    try:
-        status = os.lstat(f"{tree.root}/{path}")
-    except OSError:
-        return None
-    return Stamp(status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
-
-
 def searched_files(tree: Tree) -> dict[str, Stamp]:
     """Return every file that is searched, with its stamp."""
-    stamps: dict[str, Stamp] = {}
-    short_term = tree.relative(tree.short_term)
-    if stamp := stamp_of(tree, short_term):
-        stamps[short_term] = stamp
-    pages = (entry for entry in tree.walk(tree.long_term, tree.archive) if entry.name.endswith(".md"))
-    for entry in chain(pages, tree.source_notes()):
-        with contextlib.suppress(OSError):  # gone since the folder was listed
-            status = entry.stat(follow_symlinks=False)
-            stamps[tree.relative(entry.path)] = Stamp(status.st_mtime_ns, status.st_size)
-    return stamps
+    stamps = tree.scan(tree.short_term, tree.long_term, tree.archive) | tree.source_notes()
+    return {path: stamp for path, stamp in stamps.items() if tree.kind_of(path) in SEARCHED}
 
 
 def unanswered_prompts(tree: Tree) -> list[str]:
     """Return the prompts of the inbox without a response beside them, the newest last."""
-    found = {tree.relative(entry.path): entry for entry in tree.walk(tree.inbox)}
-    prompts = [path for path in found if tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in found]
-    stamps = {path: stamp_of(tree, path) for path in prompts}
-    return [path for path, _ in sorted(stamps.items(), key=lambda item: item[1] or Stamp(0, 0))]
+    found = tree.scan(tree.inbox)
+    prompts = (path for path in found if tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in found)
+    return sorted(prompts, key=lambda path: found[path].mtime_ns)
 
 
 # --- files not in the index yet ---------------------------------------------------------------------------------
@@ -127,7 +106,7 @@ class Unindexed:
     ) -> None:
         self._tree, self._analyzer, self._on_read, self._said_in = tree, analyzer, on_read, said_in
         self._short_term = tree.relative(tree.short_term)
-        self._short_term_stamp: tuple[int, int] | None = None  # as it was read: it is compared before each query
+        self._short_term_stamp: Stamp | None = None  # as it was read: it is compared before each query
         self._last_read: OrderedDict[str, _Read] = OrderedDict()  # hits need their texts
         self._noted: deque[str] = deque()  # paths of `note`, not yet looked at
         self._taken_in: deque[str] = deque()  # paths of `note_taken_in`, likewise
@@ -154,26 +133,30 @@ class Unindexed:
             kind = self._tree.kind_of(path)
             if kind in TO_ANSWER:
                 page = self._waiting.pop(path, None)
-                is_read = page is not None and page.stamp == stamp_of(self._tree, path)
+                is_read = page is not None and page.stamp == self.stamp_of(path)
                 self._waiting[path] = page if is_read else None
             elif kind in SEARCHED:
                 page = self.pages.get(path)
                 # one save brings several notices: after the first one the file is as it was read
-                if page is None or page.stamp != stamp_of(self._tree, path):
+                if page is None or page.stamp != self.stamp_of(path):
                     self.unread[path] = None
             elif not path.endswith(NOTE_ENDINGS) and self._is_below_pages(path):
                 self.needs_rescan = True  # it may be a folder with pages
+
+    def stamp_of(self, path: str) -> Stamp | None:
+        """Return the stamp of the file at a path; None where there is none."""
+        return stamp_of(f"{self._tree.root}/{path}")  # a path of its own costs ten times as much
 
     def _is_below_pages(self, path: str) -> bool:
         """Return whether a path lies in one of the folders in which pages are searched."""
         absolute = Path(os.path.normpath(self._tree.absolute(path)))
         return any(absolute.is_relative_to(top) for top in (self._tree.memory, *self._tree.sources))
 
-    def compare(self, indexed: Mapping[str, tuple[int, int]]) -> None:
+    def compare(self, indexed: Mapping[str, Stamp]) -> None:
         """Put every file that differs from its state in the index into `unread`.
 
         Args:
-            indexed: Stamp of each page of the index, as any engine returns it.
+            indexed: Stamp of each page of the index.
         """
         seen = {path: stamp for path, stamp in indexed.items() if path not in self.pages}
         seen |= {path: page.stamp for path, page in self.pages.items() if page}
@@ -198,7 +181,7 @@ class Unindexed:
         """
         self.collect_noted()
         self._look_at_waiting()
-        if stamp_of(self._tree, self._short_term) != self._short_term_stamp:
+        if self.stamp_of(self._short_term) != self._short_term_stamp:
             self.unread[self._short_term] = None
         if self._short_term in self.unread:  # what was said a moment ago stands there: it never waits
             self.record_read({self._short_term: self.encoded(self._short_term)})
@@ -212,7 +195,7 @@ class Unindexed:
         for path in list(self._waiting)[:-_MOST_WAITING]:
             del self._waiting[path]
         for path, page in list(self._waiting.items()):
-            if page is None or page.stamp != stamp_of(self._tree, path):
+            if page is None or page.stamp != self.stamp_of(path):
                 if encoded := self.encoded(path):
                     self._waiting[path] = encoded
                 else:
@@ -232,7 +215,7 @@ class Unindexed:
         """Record pages that were read, but not one whose file changed meanwhile: it stays unread."""
         for path, page in pages.items():
             # what is not unread any more was read by another thread too, and may stand in the index already
-            if path in self.unread and (page is None or page.stamp == stamp_of(self._tree, path)):
+            if path in self.unread and (page is None or page.stamp == self.stamp_of(path)):
                 self.pages[path] = page
                 del self.unread[path]
                 if path == self._short_term:
@@ -269,7 +252,7 @@ class Unindexed:
             passages = [terms for terms in passages if required <= terms]
             n_matches = max((len(wanted & terms) for terms in passages), default=0)
             if n_matches or (passages and not asked.terms):
-                matching.append((-n_matches, -page.stamp.modified_ns, page.page.path, page))
+                matching.append((-n_matches, -page.stamp.mtime_ns, page.page.path, page))
         return [page for *_, page in sorted(matching, key=lambda entry: entry[:3])]
 
     def _scan(self, words: Sequence[str]) -> list[EncodedPage]:
@@ -304,9 +287,9 @@ class Unindexed:
                 break
             content = self._content(path) or b""
             n_matches = sum(1 for pattern in patterns if pattern.search(content))
-            stamp = stamp_of(self._tree, path)
+            stamp = self.stamp_of(path)
             if stamp and (n_matches or not patterns):
-                scored.append((-n_matches, -stamp.modified_ns, path, len(content)))
+                scored.append((-n_matches, -stamp.mtime_ns, path, len(content)))
         return scored
 
     def encoded(self, path: str) -> EncodedPage | None:
@@ -319,7 +302,7 @@ class Unindexed:
 
     def read_page(self, path: str) -> _Read | None:
         """Return a file as a page with its units, and its stamp; None when it is not there."""
-        stamp = stamp_of(self._tree, path)
+        stamp = self.stamp_of(path)
         page = self._page_at(path, stamp) if stamp else None
         if stamp is None or page is None:
             return None
@@ -336,7 +319,7 @@ class Unindexed:
         content = self._content(path)
         if content is None:
             return None
-        written = iso(datetime.fromtimestamp(stamp.modified_ns / 1e9, UTC))
+        written = iso(datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC))
         return page_of(path, content.decode("utf-8", "replace"), kind, self._analyzer.zone, written)
 
     def _content(self, path: str) -> bytes | None:
@@ -352,7 +335,7 @@ class Unindexed:
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
         """Return a file as a page with its units; None where it was changed since it had this stamp."""
         read = self._last_read.get(path)
-        is_current = read is not None and read.stamp == stamp_of(self._tree, path)
+        is_current = read is not None and read.stamp == self.stamp_of(path)
         if not is_current:
             read = self.read_page(path)
         return read.page if read and read.stamp == stamp else None
@@ -512,7 +495,7 @@ class Pages:
         """Make the vectors of what was said a moment ago; of many texts, and elsewhere, in the background."""
         vectors, pages, n_missing = self._vectors, list[Page](), 0
         for path in paths if vectors and not vectors.is_remote else ():
-            stamp = stamp_of(self._tree, path)
+            stamp = self._unindexed.stamp_of(path)
             if page := self._unindexed.page_as_of(path, stamp) if stamp else None:
                 # of a long short-term memory the end: the rest has its vectors, or gets them in the background
                 pages.append(replace(page, units=page.units[-_LATEST:]))

@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,10 +38,11 @@ from brainiac.events import (
 )
 from brainiac.formats.markers import CONFLICT
 from brainiac.formats.prompt import client_of
-from brainiac.storage.file_state import FileState, size_stamp, stamp_of
+from brainiac.storage.file_state import FileState
 from brainiac.storage.files import read_bytes
 from brainiac.storage.merge import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.transactions import Transactions
+from brainiac.tree import Stamp
 
 MAX_BYTES = 5_000_000  # larger files are known by size and time alone; their texts are not kept
 REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted after this time
@@ -82,7 +83,7 @@ class _Scan:
 
     texts: dict[str, bytes] = field(default_factory=dict)
     hash_only: list[str] = field(default_factory=list)
-    stamps: dict[str, str] = field(default_factory=dict)
+    stamps: dict[str, Stamp] = field(default_factory=dict)
     existing: set[str] = field(default_factory=set)
 
 
@@ -200,7 +201,7 @@ class ExternalEdits:
         except (FileNotFoundError, NotADirectoryError):
             return self._record_stamp(path, None)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._record_stamp(path, size_stamp(info))
+            return self._record_stamp(path, Stamp.of(info).written)
         content = self._read_settled(path)
         if content is None:
             return None
@@ -285,7 +286,7 @@ class ExternalEdits:
 
         Args:
             path: The file.
-            stamp: Its `size_stamp`; None where there is no file.
+            stamp: Its `Stamp.written`; None where there is no file.
         """
         former = self._states.hash_only(path)
         if former == stamp:
@@ -326,7 +327,7 @@ class ExternalEdits:
             changes += [self._change("modified", path) for path in merged]
             changes += [change for path in scan.hash_only if (change := self._record_path(path))]
             # last, since a crash before it costs no more than hashing these files again at the next start
-            self._states.set_stamps(scan.stamps.items())
+            self._states.set_stamps(scan.stamps)
             paths = {change.path for change in changes}
             unreported = self._report_recorded(state for path, state in states.items() if path in scan.existing)
             return changes + [self._change("modified", path) for path in unreported if path not in paths]
@@ -371,29 +372,22 @@ class ExternalEdits:
         hash_only = self._states.all_hash_only()  # of large files these are stamps
         return [
             path
-            for path, info in self._files()
-            if (stamps[path] != stamp_of(info) if path in stamps else hash_only.get(path) != size_stamp(info))
+            for path, stamp in self._tree.tracked().items()
+            if (stamps[path] != str(stamp) if path in stamps else hash_only.get(path) != stamp.written)
         ]
-
-    def _files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield path and stat of every tracked file of the tree."""
-        for entry in self._tree.walk(self._tree.inbox, self._tree.memory, self._tree.system):
-            path = self._tree.relative(entry.path)
-            if self._tree.is_tracked(path):
-                yield path, entry.stat(follow_symlinks=False)
 
     def _scan(self, states: Mapping[str, FileState]) -> _Scan:
         """Read the files of the tree whose stamps differ from their last seen states; set `conflicted`."""
         self.conflicted = []
         scan = _Scan()
-        for path, info in self._files():
+        for path, stamp in self._tree.tracked().items():
             scan.existing.add(path)
             state = states.get(path)
-            if info.st_size <= MAX_BYTES and (state is None or state.stamp != stamp_of(info)):
-                self._scan_file(scan, path, info, state)
+            if stamp.size <= MAX_BYTES and (state is None or state.stamp != str(stamp)):
+                self._scan_file(scan, path, stamp, state)
         return scan
 
-    def _scan_file(self, scan: _Scan, path: str, info: os.stat_result, state: FileState | None) -> None:
+    def _scan_file(self, scan: _Scan, path: str, stamp: Stamp, state: FileState | None) -> None:
         """Read a file, and add it to a scan and to `conflicted`."""
         stamped_until = time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
         try:
@@ -410,8 +404,8 @@ class ExternalEdits:
         if state is None or state.hash != content_hash(content):
             scan.texts[path] = content
         # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
-        if max(info.st_mtime_ns, info.st_ctime_ns) < stamped_until and CONFLICT not in content:
-            scan.stamps[path] = stamp_of(info)
+        if max(stamp.mtime_ns, stamp.ctime_ns) < stamped_until and CONFLICT not in content:
+            scan.stamps[path] = stamp
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
         """Store many texts as blobs and sync them at once: a line of the write-ahead file cannot hold so many."""

@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +18,7 @@ from typing import TypeVar
 from brainiac.events import Event, NoteMerged, RecordedChange, TreeAdopted
 from brainiac.storage.files import is_damage, locked, open_derived, remove_derived
 from brainiac.storage.journal import Journal
-from brainiac.tree import Tree
+from brainiac.tree import Stamp, Tree
 
 T = TypeVar("T")
 PERSONS = "-"  # begins the hash, in a trail, of a version that a person made
@@ -45,7 +45,7 @@ class FileState:
         is_ours: Whether a process wrote this version.
         is_reported: Whether the bus got a `FileChange` for a person's last edit.
         is_held: The file vanished together with many others, and its deletion waits to be confirmed.
-        stamp: The file's `stamp_of` when it was hashed; "" when it must be hashed again.
+        stamp: The file's `Stamp` when it was hashed; "" when it must be hashed again.
     """
 
     path: str
@@ -124,9 +124,10 @@ class FileStates:
         """Return the files whose deletions wait to be confirmed, in the order of their paths."""
         return self._states("WHERE is_held ORDER BY path")
 
-    def set_stamps(self, stamps: Iterable[tuple[str, str]]) -> None:
-        """Store the stamps of files whose content is the recorded one, as pairs of path and stamp."""
-        self._execute_many("UPDATE seen SET stamp = ? WHERE path = ?", [(stamp, path) for path, stamp in stamps])
+    def set_stamps(self, stamps: Mapping[str, Stamp]) -> None:
+        """Store the stamps of files whose content is the recorded one, by path."""
+        rows: list[tuple[object, ...]] = [(str(stamp), path) for path, stamp in stamps.items()]
+        self._execute_many("UPDATE seen SET stamp = ? WHERE path = ?", rows)
 
     def set_reported(self, path: str, is_reported: bool) -> None:
         """Store whether the bus got a `FileChange` for a person's last edit of a file."""
@@ -137,20 +138,20 @@ class FileStates:
         self._execute_many("UPDATE seen SET is_held = ? WHERE path = ?", [(is_held, path) for path in paths])
 
     def hash_only(self, path: str) -> str | None:
-        """Return the hash, or of a large file the `size_stamp`, of a file whose text is not kept; else None."""
+        """Return the hash, or of a large file the `Stamp.written`, of a file whose text is not kept; else None."""
         return self._hash_only("WHERE path = ?", path).get(path)
 
     def all_hash_only(self) -> dict[str, str]:
-        """Return the hash, or of a large file the `size_stamp`, of each file whose text is not kept, by path."""
+        """Return the hash, or of a large file the `Stamp.written`, of each file whose text is not kept, by path."""
         return self._hash_only()
 
     def _hash_only(self, clause: str = "", *values: str) -> dict[str, str]:
-        """Return hash or `size_stamp` of the hash-only files that a clause of SQL selects, by path; all for ""."""
+        """Return hash or `Stamp.written` of the hash-only files that a clause of SQL selects, by path; all for ""."""
         query = f"SELECT path, digest FROM unkept {clause}"
         return self._with_repair(lambda: dict(self._database.execute(query, values)))
 
     def set_hash_only(self, path: str, digest: str | None) -> None:
-        """Store the hash or `size_stamp` of a file whose text is not kept; None removes it."""
+        """Store the hash or `Stamp.written` of a file whose text is not kept; None removes it."""
         if digest is None:
             self._execute_many("DELETE FROM unkept WHERE path = ?", [(path,)])
         else:
@@ -251,20 +252,6 @@ class FileStates:
             state = _successor(former, change, change.after, event)
             row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_reported)
             self._database.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
-
-
-def stamp_of(stat: os.stat_result) -> str:
-    """Return a file's size, both its times and its inode: while they are the same, it was not written.
-
-    The modification time can be set back; the change time cannot. The change time moves also when nothing was written
-    (git, rsync, a backup, `chmod`), so a file with a new stamp is hashed again, and the hash decides.
-    """
-    return f"{size_stamp(stat)}:{stat.st_ctime_ns}"
-
-
-def size_stamp(stat: os.stat_result) -> str:
-    """Return size, modification time and inode, the identity of a file that is too large to hash or not regular."""
-    return f"{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
 
 
 def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:

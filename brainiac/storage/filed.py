@@ -148,7 +148,7 @@ def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, StmEvent]:
     events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
     if any(exchange not in events for exchange in ids):  # a person may have moved their page
         tree = store.tree
-        paths = {tree.relative(entry.path) for entry in tree.walk(tree.long_term / "events", tree.archive)}
+        paths = tree.scan(tree.long_term / "events", tree.archive)
         events |= _exchanges_on_pages(store, paths, [exchange for exchange in ids if exchange not in events])
     return events
 

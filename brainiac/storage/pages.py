@@ -11,7 +11,7 @@ import posixpath
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,20 +20,18 @@ from brainiac.events import Change, PathKind, create, update
 from brainiac.formats.markdown import Link
 from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.storage.files import read_bytes
-from brainiac.tree import Tree, slugify
+from brainiac.tree import Stamp, Tree, slugify
 
 INDEX = "_index.md"
 _KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
 # Two saves within one tick of a file system's clock have one time: a file written so recently is read again.
 _SETTLED_NS = 2_000_000_000
 
-_Stamp = tuple[int, int, int, int]  # size, modification time, change time, inode
-
 
 class _SettledPage(NamedTuple):
     """A page, or what is wrong with it, and the stamp of its file when it was read."""
 
-    stamp: _Stamp
+    stamp: Stamp
     page: Memory | FormatError
 
 
@@ -60,31 +58,23 @@ class PageSet:
         self._settled: dict[str, _SettledPage] = {}  # those that a later set may take over, by path
         self._names: dict[str, set[str]] = {}  # what `names_in` returned, by folder
         settled = former._settled if former else {}
-        for path, entry in sorted((tree.relative(entry.path), entry) for entry in self._entries()):
-            self._add_page(path, entry, settled.get(path))
+        for path, stamp in sorted(tree.scan(tree.long_term, tree.archive).items()):
+            if tree.kind_of(path) in _KINDS:
+                self._add_page(path, stamp, settled.get(path))
         self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
 
-    def _entries(self) -> Iterator[os.DirEntry[str]]:
-        """Yield the files of memories, index pages and archived pages."""
-        for entry in self._tree.walk(self._tree.long_term, self._tree.archive):
-            if self._tree.kind_of(self._tree.relative(entry.path)) in _KINDS:
-                yield entry
-
-    def _add_page(self, path: str, entry: os.DirEntry[str], former: _SettledPage | None) -> None:
+    def _add_page(self, path: str, stamp: Stamp, former: _SettledPage | None) -> None:
         """Add the page at a path to `pages`, or to `broken`; it is not read again if its stamp is unchanged.
 
         Args:
             path: Of the page, relative.
-            entry: Its file.
+            stamp: Of its file, from before it is read: one written in between is then read again by the next set.
             former: The page in the former set; None where it was not there or not settled.
         """
-        # from before the file is read: a file written in between is then read again by the next set
-        status = entry.stat(follow_symlinks=False)
-        stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         page = former.page if former is not None and former.stamp == stamp else self._read(path)
         if page is None:
             return
-        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _SETTLED_NS:
+        if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
             self._settled[path] = _SettledPage(stamp, page)
         if isinstance(page, Memory):
             self.pages[path] = page

@@ -505,5 +505,4 @@ def _pages(store: Store, page_or_folder: str | None) -> list[str]:
     if not top.is_dir() and not (top.is_file() and tree.kind_of(tree.relative(top)) is PathKind.MEMORY):
         long_term = tree.relative(tree.long_term)
         raise UserError(f"{page_or_folder}: no page or folder of {long_term}/; name one, or nothing for all")
-    files = sorted(entry.path for entry in tree.walk(top)) if top.is_dir() else [str(top)]
-    return [path for path in map(tree.relative, files) if tree.kind_of(path) is PathKind.MEMORY]
+    return [path for path in sorted(tree.scan(top)) if tree.kind_of(path) is PathKind.MEMORY]

@@ -9,16 +9,17 @@ import pytest
 
 from brainiac.events import PathKind
 from brainiac.search.documents import page_of
-from brainiac.search.features import EncodedPage, Stamp, encode
+from brainiac.search.features import EncodedPage, encode
 from brainiac.search.index import Asked, Index, UnusableIndexError
 from brainiac.search.text import Analyzer
+from brainiac.tree import Stamp
 
 
 def page(name: str, body: str) -> EncodedPage:
     """Return an encoded memory page of this file name and body, its stamp made of both."""
     text = f"---\nuuid: {name}-uuid\n---\n# {name}\n\n{body}\n"
     path = f"memory/long_term/concrete/{name}.md"
-    return encode(page_of(path, text, PathKind.MEMORY), Analyzer("english"), Stamp(len(name), len(text)))
+    return encode(page_of(path, text, PathKind.MEMORY), Analyzer("english"), Stamp(len(text), len(name), 1, 1))
 
 
 def test_it_lasts(tmp_path: Path) -> None:

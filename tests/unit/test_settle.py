@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.pipeline.watch import Pace, Settler, Stamp, ends_with_send, stamp_of
+from brainiac.pipeline.watch import Pace, Settler, ends_with_send
+from brainiac.tree import Stamp, stamp_of
 
 SETTLE, TYPING = 0.1, 20.0
 SHORT = Stamp(5, 1, 7, 1)
