@@ -29,8 +29,7 @@ from benchmarks.answering import quantile
 from benchmarks.recall_scale import write_brain
 from brainiac.brain import Brain
 from brainiac.server.address import call, read_address, token_of
-from brainiac.server.tools import ToolCall
-from brainiac.verbs import Caller
+from brainiac.verbs import Caller, verb_named
 from tests.support.living import living, living_brain, places_of
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
@@ -151,7 +150,7 @@ async def measure(root: Path, port: int, queries: list[str]) -> dict[str, dict[s
     brain = Brain(root)
     brain.unsettled = list  # as inside of a daemon: no comparing of all files
     doors = {
-        "in process": awaited(lambda tool, given: ToolCall.parse(tool, given).run(brain, Caller("bench:x"))),
+        "in process": awaited(lambda tool, given: verb_named(tool).call(brain, given, Caller("bench:x"))),
         "REST, the Unix socket": awaited(lambda tool, given: call(state, f"/api/{tool}", given, client="bench:x")),
         "REST, a port": awaited(rest(port, token)),
     }

@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: settings, hooks, events and cli. A test fails when they are stale.
+"""Writes the reference pages from the code: settings, hooks, events, cli and verbs. A test fails when they are stale.
 
 Run it as `python docs/generate.py`.
 """
@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from brainiac.llm.context.blocks import Block
 from brainiac.records import Record
 from brainiac.search.documents import Hit
 from brainiac.settings import MachineSettings, Settings
+from brainiac.verbs import VERBS
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py; change the code's own descriptions instead. -->\n"
@@ -318,6 +320,23 @@ def _options(command: Any) -> Iterator[str]:
             yield f"- {name}: {each.help or ''}"
 
 
+def verbs_page() -> str:
+    """Return the reference of the verbs that all doors offer."""
+    lines = [
+        "# Verbs\n",
+        NOTE,
+        "What REST (`POST /api/VERB`) and MCP offer; [doors.md](doors.md) tells how to reach them.\n",
+    ]
+    for name, verb in VERBS.items():
+        lines += [f"## `{name}`\n", f"{verb.help}\n", "| argument | what it is | without it |", "|---|---|---|"]
+        needed = verb.schema.get("required", ())
+        for key, field in verb.schema["properties"].items():
+            default = "refused" if key in needed else f"`{json.dumps(field['default'])}`"
+            lines.append(f"| `{key}` | {field['description']} | {default} |")
+        lines.append(f"\nIt returns {', '.join(f'`{key}`' for key in verb.result.split())}.\n")
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def modules_page() -> str:
     """Return the list of all modules with what each is for."""
     lines = [
@@ -406,6 +425,7 @@ PAGES = {
     "hooks.md": hooks_page,
     "events.md": events_page,
     "cli.md": cli_page,
+    "verbs.md": verbs_page,
 }
 
 if __name__ == "__main__":

@@ -9,30 +9,40 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Annotated
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any, cast
 
 import typer
 
 from brainiac import __version__
-from brainiac.cli.session import name_brain, print_problems, problems_of, use_clock
+from brainiac.cli.session import name_brain, opened_brain, print_problems, problems_of, use_clock
 from brainiac.clock import SYSTEM, Clock
 from brainiac.errors import UserError
 from brainiac.host.trust import bundled_commands
 from brainiac.terminal import guard, is_terminal, say
 
 INTERRUPTED = 130  # as a shell calls the end by Ctrl-C
-# The module of each command: only that of the command that is called is imported, which keeps every command fast.
+# The commands of each module, whose functions have the commands' names: only the module of the command that is called
+# is imported, which keeps every command fast.
 COMMANDS = {
-    "init": "brains", "run": "run", "ask": "ask", "chat": "ask",
-    "search": "search", "reindex": "search", "context": "search",
-    "log": "log", "why": "explain", "undo": "explain", "forget": "explain", "adopt": "explain",
-    "digest": "log", "correct": "explain",
-    "diff": "log", "show": "log", "backup": "brains", "restore": "brains",
-    "takeover": "brains", "status": "status", "doctor": "status", "plugins": "status", "costs": "status",
-    "token": "run", "open": "run", "mcp": "run", "service": "run",
-    "sources": "sources", "import": "sources",
-    "git": "brains", "merge-driver": "brains",
-}  # fmt: skip
+    "brains": ("init", "backup", "restore", "takeover", "git setup", "merge-driver"),
+    "run": ("run", "token", "open", "mcp", "mcp install", "service install", "service uninstall", "service status"),
+    "ask": ("ask", "chat"),
+    "search": ("search", "reindex", "context"),
+    "log": ("log", "digest", "diff", "show"),
+    "explain": ("why", "undo", "forget", "adopt", "correct"),
+    "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust", "plugins reload"),
+    "sources": ("sources list", "sources allow", "sources refuse", "import"),
+}
+# what a group of commands is for, and which of them is meant by the group's name alone
+GROUPS = {
+    "git": ("Git and this brain.", ""),
+    "mcp": ("Serve this brain to assistants (Claude, Cursor, Codex, …).", "mcp"),
+    "plugins": ("Which plugins there are, and which of the brain's own may run here.", "plugins list"),
+    "service": ("Have this machine start the daemon at each login.", ""),
+    "sources": ("Folders of your own notes that are searched and cited, never written.", "sources list"),
+}
 
 
 def new_app() -> typer.Typer:
@@ -80,19 +90,24 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
     """Run one command and return its exit code; the brain that it opens goes by a clock."""
     use_clock(clock)
-    arguments = _brain_first(arguments) or ["--help"]
-    app, name = new_app(), _command(arguments)
-    if name in COMMANDS:
-        _register(app, COMMANDS[name])
-    else:
+    named, words = _split(arguments)
+    app, name = new_app(), words[0] if words and not words[0].startswith("-") else ""
+    if module := next(
+        (module for module, names in COMMANDS.items() if name in (each.split()[0] for each in names)), ""
+    ):
+        _register(app, module)
+    elif "--version" not in words:
         register_all(app)
     command = typer.main.get_command(app)
     # the application is a group of commands; one that the program lacks may be a plugin's
     if name and name not in getattr(command, "commands", ()):
-        _register_plugin_commands(app, arguments)
+        if named:
+            name_brain(named[1])
+        with suppress(UserError), opened_brain(is_shared=True) as brain:  # where there is no brain, there are none
+            brain.plugins.call("register_commands", cli=app)
         command = typer.main.get_command(app)
     try:
-        command.main(arguments, prog_name="brainiac", standalone_mode=True)
+        command.main([*named, *(words or ["--help"])], prog_name="brainiac", standalone_mode=True)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:  # noqa: BLE001 - the boundary: nobody is shown a traceback who did not ask for it
@@ -102,7 +117,7 @@ def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
                 traceback.print_exc()
             what = f"{type(error).__name__}: {error}"
             problems = [f"a bug in brainiac: {what} (set BRAINIAC_TRACEBACK=1 to see where)"]
-        print_problems(problems, as_json="--json" in arguments)
+        print_problems(problems, as_json="--json" in words)
     return 1
 
 
@@ -111,44 +126,50 @@ def register_all(app: typer.Typer) -> None:
 
     A run of one command adds only the commands of that one's module.
     """
-    for group in dict.fromkeys(COMMANDS.values()):
-        _register(app, group)
-    for module in bundled_commands():
-        module.register(app)
+    for module in COMMANDS:
+        _register(app, module)
+    for plugin in bundled_commands():
+        plugin.register(app)
 
 
-def _register(app: typer.Typer, group: str) -> None:
+def _register(app: typer.Typer, module: str) -> None:
     """Add the commands of one module of `brainiac.cli`."""
-    importlib.import_module(f"brainiac.cli.{group}").register(app)
+    functions = vars(importlib.import_module(f"brainiac.cli.{module}"))
+    groups: dict[str, typer.Typer] = {}
+    for command in COMMANDS[module]:
+        name, _, word = command.partition(" ")
+        if name in GROUPS and name not in groups:
+            about, default = GROUPS[name]
+            groups[name] = typer.Typer(name=name, help=about, no_args_is_help=not default, rich_markup_mode=None)
+            if default:
+                groups[name].callback(invoke_without_command=True)(_by_itself(_function(functions, default)))
+            app.add_typer(groups[name])
+        if word or name not in groups:
+            groups.get(name, app).command(word or name)(_function(functions, command))
 
 
-def _brain_first(arguments: list[str]) -> list[str]:
-    """Return the arguments with `--brain DIR` moved to the front, since people type it anywhere; after `--` is text."""
+def _function(functions: dict[str, Any], command: str) -> Callable[..., None]:
+    """Return the function of a command, which has a line below its name where Python has that name for itself."""
+    name = command.replace(" ", "_").replace("-", "_")
+    return cast("Callable[..., None]", functions.get(name) or functions[f"{name}_"])
+
+
+def _by_itself(function: Callable[[], None]) -> Callable[[typer.Context], None]:
+    """Return what a group does: a function where only the group's name was given."""
+
+    def run(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            function()
+
+    return run
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return `--brain DIR`, which people type anywhere, if it is there, and the other arguments; after `--` is text."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     for index, argument in enumerate(arguments[:end]):
-        is_pair = argument == "--brain" and index + 1 < end
-        if is_pair or argument.startswith("--brain="):
-            after = index + 2 if is_pair else index + 1
-            return arguments[index:after] + arguments[:index] + arguments[after:]
-    return list(arguments)
-
-
-def _command(arguments: list[str]) -> str:
-    """Return the name of the command among the arguments; "" where there is none."""
-    words = arguments[2:] if arguments[:1] == ["--brain"] else [a for a in arguments if not a.startswith("--brain=")]
-    return words[0] if words and not words[0].startswith("-") else ""
-
-
-def _register_plugin_commands(app: typer.Typer, arguments: list[str]) -> None:
-    """Let the plugins of the brain add their commands; where there is no brain, add none."""
-    from brainiac.cli.session import opened_brain  # `--help` opens no brain
-
-    if arguments[:1] == ["--brain"]:
-        name_brain(arguments[1])
-    elif arguments and arguments[0].startswith("--brain="):
-        name_brain(arguments[0].removeprefix("--brain="))
-    try:
-        with opened_brain(is_shared=True) as brain:
-            brain.plugins.call("register_commands", cli=app)
-    except UserError:
-        return
+        if argument == "--brain" and index + 1 < end:
+            return arguments[index : index + 2], arguments[:index] + arguments[index + 2 :]
+        if argument.startswith("--brain="):
+            return argument.split("=", 1), arguments[:index] + arguments[index + 1 :]
+    return [], arguments

@@ -8,92 +8,87 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_path, print_problems, problems_of
+from brainiac.cli.session import JsonOption, command, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
+from brainiac.llm.schemas import OFFLINE
 from brainiac.storage.serving import is_running
 from brainiac.terminal import beneath, clean, is_terminal, opening, say
 from brainiac.tree import Tree
 from brainiac.verbs import Asked
 
+_EXAMPLES = {
+    "brainiac ask 'I moved to Portland in June.'": "it is kept",
+    "brainiac ask 'Where do I live?'": "it is found",
+    "brainiac ask /help": "what a prompt can hold",
+    "brainiac chat": "a conversation",
+}
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(ask)
-    app.command()(chat)
 
-
+@command(is_shared=True)
 def ask(
+    brain: Brain,
     text: Annotated[list[str] | None, typer.Argument(help="The prompt; `-` or nothing reads standard input.")] = None,
     conversation: Annotated[
         str, typer.Option("--in", metavar="NAME", help="The conversation: a subfolder of inbox/.")
     ] = "",
     again: Annotated[str, typer.Option("--again", metavar="PROMPT", help="Answer this prompt file once more.")] = "",
     model: Annotated[str, typer.Option(help="Another model for this one.")] = "",
-    private: Annotated[
+    is_private: Annotated[
         bool, typer.Option("--private", help="Never to a remote model; its file is named by an id.")
     ] = False,
-    off_record: Annotated[
+    is_off_record: Annotated[
         bool, typer.Option("--off-record", help="Keep nothing of it; its file is named by an id.")
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
-    with opened_brain(is_shared=True) as brain:
-        path = _prompt_path(brain, again) if again else ""
-        text_asked = "" if again else _text_of(brain, text)
-        stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
-        on_text = None if as_json else stream
-        with _waiting(brain):
-            if again:
-                asked = verbs.answer(brain, path, is_again=True, stream=on_text)
-            else:
-                asked = verbs.ask(
-                    brain,
-                    text_asked,
-                    conversation=conversation,
-                    model=model,
-                    is_private=private,
-                    is_off_record=off_record,
-                    stream=on_text,
-                    on_wait=_tell_wait,
-                )
-    if as_json:
-        print_json(asked.to_json())
-    else:
-        _show(asked, stream, brain.tree, has_place=True)
-        if asked.response:
-            _say_not_in_memory(asked.waits)
+    path = _prompt_path(brain, again) if again else ""
+    stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
+    on_text = None if as_json else stream
+    said = "" if again else _text_of(brain, text)
+    options: dict[str, Any] = {"model": model, "is_private": is_private, "is_off_record": is_off_record}
+    with _waiting(brain):
+        if again:
+            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
+        else:
+            options |= {"conversation": conversation, "stream": on_text, "on_wait": _tell_wait}
+            asked = verbs.ask(brain, said, **options)
+    yield asked.to_json()
+    _show(asked, stream, brain.tree, has_place=True)
+    if asked.response:
+        _say_not_in_memory(asked.waits)
 
 
+@command(is_shared=True)
 def chat(
+    brain: Brain,
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="The conversation: a subfolder of inbox/; by itself one of today.")
     ] = "",
 ) -> None:
     """Hold a conversation in the terminal; it goes on where the folder of its name ends. Ctrl-D ends it."""
-    with opened_brain(is_shared=True) as brain:
-        conversation = name or f"chat-{brain.now():%Y-%m-%d}"
-        if is_terminal(sys.stdin):
-            say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
-        _say_not_in_memory(brain.waits_for)
-        while text := _line():
-            stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
-            try:
-                with _uninterrupted():
-                    path = verbs.save_prompt(brain, text, conversation=conversation)
-                with _waiting(brain):
-                    asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
-                _show(asked, stream, brain.tree, has_place=False)
-            except BrainiacError as error:  # told, and the conversation goes on
-                print_problems(problems_of(error))
-            say()
+    conversation = name or f"chat-{brain.now():%Y-%m-%d}"
+    if is_terminal(sys.stdin):
+        say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")
+    _say_not_in_memory(brain.waits_for)
+    while text := _line():
+        stream = _Stream(brain.tree, f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
+        try:
+            with _uninterrupted():
+                path = verbs.save_prompt(brain, text, conversation=conversation)
+            with _waiting(brain):
+                asked = verbs.answer(brain, path, stream=stream, on_wait=_tell_wait)
+            _show(asked, stream, brain.tree, has_place=False)
+        except BrainiacError as error:  # told, and the conversation goes on
+            print_problems(problems_of(error))
+        say()
 
 
 @contextmanager
@@ -122,33 +117,21 @@ def _text_of(brain: Brain, words: list[str] | None) -> str:
     """Return what is asked: the words, else what is piped in.
 
     Raises:
-        Exit: There is nothing; what can be asked was shown.
+        Exit: There is nothing; what can be asked was shown, and which engine would answer.
     """
     is_piped = words == ["-"] or (not words and not is_terminal(sys.stdin))
     text = sys.stdin.read() if is_piped else " ".join(words or ())
-    if not text.strip():
-        for line in _beginning(brain.settings.llm.model):
-            say(line, to_stderr=True)
-        raise typer.Exit(2)
-    return text
-
-
-def _beginning(model: str) -> list[str]:
-    """Return the lines with examples and the engine that would answer, for a person who asked nothing."""
-    statement = "brainiac ask 'I moved to Portland in June.'"
-    question = "brainiac ask 'Where do I live?'"
-    if model == "offline":
+    if text.strip():
+        return text
+    model = brain.settings.llm.model
+    engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
+    if model == OFFLINE:
         engine = "Without a model the answer quotes what you wrote; `llm.model` in system/config.yaml names a model."
-    else:
-        engine = f"`{model}` answers from what this brain holds; `llm.model` in system/config.yaml names another."
-    return [
-        "There is nothing to ask. For example:",
-        f"  {statement:47}  it is kept",
-        f"  {question:47}  it is found",
-        f"  {'brainiac ask /help':47}  what a prompt can hold",
-        f"  {'brainiac chat':47}  a conversation",
-        engine,
-    ]
+    say("There is nothing to ask. For example:", to_stderr=True)
+    for command_line, what in _EXAMPLES.items():
+        say(f"  {command_line:47}  {what}", to_stderr=True)
+    say(engine, to_stderr=True)
+    raise typer.Exit(2)
 
 
 def _prompt_path(brain: Brain, prompt: str) -> str:
@@ -177,9 +160,8 @@ class _Stream:
     """
 
     def __init__(self, tree: Tree, prompt: str) -> None:
-        shown = ShownLinks(tree, prompt)
-        is_on_terminal = is_terminal(sys.stdout)
-        self.links = LinkStream(shown.on_terminal if is_on_terminal else shown.in_pipe, clean)
+        self._tree, self._folder = tree, tree.absolute(prompt).parent
+        self.links = LinkStream(self._on_terminal if is_terminal(sys.stdout) else self._in_pipe, clean)
         self.has_begun = False
 
     def __call__(self, piece: str) -> None:
@@ -197,37 +179,14 @@ class _Stream:
         stream.write(text)
         stream.flush()
 
-
-def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None:
-    """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
-    response = asked.response
-    if response is None:
-        say(f"{asked.prompt} waits: {asked.waits}")
-        return
-    stream.end(response.text)
-    if is_terminal(sys.stdout) and has_place:
-        print_path(response.path, tree.absolute(response.path), stderr=True)
-
-
-class ShownLinks:
-    """Shows the links of an answer so that they open where they are shown.
-
-    Args:
-        tree: The brain's folder.
-        path: The prompt; links are relative to its folder.
-    """
-
-    def __init__(self, tree: Tree, path: str) -> None:
-        self._tree, self._folder = tree, tree.absolute(path).parent
-
-    def on_terminal(self, link: Link, written: str) -> str:
+    def _on_terminal(self, link: Link, written: str) -> str:
         """Return a link's words and, since they may name another place, where it leads; a file can be opened there."""
         if link.is_external:
             return clean(f"{link.text} ({link.target})")
         path = Path(os.path.normpath(self._folder / link.target))
         return f"{clean(link.text)} ({opening(self._from_here(path), path if self._is_ours(path) else None)})"
 
-    def in_pipe(self, link: Link, written: str) -> str:
+    def _in_pipe(self, link: Link, written: str) -> str:
         """Return a link as Markdown whose path leads from the current folder."""
         if link.is_external or not link.target:
             return clean(written)
@@ -244,6 +203,17 @@ class ShownLinks:
             return self._tree.readable(path).exists()
         except (UserError, OSError):  # another place, which the answer of a model may name
             return False
+
+
+def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None:
+    """Show an answer, or the rest of one that was streamed, or why a prompt waits."""
+    response = asked.response
+    if response is None:
+        say(f"{asked.prompt} waits: {asked.waits}")
+        return
+    stream.end(response.text)
+    if is_terminal(sys.stdout) and has_place:
+        print_path(response.path, tree.absolute(response.path), stderr=True)
 
 
 def _say_not_in_memory(reason: str) -> None:

@@ -6,18 +6,20 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, agree, local_time, opened_brain, print_json, print_list
+from brainiac.cli import session
+from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, agree, command, few, local_time, print_json, print_list
 from brainiac.errors import NotABrainError, SettingsError, UserError
 from brainiac.events import PathKind
-from brainiac.history.backup import Backup, Made, back_up, backups_in
+from brainiac.history.backup import Backup, back_up, backups_in
 from brainiac.history.copies import note_differences
 from brainiac.history.devices import takeover as take_over
 from brainiac.history.restore import damages, find_backup
@@ -30,18 +32,6 @@ from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
 from brainiac.terminal import say
 from brainiac.tree import LocalPlaces, Tree, default_brain, find_root, is_brain, set_default_brain
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(init)
-    app.command()(backup)
-    app.command()(restore)
-    app.command()(takeover)
-    app.command("merge-driver")(merge_driver)
-    group = typer.Typer(help="Git and this brain.", no_args_is_help=True)
-    group.command("setup")(setup)
-    app.add_typer(group, name="git")
 
 
 def init(
@@ -69,7 +59,18 @@ def init(
         if outer := next(filter(is_brain, where.parents), None):
             raise UserError(f"{where} lies in the brain {outer}; name a folder outside of it")
         if here and where.is_dir() and any(where.iterdir()):
-            _agree_to_share(where, is_agreed=yes)
+            around = look_around(where)
+            places = ", ".join(f"{place}/" for place in (*around.places.values(), "system"))
+            say(f"{where} holds {around.notes} notes and {around.others} other files.")
+            say("  never changed   all of them; Obsidian's and other hidden folders are not even read")
+            say(f"  made beside     {places}, and {', '.join(DOTFILES)} where there are none")
+            if around.notes and not (where / "system/config.yaml").exists():
+                say(
+                    "  read            the notes, for search and answers: `sources: [.]` in system/config.yaml. A model"
+                )
+                say("                  that you set is shown passages of them; `private: true` in a note's properties")
+                say("                  keeps it here")
+            agree("Go on?", is_agreed=yes, refusal="nothing was made")
     made = create_brain(folder, is_shared=here)
     with closing(Brain(where)) as brain:
         inbox = brain.tree.layout.inbox
@@ -93,23 +94,6 @@ def init(
     say(f"  read {_quoted(where / 'system' / 'core_identity.md')}: it leads every answer, and it is yours to edit")
 
 
-def _agree_to_share(folder: Path, *, is_agreed: bool) -> None:
-    """Say what a brain in a folder with other files will touch and what not, and ask.
-
-    Raises:
-        UserError: There is nobody to ask.
-    """
-    around = look_around(folder)
-    places = ", ".join(f"{place}/" for place in (*around.places.values(), "system"))
-    say(f"{folder} holds {around.notes} notes and {around.others} other files.")
-    say("  never changed   all of them; Obsidian's and other hidden folders are not even read")
-    say(f"  made beside     {places}, and {', '.join(DOTFILES)} where there are none")
-    if around.notes and not (folder / "system/config.yaml").exists():
-        say("  read            the notes, for search and answers: `sources: [.]` in system/config.yaml. A model that")
-        say("                  you set is shown passages of them; `private: true` in a note's properties keeps it here")
-    agree("Go on?", is_agreed=is_agreed, refusal="nothing was made")
-
-
 def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
@@ -121,7 +105,7 @@ def backup(
     """Add a whole copy of this brain to a folder; those before it stay until you delete them."""
     from brainiac.cli.styling import bar  # rich is heavy
 
-    with opened_brain(is_reading=True) as brain:
+    with session.opened_brain(is_reading=True) as brain:
         with bar("Copying") as progress:
             made = back_up(brain, folder, progress=progress)
         root, made_at = brain.root, local_time(made.backup.made_at)
@@ -129,25 +113,19 @@ def backup(
         print_json(asdict(made))
     else:
         say(f"Backed up {root} as of {made_at}: {_size(made.backup)}.")
-        _say_contents(made)
+        say("It holds inbox, memory, system, plugins, logs and the whole history as plain files, private pages too.")
+        print_list("Left out, since they are off the record", made.off_record)
+        print_list("Left out, since they are no files of their own but links, pipes or devices", made.links)
+        print_list("NOT in it, since there is no permission to read them", made.unreadable)
+        if made.beside:
+            say(f"Not in it, since they are no part of the brain: {few(made.beside)}.")
+        say("Not in it: this machine's own settings, keys and trust in plugins.")
+        if made.outdated:
+            folders = " ".join(shlex.quote(str(folder)) for folder in made.outdated)
+            say(f"Earlier backups have texts that were purged since. To be rid of those, delete them: rm -r {folders}")
+        say(f"The way back: brainiac restore {shlex.quote(str(made.backup.folder))} --into DIR")
     if made.unreadable:
         raise typer.Exit(1)
-
-
-def _say_contents(made: Made) -> None:
-    """Print what a backup holds and what not, and the way back."""
-    where = shlex.quote(str(made.backup.folder))
-    say("It holds inbox, memory, system, plugins, logs and the whole history as plain files, private pages too.")
-    print_list("Left out, since they are off the record", made.off_record)
-    print_list("Left out, since they are no files of their own but links, pipes or devices", made.links)
-    print_list("NOT in it, since there is no permission to read them", made.unreadable)
-    if made.beside:
-        say(f"Not in it, since they are no part of the brain: {_few(made.beside)}.")
-    say("Not in it: this machine's own settings, keys and trust in plugins.")
-    if made.outdated:
-        folders = " ".join(shlex.quote(str(folder)) for folder in made.outdated)
-        say(f"Earlier backups have texts that were purged since. To be rid of those, delete them: rm -r {folders}")
-    say(f"The way back: brainiac restore {where} --into DIR")
 
 
 def restore(
@@ -162,17 +140,20 @@ def restore(
     """Put the brain of a backup into a new folder, every file checked; without --into only check the backups."""
     latest = find_backup(folder)
     if into is None:
-        backups = backups_in(folder)
-        problems = {backup.folder.name: _damages(backup) for backup in backups}
-        _print_checked(backups, problems, as_json=as_json)
-        if any(problems.values()):
+        checked = [(each, _damages(each)) for each in backups_in(folder)]
+        if as_json:
+            print_json([asdict(each) | {"damages": damaged_files} for each, damaged_files in checked])
+        for each, damaged_files in () if as_json else checked:
+            state = f"{len(damaged_files)} damaged" if damaged_files else "whole"
+            say(f"{each.folder.name}  {_size(each)}, made on {each.device}, {state}")
+            print_list("  damaged", damaged_files)
+        if any(damaged_files for _, damaged_files in checked):
             raise typer.Exit(1)
         return
     if damaged_files := _damages(latest):
-        few = [f"{latest.folder.name}/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
+        first = [f"{latest.folder.name}/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
         advice = "take another backup, or copy by hand what is whole"
-        more = f"{len(damaged_files)} files are damaged, nothing was restored; {advice}"
-        raise UserError(*few, more)
+        raise UserError(*first, f"{len(damaged_files)} files are damaged, nothing was restored; {advice}")
     from brainiac.cli.styling import bar  # rich is heavy
 
     with bar("Restoring") as progress:
@@ -200,26 +181,8 @@ def _damages(backup: Backup) -> list[str]:
             return list(error.problems)
 
 
-def _print_checked(backups: list[Backup], problems: dict[str, list[str]], *, as_json: bool) -> None:
-    """Print the backups and what is damaged in each."""
-    if as_json:
-        print_json([asdict(backup) | {"damages": problems[backup.folder.name]} for backup in backups])
-        return
-    for backup in backups:
-        damaged_files = problems[backup.folder.name]
-        state = f"{len(damaged_files)} damaged" if damaged_files else "whole"
-        say(f"{backup.folder.name}  {_size(backup)}, made on {backup.device}, {state}")
-        print_list("  damaged", damaged_files)
-
-
 def _size(backup: Backup) -> str:
     return f"{backup.files} files, {max(backup.size / 1e6, 0.1):.1f} MB"
-
-
-def _few(names: list[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
-    return ", ".join(names[:SHOWN_AT_MOST]) + more
 
 
 ATTRIBUTES = ".gitattributes"
@@ -230,17 +193,16 @@ _FALLBACK = "git merge-file -L ours -L base -L theirs %A %O %B"
 # --- one brain on several machines -----------------------------------------------------------------------------------
 
 
-def takeover(as_json: JsonOption = False) -> None:
+# shared: a daemon may go on, as for a line that a person writes into the settings
+@command(is_shared=True)
+def takeover(brain: Brain) -> Iterator[Any]:
     """Make this device the one that answers and runs the processes; the others capture, search and wait.
 
     A line in system/config.yaml says so; it counts on other devices once it is synced, not before.
     """
-    # shared: a daemon may go on, as for a line that a person writes into the settings
-    with opened_brain(is_shared=True) as brain:
-        event, device = take_over(brain), brain.journal.device
-    if as_json:
-        print_json({"device": device, "event": event.id if event else None})
-    elif event is None:
+    event, device = take_over(brain), brain.journal.device
+    yield {"device": device, "event": event.id if event else None}
+    if event is None:
         say(f"{device} runs the processes already.")
     else:
         former = event.data["from"]
@@ -263,8 +225,10 @@ def merge_driver(
         texts = [file.read_bytes() for file in (base, ours, theirs)]
     except (OSError, ValueError) as error:
         raise UserError(f"a version cannot be read ({error}); git calls this command, with three files") from error
-    file = Path.cwd() / path
-    root = _brain_of(file)
+    file = Path.cwd() / path  # git may just be about to make its folder
+    root = find_root(next(parent for parent in file.parents if parent.is_dir()))
+    if not file.is_relative_to(root):
+        raise NotABrainError(f"{file} is in no brain")
     settings = Settings()
     with suppress(SettingsError):  # the settings may be what git merges just now
         settings = load(root / "system" / "config.yaml", Settings)
@@ -282,29 +246,20 @@ def merge_driver(
         say(f"{path}: both changed it, and both stand: {difference.kept!r}, {difference.other!r}", to_stderr=True)
 
 
-def _brain_of(file: Path) -> Path:
-    """Return the brain in which a file lies, which git may just be about to make."""
-    root = find_root(next(parent for parent in file.parents if parent.is_dir()))
-    if not file.is_relative_to(root):
-        raise NotABrainError(f"{file} is in no brain")
-    return root
-
-
-def setup() -> None:
+@command(is_reading=True)
+def git_setup(brain: Brain) -> None:
     """Have git merge this brain's files by what they hold; to be run once in each clone.
 
     It sets `merge.brainiac.driver`, `merge.renames`, `pull.twohead` and `pull.rebase` in the repository's own settings
     (a page that was moved is followed by its uuid, not by git, which then follows no renamed note of yours either) and
     adds the lines that .gitattributes lacks.
     """
-    with opened_brain(is_reading=True) as brain:
-        root, folders = brain.root, (brain.tree.notes, brain.tree.plugins)
-    if git_folder(root) is None:
-        raise UserError(f"{root} is in no git repository; `git init` there makes one")
-    set_up(root)
-    for folder in folders:
+    if git_folder(brain.root) is None:
+        raise UserError(f"{brain.root} is in no git repository; `git init` there makes one")
+    set_up(brain.root)
+    for folder in (brain.tree.notes, brain.tree.plugins):
         folder.mkdir(parents=True, exist_ok=True)  # git keeps no empty folder, so that a clone has no inbox
-    say(f"Git merges the files of {root} with `brainiac merge-driver` now.")
+    say(f"Git merges the files of {brain.root} with `brainiac merge-driver` now.")
     say("Each other clone needs `brainiac git setup` too; without it git leaves markers, which `brainiac run` merges.")
 
 
@@ -321,21 +276,17 @@ def set_up(root: Path) -> None:
     # clone's edit into that. The strategy `recursive`, as git's default `ort` searches whatever `merge.renames` says.
     settings |= {"merge.renames": "false", "pull.twohead": "recursive", "pull.rebase": "false"}
     for name, value in settings.items():
-        command = ["git", "-C", os.fspath(root), "config", name, value]
+        call = ["git", "-C", os.fspath(root), "config", name, value]
         try:
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            result = subprocess.run(call, capture_output=True, text=True, check=False)
         except OSError as error:
             raise UserError(f"git cannot be run ({error}); install it") from error
         if result.returncode:
             raise UserError(f"git refused: {result.stderr.strip()}")
-    _complete_attributes(root / ATTRIBUTES)
-
-
-def _complete_attributes(file: Path) -> None:
-    """Add the shipped lines that a .gitattributes lacks; below all others, so that they count."""
+    file = root / ATTRIBUTES
     text = file.read_text("utf-8") if file.exists() else ""
     present = text.splitlines()
     missing = [line for line in bundled_path(ATTRIBUTES).read_text("utf-8").splitlines() if line not in present]
-    if missing:
+    if missing:  # below all others, so that they count
         gap = "" if not text or text.endswith("\n") else "\n"
         Disk().append(file, (gap + "\n".join(missing) + "\n").encode(), mode=0o644)

@@ -21,22 +21,13 @@ import typer
 
 from brainiac import events
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, local_time, moment_named, opened_brain, print_json, print_table
+from brainiac.cli import session
+from brainiac.cli.session import command, few, local_time, moment_named, opened_brain, print_table
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind, StatementRecord
+from brainiac.history import past
 from brainiac.history.digest import digest_since
-from brainiac.history.past import (
-    Comparison,
-    Difference,
-    PagesAt,
-    at_moment,
-    compare,
-    first_moment,
-    pages_at,
-    present,
-    present_pages,
-)
 from brainiac.history.targets import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
@@ -82,23 +73,9 @@ _UNDONE = {
     events.ProposalApplied.kind: "what you ticked in the review",
     events.EventUndone.kind: "an undo",
 }
-_VERBS = {
-    "NEW": "learned",
-    "UPDATE": "changed",
-    "DELETE": "ended",
-    "REINFORCE": "heard again",
-    "REWORD": "reworded",
-}
+_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
 LOOK_EVERY_SECONDS = 0.5
 COLUMNS = ("time", "id", "event", "by", "what", "because of")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(log)
-    app.command()(diff)
-    app.command()(show)
-    app.command()(digest)
 
 
 # --- events in a person's words ------------------------------------------------------------------------------------
@@ -115,11 +92,11 @@ def sentence(event: Event) -> str:
     if type(what) in _SENTENCES:
         values = {field.name: getattr(what, field.name) for field in fields(what)}
         return _SENTENCES[type(what)].format(**values, paths=paths, by=event.by)
-    return _sentence_with_counts(event) or _sentence_about_edits(event)
+    return _sentence_with_counts(event, paths)
 
 
-def _sentence_with_counts(event: Event) -> str:
-    """Return the sentence about an event of which a person wants to know how much was done; "" for others."""
+def _sentence_with_counts(event: Event, paths: str) -> str:
+    """Return the sentence about an event whose fields have to be counted or looked at; "" for others."""
     match event.what:
         case events.MemoryPromoted() as promoted:
             return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
@@ -146,13 +123,6 @@ def _sentence_with_counts(event: Event) -> str:
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.DeletionsHeld(count=count):
             return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
-    return ""
-
-
-def _sentence_about_edits(event: Event) -> str:
-    """Return the sentence about an undo, a merge or an edit; "" for others."""
-    paths = _paths(event)
-    match event.what:
         case events.EventUndone(kind_=kind):
             return f"{_UNDONE.get(kind, kind)} → taken back: {paths}"
         case events.CopyMerged(of=path):
@@ -196,10 +166,9 @@ def _both_stand(event: Event) -> str:
     return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
 
 
-def _paths(event: Event) -> str:
+def _paths(event: Event, arrow: str = "to") -> str:
     """Return the first three files that an event changed, and how many more."""
-    paths = [f"{change.source} to {change.path}" if change.source else change.path for change in event.changes]
-    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    return few([f"{each.source} {arrow} {each.path}" if each.source else each.path for each in event.changes], 3)
 
 
 # --- `log` -----------------------------------------------------------------------------------------------------------
@@ -215,7 +184,7 @@ def log(
     every: Annotated[bool, typer.Option("--all", help="Each step with its id, kind, files and cause.")] = False,
     since: Annotated[str, typer.Option(help=f"All since {TIMES}, or an event's id.")] = "",
     memory: Annotated[bool, typer.Option("--memory", help="Only what changed long-term memory.")] = False,
-    as_json: JsonOption = False,
+    as_json: session.JsonOption = False,
 ) -> None:
     """Show what happened on this device, newest last: a line for each thing that somebody caused."""
     kinds = frozenset(kind) if kind else None
@@ -223,8 +192,9 @@ def log(
     with opened_brain(is_reading=True) as brain:
 
         def is_selected(event: Event) -> bool:
-            is_by = by in ("", event.by)
-            return is_by and (not kinds or event.kind in kinds) and (not memory or _changes_memory(brain, event))
+            is_named = by in ("", event.by) and (not kinds or event.kind in kinds)
+            places = (PathKind.MEMORY, PathKind.ARCHIVED)
+            return is_named and (not memory or any(brain.tree.kind_of(each.path) in places for each in event.changes))
 
         newest_first: Iterable[Event] = brain.journal.events(kinds=kinds, reverse=True)
         if since:
@@ -233,13 +203,21 @@ def log(
         newest_first = filter(is_selected, newest_first)
         if in_words and not follow:
             newest_first = filter(partial(news, brain), newest_first)
-        selected = _oldest_first(newest_first, 20 if number is None and not since else number)
-        if follow:
-            later = _later_events(brain, since_seq=brain.journal.last()[0])
-            for batch in itertools.chain([selected], later):
-                _print_each(brain, filter(is_selected, batch), as_json=as_json, in_words=in_words)
-        elif as_json:
-            print_json([asdict(event) for event in selected])
+        seen = brain.journal.last()[0]
+        selected = list(itertools.islice(newest_first, 20 if number is None and not since else number))[::-1]
+        while follow:
+            for event in filter(is_selected, selected):
+                if as_json:
+                    say(json.dumps(asdict(event), ensure_ascii=False))
+                elif not in_words:
+                    say("  ".join(_row(event)))
+                elif news(brain, event):
+                    say("  ".join(_news_row(brain, event)))
+            seen = selected[-1].seq if selected else seen
+            time.sleep(LOOK_EVERY_SECONDS)
+            selected = list(brain.journal.events(since_seq=seen))
+        if as_json:
+            session.print_json([asdict(event) for event in selected])
         elif not selected:
             say(f"No event to show{' of kind ' + ', '.join(kind) if kind else ''}.", to_stderr=True)
         elif in_words:
@@ -248,41 +226,10 @@ def log(
             print_table(COLUMNS, map(_row, selected))
 
 
-def _later_events(brain: Brain, since_seq: int) -> Iterator[list[Event]]:
-    """Yield what was recorded since the last look, twice a second, without end."""
-    while True:
-        time.sleep(LOOK_EVERY_SECONDS)
-        batch = list(brain.journal.events(since_seq=since_seq))
-        since_seq = batch[-1].seq if batch else since_seq
-        yield batch
-
-
-def _oldest_first(events: Iterable[Event], number: int | None) -> list[Event]:
-    """Return the first `number` (None: all) of some events, which come newest first, in the order they happened."""
-    return list(itertools.islice(events, number))[::-1]
-
-
 def _news_row(brain: Brain, event: Event) -> tuple[str, ...]:
     """Return the columns of an event in a person's words."""
     at = parse_iso(event.at).astimezone(brain.zone)
     return moment(at, brain.now()), short_id(event.id), sentence(event)
-
-
-def _changes_memory(brain: Brain, event: Event) -> bool:
-    """Return whether an event changed a page of long-term memory or of the archive."""
-    places = (PathKind.MEMORY, PathKind.ARCHIVED)
-    return any(brain.tree.kind_of(change.path) in places for change in event.changes)
-
-
-def _print_each(brain: Brain, events: Iterable[Event], *, as_json: bool, in_words: bool) -> None:
-    """Print a line for each event at once; in words only for those that a person wants to know of."""
-    for event in events:
-        if as_json:
-            say(json.dumps(asdict(event), ensure_ascii=False))
-        elif not in_words:
-            say("  ".join(_row(event)))
-        elif news(brain, event):
-            say("  ".join(_news_row(brain, event)))
 
 
 def _row(event: Event) -> tuple[str, ...]:
@@ -299,17 +246,10 @@ def short_id(event_id: str) -> str:
 
 def _summary(event: Event) -> str:
     """Return the files that an event changed, or else its data, on one line."""
-    paths = [f"{change.source} → {change.path}" if change.source else change.path for change in event.changes]
-    if paths:
-        return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-    return ", ".join(f"{key}: {_plain(value)}" for key, value in event.data.items() if value not in (None, "", [], {}))
-
-
-def _plain(value: Any) -> str:
-    """Return a value on one line of at most 80 characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else text[:79] + "…"
+    values = {key: value for key, value in event.data.items() if value not in (None, "", [], {})}
+    texts = {key: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for key, v in values.items()}
+    shown = ", ".join(f"{key}: {_shortened(' '.join(text.split()), 80)}" for key, text in texts.items())
+    return _paths(event, "→") or shown
 
 
 DAYS = 7
@@ -336,17 +276,17 @@ def diff(
         typer.Option(help=f"This brain at two times: since {TIMES}, an event's id; without it the last seven days."),
     ] = "",
     until: Annotated[str, typer.Option(help="Until such a time, of a day its end; now without it.")] = "",
-    as_json: JsonOption = False,
+    as_json: session.JsonOption = False,
 ) -> None:
     """Compare the long-term memory of two brains, or of one at two times, statement by statement."""
     if first is not None and (since or until):
         raise typer.BadParameter("give two brains, or --since and --until for one brain at two times")
     with _two_times(since, until) if first is None else _two_brains(first, second) as sides:
         (first_name, first_pages), (second_name, second_pages) = sides
-        result = compare(first_pages, second_pages)
+        result = past.compare(first_pages, second_pages)
     devices = [first_pages.device, second_pages.device]
     if as_json:
-        print_json({"first": first_name, "second": second_name, "devices": devices} | asdict(result))
+        session.print_json({"first": first_name, "second": second_name, "devices": devices} | asdict(result))
         return
     say(f"{first_name} → {second_name}")
     for device in filter(None, devices):
@@ -354,43 +294,43 @@ def diff(
     _print_differences(result)
 
 
+@command(is_reading=True)
 def show(
+    brain: Brain,
     named: Annotated[list[str], typer.Argument(metavar="PAGE", help="A page's path, title or uuid; or a file's path.")],
     at: Annotated[
         str, typer.Option(help=f"As it stood then, on a day at its end: {TIMES}, or right after an event (its id).")
     ] = "",
-    as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since."""
-    with opened_brain(is_reading=True) as brain:
-        moment, event = moment_named(brain, at, is_end=True) if at else ("", "")
-        page = at_moment(brain, " ".join(named), moment, event) if at else present(brain, " ".join(named))
-        then = local_time(moment) if at else "now"
-    if as_json:
-        print_json(asdict(page) | {"at": moment})
-        return
+    moment, event = moment_named(brain, at, is_end=True) if at else ("", "")
+    page = past.at_moment(brain, " ".join(named), moment, event) if at else past.present(brain, " ".join(named))
+    yield asdict(page) | {"at": moment}
     version = page.version
     since = f", unchanged since {local_time(version.at)} (event {version.event})" if version else ""
     seen = f", as {page.device} saw it" if page.device else ""
-    say(f"{page.path}: {then}{since}{seen}", to_stderr=True)  # so that the page alone can go into a file
+    # to standard error, so that the page alone can go into a file
+    say(f"{page.path}: {local_time(moment) if at else 'now'}{since}{seen}", to_stderr=True)
     print_text(page.text.removesuffix("\n"))
 
 
 @contextmanager
-def _two_times(since: str, until: str) -> Iterator[list[tuple[str, PagesAt]]]:
+def _two_times(since: str, until: str) -> Iterator[list[tuple[str, past.PagesAt]]]:
     """Yield this brain's pages at two moments, each with the moment as a person reads it."""
     with opened_brain(is_reading=True) as brain:
         start, first_event = moment_named(brain, since or str(DAYS))
         end, last_event = moment_named(brain, until, is_end=True) if until else (iso(brain.clock.now()), "")
         if end < start:
             raise typer.BadParameter("--until lies before --since")
-        start = max(start, first_moment(brain))  # a brain that is younger is compared with its beginning
-        second = (local_time(end), pages_at(brain, end, last_event)) if until else ("now", present_pages(brain))
-        yield [(local_time(start), pages_at(brain, start, first_event)), second]
+        start = max(start, past.first_moment(brain))  # a brain that is younger is compared with its beginning
+        second = (
+            (local_time(end), past.pages_at(brain, end, last_event)) if until else ("now", past.present_pages(brain))
+        )
+        yield [(local_time(start), past.pages_at(brain, start, first_event)), second]
 
 
 @contextmanager
-def _two_brains(first: Path, second: Path | None) -> Iterator[list[tuple[str, PagesAt]]]:
+def _two_brains(first: Path, second: Path | None) -> Iterator[list[tuple[str, past.PagesAt]]]:
     """Yield the present pages of two brains, each with its folder; where one is named, of this brain and that one."""
     with ExitStack() as opened:
         stores: list[Store] = [] if second else [opened.enter_context(opened_brain(is_reading=True))]
@@ -398,70 +338,56 @@ def _two_brains(first: Path, second: Path | None) -> Iterator[list[tuple[str, Pa
             stores.append(opened.enter_context(closing(Store(find_root(folder), is_reading=True))))
         if stores[0].root == stores[1].root:
             raise UserError(f"{stores[0].root} is both; `brainiac diff --since DAY` compares one brain at two times")
-        yield [(str(store.root), present_pages(store)) for store in stores]
+        yield [(str(store.root), past.present_pages(store)) for store in stores]
 
 
-def _print_differences(result: Comparison) -> None:
+def _print_differences(result: past.Comparison) -> None:
     """Print the differences below the page that each is on, and how many there are."""
     path = ""
     for difference in result.differences:
         if difference.path != path:
             path = difference.path
             say(f"{path} ({difference.title})")
-        say(f"  {_sentence(difference)}")
+        # two texts where they differ, else the one
+        texts = dict.fromkeys(text for text in (difference.before, difference.text) if text)
+        words = " → ".join(f"“{_shortened(text, _WIDEST)}”" for text in texts)
+        kind = "" if difference.kind == "statement" else f" ({_KINDS[difference.kind][0]})"
+        history = ", under History" if difference.is_history else ""
+        origin = f", from {difference.former_path}" if difference.former_path else ""
+        say(f"  {difference.what}{kind}{history}{origin}" + (f": {words}" if words else ""))
     for problem in result.unreadable:
         say(f"not compared: {problem}")
-    counts = []
-    for (kind, what), count in sorted(result.counts().items()):
-        singular, plural = _KINDS[kind]
-        counts.append(f"{count} {singular if count == 1 else plural} {what}")
+    counts = [
+        f"{number} {_KINDS[kind][number != 1]} {what}" for (kind, what), number in sorted(result.counts().items())
+    ]
     same = "1 page holds" if result.equal == 1 else f"{result.equal} pages hold"
     say((", ".join(counts) or "Nothing differs") + f"; {same} the same.")
 
 
-def _sentence(difference: Difference) -> str:
-    """Return a difference as a line below its page."""
-    words = " → ".join(f"“{_shortened(part)}”" for part in _sides(difference))
-    singular, _ = _KINDS[difference.kind]
-    kind = "" if difference.kind == "statement" else f" ({singular})"
-    history = ", under History" if difference.is_history else ""
-    origin = f", from {difference.former_path}" if difference.former_path else ""
-    return f"{difference.what}{kind}{history}{origin}" + (f": {words}" if words else "")
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _sides(difference: Difference) -> list[str]:
-    """Return the texts of a difference: two where they differ, else the one."""
-    return list(dict.fromkeys(text for text in (difference.before, difference.text) if text))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
-
-
+@command(is_reading=True)
 def digest(
+    brain: Brain,
     since: Annotated[str, typer.Option(help=f"Since {TIMES}, or an event's id; without it the last seven days.")] = "",
-    as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Tell what memory learned, changed, ended, moved, refused, asked and forgot, each with how to take it back."""
-    with opened_brain(is_reading=True) as brain:
-        changes = digest_since(brain, moment_named(brain, since or str(DAYS))[0])
-        if as_json:
-            print_json(
-                {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
-            )
-            return
-        day = ""
-        for lines, undo_all in changes.runs():
-            if (on := brain.day_of(lines[0].at)) != day:
-                day = on
-                say(day)
-            for line in lines:
-                say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
-                if line.undo:
-                    say(f"      {line.undo}")
-            if undo_all:
-                say("  all of this run:")
-                say(f"      {undo_all}")
+    changes = digest_since(brain, moment_named(brain, since or str(DAYS))[0])
+    yield {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
+    day = ""
+    for lines, undo_all in changes.runs():
+        if (on := brain.day_of(lines[0].at)) != day:
+            day = on
+            say(day)
+        for line in lines:
+            say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
+            if line.undo:
+                say(f"      {line.undo}")
+        if undo_all:
+            say("  all of this run:")
+            say(f"      {undo_all}")
     if changes.withheld:
         say(f"{changes.withheld} private changes are not listed.")
     if not changes.lines:

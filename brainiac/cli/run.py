@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from brainiac.brain import Brain
 from brainiac.cli.log import news
-from brainiac.cli.session import JsonOption, by_reason, local_time, opened_brain, print_json, print_list
+from brainiac.cli.session import YesOption, by_reason, command, local_time, opened_brain, print_list
 from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.logs import configure
@@ -20,22 +21,6 @@ from brainiac.pipeline.daemon import Daemon, run_once
 from brainiac.server.address import MINE, UnreachableError, call, own_token, read_address, token_of
 from brainiac.server.app import DEFAULT_PORT, serving
 from brainiac.terminal import is_terminal, one_line, say
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command()(run)
-    group = typer.Typer(help="Have this machine start the daemon at each login.", rich_markup_mode=None)
-    group.command()(install)
-    group.command()(uninstall)
-    group.command()(status)
-    app.add_typer(group, name="service", no_args_is_help=True)
-    app.command()(token)
-    app.command("open")(open_browser)
-    assistants = typer.Typer(help="Serve this brain to assistants (Claude, Cursor, Codex, …).", rich_markup_mode=None)
-    assistants.callback(invoke_without_command=True)(mcp)
-    assistants.command("install")(add_to_assistant)
-    app.add_typer(assistants, name="mcp")
 
 
 def run(
@@ -69,41 +54,29 @@ def run(
     shows_news = is_terminal(sys.stdout) and not as_json
     configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
     with opened_brain(is_shared=True) as brain:
+
+        def tell(event: Event) -> None:
+            if line := news(brain, event):
+                with suppress(OSError):  # a closed terminal must not make the commit fail
+                    say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
+
         if shows_news:
-            tell_events(brain)
-        doors = serving(brain, say, port=_port(brain, is_asked=serve))
+            brain.on_event(tell)
+        with suppress(SettingsError):  # `status` shows the problem
+            serve = serve or brain.machine.serve
+        port = brain.settings.server.port  # only says which, since it is synced to other machines
+        if port and not serve:
+            say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
+        doors = serving(brain, say, port=(port or DEFAULT_PORT) if serve else 0)
         is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed
 
 
-def _port(brain: Brain, *, is_asked: bool) -> int:
-    """Return the port to open, 0 for none: `server.port` only says which, since it is synced to other machines."""
-    port = brain.settings.server.port
-    is_open = is_asked
-    with suppress(SettingsError):  # `status` shows the problem
-        is_open = is_asked or brain.machine.serve
-    if port and not is_open:
-        say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
-    return (port or DEFAULT_PORT) if is_open else 0
-
-
-def tell_events(brain: Brain) -> None:
-    """Print a line for each event that a person at the terminal wants to know of, as it is recorded."""
-
-    def tell(event: Event) -> None:
-        if line := news(brain, event):
-            with suppress(OSError):  # a closed terminal must not make the commit fail
-                say(f"{local_time(event.at)[11:16]}  {one_line(line)}")
-
-    brain.on_event(tell)
-
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-
-def install(
+@command(is_reading=True)
+def service_install(
+    brain: Brain,
     now: Annotated[bool, typer.Option("--now", help="Start it now too.")] = False,
     yes: YesOption = False,
 ) -> None:
@@ -115,14 +88,10 @@ def install(
     """
     from brainiac.server import service  # it knows models and the pipeline
 
-    with opened_brain(is_reading=True) as brain:
-        unit = service.unit_of(service.start_of(brain))
-        missing, environment = service.missing_variables(brain), service.environment_file(brain)
+    unit = service.unit_of(service.start_of(brain))
+    missing, environment = service.missing_variables(brain), service.environment_file(brain)
     edit = unit.edit()
-    for line in edit.lines:
-        say(line)
-    if edit.lines and not yes and not typer.confirm("Write this?"):
-        raise typer.Exit(1)
+    _agree_to_write(edit.lines, is_agreed=yes)
     service.install(unit, edit)
     say(f"{unit.manager} starts the daemon at each login ({unit.file}).")
     if missing:
@@ -132,68 +101,71 @@ def install(
         say("It was started. `brainiac service status` tells how it stands.")
 
 
-def uninstall(yes: YesOption = False) -> None:
+def _agree_to_write(lines: Sequence[str], *, is_agreed: bool) -> None:
+    """Show a change of a file, if there is one, and ask whether to make it."""
+    for line in lines:
+        say(line)
+    if lines and not is_agreed and not typer.confirm("Write this?"):
+        raise typer.Exit(1)
+
+
+@command(is_reading=True)
+def service_uninstall(brain: Brain, yes: YesOption = False) -> None:
     """Stop the service and remove it; the brain stays as it is."""
     from brainiac.server import service  # it knows models and the pipeline
 
-    with opened_brain(is_reading=True) as brain:
-        unit = service.unit_of(service.start_of(brain))
+    unit = service.unit_of(service.start_of(brain))
     if not yes and not typer.confirm(f"Stop it and remove {unit.file}?"):
         raise typer.Exit(1)
     service.uninstall(unit)
     say(f"{unit.manager} no longer starts the daemon.")
 
 
-def status(as_json: JsonOption = False) -> None:
+@command(is_reading=True)
+def service_status(brain: Brain) -> Iterator[Any]:
     """Show whether the service is installed, and whether it is what runs the daemon."""
     from brainiac.server import service  # it knows models and the pipeline
 
-    with opened_brain(is_reading=True) as brain:
-        state = service.state_of(brain, service.unit_of(service.start_of(brain)))
-    if as_json:
-        print_json(state.to_json())
-        return
-    say(f"Service   {state.message}")
-    say(f"File      {state.file if state.is_installed else 'none'}")
-    say(f"Manager   {state.manager}: {state.reported}")
+    state = service.state_of(brain, service.unit_of(service.start_of(brain)))
+    yield state
+    say(f"Service   {state['message']}")
+    say(f"File      {state['file'] if state['is_installed'] else 'none'}")
+    say(f"Manager   {state['manager']}: {state['reported']}")
 
 
 # --- how programs, browsers and assistants reach this brain ----------------------------------------------------------
 
 
+@command(is_reading=True)
 def token(
+    brain: Brain,
     is_mine: Annotated[
         bool, typer.Option("--mine", help="For a tool of your own, such as a phone's shortcut: what it sends is yours.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Print the token that lets a program in at the port of a running daemon; keep it as you keep a password.
 
     What comes with it are an assistant's words, and are kept as such.
     """
-    with opened_brain(is_reading=True) as brain:
-        state = brain.places.state
-        secret, address = own_token(state, MINE) if is_mine else token_of(state), read_address(state)
-    if as_json:
-        print_json({"token": secret, "url": address.url if address else ""})
-        return
+    state = brain.places.state
+    secret, address = own_token(state, MINE) if is_mine else token_of(state), read_address(state)
+    yield {"token": secret, "url": address.url if address else ""}
     say(secret)
 
 
-def open_browser(
+@command(is_reading=True)
+def open_(
+    brain: Brain,
     is_printed: Annotated[bool, typer.Option("--print", help="Print the link and open nothing.")] = False,
 ) -> None:
     """Let a browser in at the port of a running daemon, by a link that counts once and for a minute.
 
     The browser then reads what REST serves, such as `/api/status`, without a token.
     """
-    with opened_brain(is_reading=True) as brain:
-        state = brain.places.state
-    address = read_address(state)
-    try:
-        link = call(state, "/api/login", {}, client="open", kind=MINE)["url"] if address and address.url else ""
-    except UnreachableError:
-        link = ""
+    state, link = brain.places.state, ""
+    with suppress(UnreachableError):
+        if (address := read_address(state)) and address.url:
+            link = call(state, "/api/login", {}, client="open", kind=MINE)["url"]
     if not link:
         raise UserError("no daemon of this brain serves a port; start it with `brainiac run --serve`")
     if not is_printed:
@@ -203,13 +175,11 @@ def open_browser(
     say(link if is_printed else "Opened. The link counted once; `brainiac open` makes another.")
 
 
-def mcp(context: typer.Context) -> None:
+def mcp() -> None:
     """Serve this brain over standard input and output, as assistants start it; `install` tells them how.
 
     It uses the running daemon, or opens the brain by itself where none runs.
     """
-    if context.invoked_subcommand:
-        return
     configure(is_quiet=True)
     with opened_brain(is_reading=True) as brain:
         root, state = brain.root, brain.places.state
@@ -218,9 +188,11 @@ def mcp(context: typer.Context) -> None:
     serve_stdio(root, state)
 
 
-def add_to_assistant(
+@command(is_reading=True)
+def mcp_install(
+    brain: Brain,
     host: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there.
 
@@ -231,16 +203,11 @@ def add_to_assistant(
     programs = hosts()
     if host not in programs:
         raise UserError(f"{host!r} is no program known here; there are {', '.join(programs)}")
-    with opened_brain(is_reading=True) as brain:
-        root, edit = brain.root, plan(programs[host], brain.root)
+    edit = plan(programs[host], brain.root)
+    _agree_to_write(edit.lines, is_agreed=yes)
+    check_start(server_entry(brain.root))
     if not edit.lines:
-        check_start(server_entry(root))
         say(f"{edit.file} has it already, and it starts.")
         return
-    for line in edit.lines:
-        say(line)
-    if not yes and not typer.confirm("Write this?"):
-        raise typer.Exit(1)
-    check_start(server_entry(root))
     edit.make()
     say(f"Done; the server starts. Now {programs[host].next_step}.")

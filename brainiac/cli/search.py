@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from brainiac import verbs
-from brainiac.cli.session import JsonOption, opened_brain, print_json, print_path, print_styled, print_table
-from brainiac.llm.context.blocks import WorkingMemory
+from brainiac.brain import Brain
+from brainiac.cli import session
 from brainiac.search.documents import Hit
 from brainiac.search.features import NO_DAY, day_of
 from brainiac.search.query import excerpt, matches
@@ -24,27 +24,17 @@ from brainiac.search.rank import Ranked, contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.text.tokens import as_sentence
-from brainiac.tree import Tree
-from brainiac.verbs import briefing
 
 _SHOWN_SIGNALS = 8
+# of the index's status, what `--json` shows
+_INDEX_STATE = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
 _FILTER = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
-_WAYS = {
-    "meaning": "by meaning",
-    "context": "by the talk around it",
-    "day": "by its day",
-    "title": "by its title",
-}
+_WAYS = {"meaning": "by meaning", "context": "by the talk around it", "day": "by its day", "title": "by its title"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.command("search")(search)
-    app.command("reindex")(reindex)
-    app.command("context")(context)
-
-
+@session.command(is_reading=True)
 def search(
+    brain: Brain,
     query: Annotated[
         list[str],
         typer.Argument(
@@ -57,35 +47,35 @@ def search(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
-    text = " ".join(query)
-    with opened_brain(is_reading=True) as brain:
-        start = time.perf_counter()
-        hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
-        took_ms = round((time.perf_counter() - start) * 1000, 1)
-        status = brain.recall.status()
-        printer = _HitPrinter(text, Analyzer(brain.settings.recall.language, brain.zone), brain.tree)
-        ranked = brain.recall.rank(text) if explain else None
-    if as_json:
-        hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": printer.excerpt(hit)} for hit in hits]
-        print_json({"query": text, "took_ms": took_ms, **_index_state(status), "hits": hits_as_json})
-        return
-    for place, hit in enumerate(hits, 1):
-        printer.print(place, hit)
+    text, start = " ".join(query), time.perf_counter()
+    hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
+    took_ms = round((time.perf_counter() - start) * 1000, 1)
+    status = brain.recall.status()
+    analyzer = Analyzer(brain.settings.recall.language, brain.zone)
+    words = _FILTER.sub(" ", text)  # `tag:` and the like are no words that an excerpt could hold
+    excerpts = [excerpt(" ".join(hit.text.split()), words, analyzer=analyzer) for hit in hits]
+    pairs = list(zip(hits, excerpts, strict=True))
+    hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown} for hit, shown in pairs]
+    state = {key: status[key] for key in _INDEX_STATE if key in status}
+    yield {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json}
+    for place, (hit, shown) in enumerate(pairs, 1):
+        _print_hit(brain, place, hit, shown, list(matches(shown, words, analyzer)))
     if explain:
-        print_table(("hit", "score", "signal", "value", "weight", "adds"), _signal_rows(hits))
-    for line in _ranking_summary(ranked) if ranked else ():
-        say(line)
+        session.print_table(("hit", "score", "signal", "value", "weight", "adds"), _signal_rows(hits))
+        ranked = brain.recall.rank(text)
+        for line in _ranking_summary(ranked) if ranked else ():
+            say(line)
     _print_remarks(hits, status)
 
 
-def reindex() -> None:
+@session.command(is_shared=True)
+def reindex(brain: Brain) -> None:
     """Build the search index anew; searches go on meanwhile."""
     from brainiac.cli.styling import bar  # rich is heavy
 
-    with opened_brain(is_shared=True) as brain, bar("Reading memories") as progress:
+    with bar("Reading memories") as progress:
         start = time.perf_counter()
         count = brain.recall.reindex(progress)
         status = brain.recall.status()
@@ -93,54 +83,31 @@ def reindex() -> None:
     say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
 
 
-def _index_state(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the index's status that `--json` shows."""
-    keys = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
-    return {key: status[key] for key in keys if key in status}
-
-
-class _HitPrinter:
-    """Prints hits for a person: the words around the match, the page, and how the hit was found.
+def _print_hit(brain: Brain, place: int, hit: Hit, shown: str, found: Sequence[tuple[int, int, str]]) -> None:
+    """Print a hit for a person: the words around the match, on a terminal bold, the page, and how it was found.
 
     Args:
-        query: The query as typed.
-        analyzer: The brain's language and time zone.
-        tree: The brain's places.
+        brain: The brain.
+        place: Its number.
+        hit: The hit.
+        shown: The part of it that holds most of the query, on one line.
+        found: Where in that the words of the query stand.
     """
+    from rich.text import Text  # rich is heavy
 
-    def __init__(self, query: str, analyzer: Analyzer, tree: Tree) -> None:
-        self._analyzer, self._tree = analyzer, tree
-        self._words = _FILTER.sub(" ", query)  # `tag:` and the like are no words that an excerpt could hold
-
-    def excerpt(self, hit: Hit) -> str:
-        """Return the part of a hit that holds most of the query, on one line."""
-        return excerpt(" ".join(hit.text.split()), self._words, analyzer=self._analyzer)
-
-    def print(self, place: int, hit: Hit) -> None:
-        """Print a hit, on a terminal with the words that match in bold."""
-        from rich.text import Text  # rich is heavy
-
-        who = hit.author.named if hit.by else hit.speaker  # an answer of a model that is not named is an `ai`'s
-        line = Text(f"{place}. {f'{who}: ' if who else ''}")
-        excerpt_text = Text(self.excerpt(hit))  # never as markup: what was said may look like it
-        for start, end, _ in matches(excerpt_text.plain, self._words, self._analyzer):
-            excerpt_text.stylize("bold", start, end)
-        line.append_text(excerpt_text)
-        print_styled(line)
-        anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
-        before = f"   {' · '.join(self._about(hit))} · "
-        print_path(f"{hit.path}{anchor}", self._tree.absolute(hit.path), before=before)
-        for former in hit.former:
-            print_styled(Text(f"   {as_sentence(former)}"))
-
-    def _about(self, hit: Hit) -> Iterator[str]:
-        """Yield the page's title, the day, and how the hit was found."""
-        day = day_of(hit.at, self._analyzer.zone)
-        yield from (hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day)))
-        if hit.is_archived:
-            yield "archived"
-        if hit.found_by in _WAYS:
-            yield _WAYS[hit.found_by]
+    who = hit.author.named if hit.by else hit.speaker  # an answer of a model that is not named is an `ai`'s
+    text = Text(shown)  # never as markup: what was said may look like it
+    for start, end, _ in found:
+        text.stylize("bold", start, end)
+    session.print_styled(Text(f"{place}. {f'{who}: ' if who else ''}").append_text(text))
+    day = day_of(hit.at, brain.zone)
+    about = [hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day))]
+    about += ["archived"] if hit.is_archived else []
+    about += [_WAYS[hit.found_by]] if hit.found_by in _WAYS else []
+    anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
+    session.print_path(f"{hit.path}{anchor}", brain.tree.absolute(hit.path), before=f"   {' · '.join(about)} · ")
+    for former in hit.former:
+        session.print_styled(Text(f"   {as_sentence(former)}"))
 
 
 def _signal_rows(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
@@ -175,49 +142,41 @@ def _ranking_summary(ranked: Ranked) -> Iterator[str]:
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
     """Print to standard error that nothing was found, or that the index is incomplete."""
-    if not hits:
-        print_styled("Nothing in memory fits, nor in what was put to rest. Fewer words may find more.", stderr=True)
+    lines = [] if hits else ["Nothing in memory fits, nor in what was put to rest. Fewer words may find more."]
     if status["freshness"] != "fresh":
-        print_styled(
+        lines.append(
             f"The index is being built ({status['not_yet_indexed']} files to go). Of these only those were read that "
-            "hold most of the words, so hits may be missing until then; `--explain` says how many files that leaves.",
-            stderr=True,
+            "hold most of the words, so hits may be missing until then; `--explain` says how many files that leaves."
         )
-    problem = status["problem"] or status["embedder"].get("problem")
-    if problem:
-        print_styled(
-            ("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem), stderr=True
-        )
+    if problem := status["problem"] or status["embedder"].get("problem"):
+        lines.append(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))
+    for line in lines:
+        session.print_styled(line, stderr=True)
 
 
+@session.command(is_reading=True)
 def context(
+    brain: Brain,
     prompt: Annotated[str, typer.Argument(help="The prompt, or `-` to read it from standard input.")],
     copy: Annotated[bool, typer.Option("--copy", help="Put the whole text on the clipboard, or print it.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Iterator[Any]:
     """Show the working memory that a prompt would get, without asking any model.
 
     With --copy it can be pasted into a chat, and nothing private is in it; save the reply as NAME.response.md beside
     the prompt to have it remembered.
     """
-    with opened_brain(is_reading=True) as brain:
-        result = briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
+    result = verbs.briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
+    memory = result.memory
     if copy:
-        _copy(result.memory.text)
-    elif as_json:
-        print_json(result.to_json())
-    else:
-        _print(result.memory)
-
-
-def _print(memory: WorkingMemory) -> None:
-    """Print the blocks, then a table of their sizes, the cuts and the total."""
+        _copy(memory.text)
+        return
+    yield result.to_json()
     rows = []
     for block in memory.blocks:
         show(block.text + "\n")
         cached = "yes" if block.name in memory.cached else "no"
         rows.append((block.name, memory.block_tokens[block.name], cached, block.owner))
-    print_table(("block", "tokens", "begins the next request too", "owner"), rows)
+    session.print_table(("block", "tokens", "begins the next request too", "owner"), rows)
     for cut in memory.cuts:
         say(f"left out of {cut.block}: {cut.parts} parts, {cut.tokens} tokens, {cut.reason}")
     stable = sum(memory.block_tokens[name] for name in memory.cached)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, tzinfo
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +28,9 @@ from brainiac.tree import find_root
 
 SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 _named: str | None = None
 _clock: Clock = SYSTEM
@@ -64,13 +68,52 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
     brain = Brain(find_root(_named), clock=_clock, is_reading=is_reading)
     _zone = brain.zone
     try:
-        if is_reading:
-            _report_broken_settings(brain)
-        elif not is_shared:
+        if not (is_reading or is_shared):
             require_alone(brain)
+        try:
+            if is_reading:
+                brain.check_settings()
+        except SettingsError as error:
+            print_problems(error.problems)
+            say("Until then the last good settings hold that a daemon knew, else the defaults.", to_stderr=True)
         yield brain
     finally:
         brain.close()
+
+
+def command(
+    *, is_reading: bool = False, is_shared: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Return a decorator that makes a command of a function whose first parameter is the brain.
+
+    The others are what the command takes. A generator function has `--json` too: it yields once, what that prints, when
+    the work is done; what it does then prints the same for a person.
+
+    Args:
+        is_reading: As for `opened_brain`.
+        is_shared: As for `opened_brain`.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        signature = inspect.signature(function, eval_str=True)
+        parameters = [each for name, each in signature.parameters.items() if name != "brain"]
+
+        @wraps(function)
+        def run(*words: Any, as_json: bool = False, **options: Any) -> None:
+            if "as_json" in signature.parameters:  # one that says more to a person before it does its work
+                options["as_json"] = as_json
+            with opened_brain(is_reading=is_reading, is_shared=is_shared) as brain:
+                for result in function(brain, *words, **options) or ():
+                    if as_json:
+                        print_json(result)
+                        return
+
+        if inspect.isgeneratorfunction(function) and "as_json" not in signature.parameters:
+            parameters.append(inspect.Parameter("as_json", _KEYWORD, default=False, annotation=JsonOption))
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def note_edits(brain: Brain) -> None:
@@ -78,15 +121,6 @@ def note_edits(brain: Brain) -> None:
     if not is_running(brain):
         brain.committer.recover()
         brain.observed.adopt()
-
-
-def _report_broken_settings(brain: Brain) -> None:
-    """Print the problems of broken settings to standard error."""
-    try:
-        brain.check_settings()
-    except SettingsError as error:
-        print_problems(error.problems)
-        say("Until then the last good settings hold that a daemon knew, else the defaults.", to_stderr=True)
 
 
 def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
@@ -219,12 +253,12 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
     prompts: dict[str, list[str]] = {}
     for prompt, reason in reasons.items():
         prompts.setdefault(reason, []).append(prompt)
-    return [f"{_few(paths)}: {reason}" for reason, paths in prompts.items()]
+    return [f"{few(paths, 2)}: {reason}" for reason, paths in prompts.items()]
 
 
-def _few(paths: Sequence[str]) -> str:
-    """Return the first two paths, and how many more there are."""
-    return ", ".join(paths[:2]) + (f" and {len(paths) - 2} more" if len(paths) > 2 else "")
+def few(names: Sequence[str], number: int = SHOWN_AT_MOST) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:number]) + (f" and {len(names) - number} more" if len(names) > number else "")
 
 
 def problems_of(error: Exception) -> Sequence[str]:

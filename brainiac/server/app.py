@@ -17,29 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.errors import UserError
-from brainiac.server.address import (
-    TOKEN_VARIABLE,
-    Address,
-    read_address,
-    remove_address,
-    tokens_of,
-    write_address,
-)
-from brainiac.server.guard import (
-    ADMIT,
-    LOOPBACK_NAMES,
-    OBSIDIAN,
-    ASGIApp,
-    Guard,
-    Receive,
-    Scope,
-    Send,
-    TooLargeError,
-    error_body,
-    guarded,
-    is_loopback,
-)
+from brainiac.errors import BrainiacError, UserError
+from brainiac.server import address, guard
 from brainiac.text.tokens import as_sentence
 
 DEFAULT_PORT = 4747
@@ -78,7 +57,9 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         OSError, UserError: It cannot be served; `resources` has what was opened.
     """
     settings, state = brain.settings.server, brain.places.state
-    _remove_former_socket(state)
+    former = address.read_address(state)  # of a daemon that was killed, although this one has the lock
+    if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
+        shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     sockets: list[socket.socket] = []
     path = _open_unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
     url = ""
@@ -89,24 +70,16 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
             tell(as_sentence(f"Port {port} is not served: {error}"))
     if not sockets:
         return
-    hosts = {*LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
-    guard = Guard(tokens_of(state), frozenset(hosts), frozenset({OBSIDIAN, *settings.origins}))
+    hosts = {*guard.LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
+    rules = guard.Guard(address.tokens_of(state), frozenset(hosts), frozenset({guard.OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
-    _run(guarded(_application(brain, guard, url, stopping.is_set), guard), sockets, resources)
+    _run(guard.guarded(_application(brain, rules, url, stopping.is_set), rules), sockets, resources)
     resources.callback(stopping.set)
-    write_address(state, Address(path, url, os.getpid()))
-    resources.callback(remove_address, state)
+    address.write_address(state, address.Address(path, url, os.getpid()))
+    resources.callback(address.remove_address, state)
     if url:
-        tell(
-            f"Serving {url} (REST under /api, MCP at /mcp, OpenAI's API under /v1); `brainiac token` prints its token."
-        )
-
-
-def _remove_former_socket(state: Path) -> None:
-    """Remove the socket of a daemon that was killed: its address is still recorded, although this one has the lock."""
-    former = read_address(state)
-    if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
-        shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
+        doors = "REST under /api, MCP at /mcp, OpenAI's API under /v1"
+        tell(f"Serving {url} ({doors}); `brainiac token` prints its token.")
 
 
 def _open_unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
@@ -131,10 +104,9 @@ def _open_port(host: str, port: int, sockets: list[socket.socket], resources: Ex
         UserError: Other machines would reach it, and the person set no token for that.
         OSError: It is in use.
     """
-    if not is_loopback(host) and not os.environ.get(TOKEN_VARIABLE):
-        raise UserError(
-            f"`server.host: {host}` lets other machines in; for that a token of your own must stand in {TOKEN_VARIABLE}"
-        )
+    if not guard.is_loopback(host) and not os.environ.get(address.TOKEN_VARIABLE):
+        what = f"`server.host: {host}` lets other machines in"
+        raise UserError(f"{what}; for that a token of your own must stand in {address.TOKEN_VARIABLE}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     resources.callback(listener.close)
@@ -145,30 +117,32 @@ def _open_port(host: str, port: int, sockets: list[socket.socket], resources: Ex
     return f"http://[{host}]:{port}" if family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> ASGIApp:
+def _application(brain: Brain, rules: guard.Guard, url: str, is_stopping: Callable[[], bool]) -> guard.ASGIApp:
     """Return all doors as one application; `url` is that of its port, "" where it has none."""
-    from starlette.applications import Starlette  # only where doors are served
+    from anyio import to_thread  # these only where doors are served
+    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
     from brainiac.server.openai import openai_routes
-    from brainiac.server.rest import failure, rest_routes
+    from brainiac.server.rest import THREADS, rest_routes
 
     async def home(request: Request) -> Response:
         return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
 
     async def on_error(request: Request, error: Exception) -> Response:
-        if not isinstance(error, TooLargeError):
+        message, status = guard.message_and_status(error)
+        if status == 500:
             brain.log.error("request_failed", path=request.url.path, exc_info=error)
-        return failure(error)
+        return JSONResponse(guard.error_body(message, status), status)
 
     async def on_unknown_path(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
         message = f"{request.method} {request.url.path[:200]}: there is no such thing"
-        return JSONResponse(error_body(message, status), status)
+        return JSONResponse(guard.error_body(message, status), status)
 
-    routes = [Route("/", home), *rest_routes(brain, guard, url, is_stopping)]
+    routes = [Route("/", home), *rest_routes(brain, rules, url, is_stopping)]
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
     if url:
@@ -179,24 +153,26 @@ def _application(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[],
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
         async with sessions.run() if sessions else nullcontext():
             yield
 
-    handlers: dict[Any, Any] = {Exception: on_error, 404: on_unknown_path, 405: on_unknown_path}
+    handlers: dict[Any, Any] = dict.fromkeys((Exception, BrainiacError, guard.TooLargeError), on_error)
+    handlers |= {404: on_unknown_path, 405: on_unknown_path}
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
 
 
 class _Endpoint:
     """An application as the endpoint of a route, for all methods."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: guard.ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
         await self._app(scope, receive, send)
 
 
-def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
+def _run(app: guard.ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
     """Run a server in a thread until the resources are closed.
 
     Raises:
@@ -207,21 +183,17 @@ def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> No
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
-    config = uvicorn.Config(
-        app,
-        http=_protocol(),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # who calls is what the connection says, not what a header claims
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=IDLE_SECONDS,
-        limit_concurrency=MAX_CONNECTIONS,
-        lifespan="on",
-        ws="none",
-    )
+    # who calls is what the connection says, not what a header claims
+    options: dict[str, Any] = {"http": _protocol(), "proxy_headers": False, "lifespan": "on", "ws": "none"}
+    options |= {"log_config": None, "access_log": False, "server_header": False, "limit_concurrency": MAX_CONNECTIONS}
+    config = uvicorn.Config(app, timeout_graceful_shutdown=1, timeout_keep_alive=IDLE_SECONDS, **options)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=_run_server, args=(server, sockets), name="server", daemon=True)
+
+    def serve() -> None:
+        with suppress(SystemExit):  # raised by uvicorn after it has logged why it cannot start
+            server.run(sockets)
+
+    thread = threading.Thread(target=serve, name="server", daemon=True)
     thread.start()
     # called in reverse: the server is told to end, then its thread is waited for
     resources.callback(thread.join, STOP_SECONDS)
@@ -248,10 +220,10 @@ def _protocol() -> Any:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            app: ASGIApp = self.app
+            app: guard.ASGIApp = self.app
 
-            async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-                await app({**scope, ADMIT: lambda: strangers.pop(self, None)}, receive, send)
+            async def serve(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+                await app({**scope, guard.ADMIT: lambda: strangers.pop(self, None)}, receive, send)
 
             self.app = serve
             strangers[self] = None
@@ -269,8 +241,3 @@ def _protocol() -> Any:
                 self.transport.close()
 
     return Bounded
-
-
-def _run_server(server: Any, sockets: list[socket.socket]) -> None:
-    with suppress(SystemExit):  # raised by uvicorn after it has logged why it cannot start
-        server.run(sockets)

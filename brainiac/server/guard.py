@@ -16,12 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from brainiac.errors import BrainiacError, ConflictError, StorageError, UserError
+
 # the types of ASGI, https://asgi.readthedocs.io/en/latest/specs/main.html
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Refusal = tuple[int, str]  # the status of HTTP; what is wrong, and what to do
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OBSIDIAN = "app://obsidian.md"
@@ -93,13 +97,13 @@ class Guard:
         """Return why a request does not pass; None where it does."""
         host = _name_of(headers.first("host"))
         if host is None or host not in self.hosts:
-            return Refusal(421, "this server is not called that; use the address that `brainiac status` shows")
+            return (421, "this server is not called that; use the address that `brainiac status` shows")
         origin = headers.first("origin")
         is_allowed = origin in self.origins or _is_own(origin, headers)
         if headers.count("origin") > 1 or (origin and not is_allowed):
-            return Refusal(403, "pages of this origin may not call; `server.origins` in system/config.yaml names those")
+            return (403, "pages of this origin may not call; `server.origins` in system/config.yaml names those")
         if not self._is_authorized(method, path, headers):
-            return Refusal(401, "a bearer token is needed; `brainiac token` prints it")
+            return (401, "a bearer token is needed; `brainiac token` prints it")
         return _body_refusal(method, headers)
 
     def origin_of(self, headers: Headers) -> str:
@@ -124,7 +128,8 @@ class Guard:
             return True
         if self._origin_of_token(headers):
             return True
-        if not self.logins.has(_cookie(headers)):
+        cookies = (part.strip().partition("=") for part in headers.first("cookie").split(";"))
+        if not self.logins.has(next((value for name, _, value in cookies if name == COOKIE), "")):
             return False
         # a browser sends the cookie with every request, also with one that another page causes; and it takes pages of
         # other ports of this machine for the same site
@@ -132,19 +137,6 @@ class Guard:
         if method in _READING_METHODS:
             return site in ("", "none", "same-origin")
         return site == "same-origin" or _is_own(headers.first("origin"), headers)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a request does not pass.
-
-    Attributes:
-        status: Of HTTP.
-        message: What is wrong, and what to do.
-    """
-
-    status: int
-    message: str
 
 
 class Headers:
@@ -176,25 +168,16 @@ def _is_own(origin: str, headers: Headers) -> bool:
     return origin in (f"http://{headers.first('host')}", f"https://{headers.first('host')}")
 
 
-def _cookie(headers: Headers) -> str:
-    """Return the session in a request's cookie; "" for none."""
-    for part in headers.first("cookie").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE:
-            return value
-    return ""
-
-
 def _body_refusal(method: str, headers: Headers) -> Refusal | None:
     """Return why a body is refused: too large, or of a type that a foreign page's form can send; None for any other."""
     length = headers.first("content-length") or "0"
     is_number = length.isascii() and length.isdigit()
     if not is_number or int(length) > MAX_BODY_BYTES:
-        return Refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        return (413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     kind = headers.first("content-type").partition(";")[0].strip().lower()
     has_body = length != "0" or headers.first("transfer-encoding")
     if method not in _READING_METHODS and has_body and kind != "application/json":
-        return Refusal(415, "send application/json")
+        return (415, "send application/json")
     return None
 
 
@@ -210,7 +193,7 @@ def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:
             return
         headers, method = Headers(scope["headers"]), scope["method"]
         if refusal := guard.refusal(method, scope["path"], headers):
-            await _response(refusal.status, refusal.message)(scope, receive, _with_cors(send, guard, headers))
+            await _response(*refusal)(scope, receive, _with_cors(send, guard, headers))
         elif guard.is_preflight(method, headers):
             await _preflight(headers)(scope, receive, _with_cors(send, guard, headers))
         elif scope["path"] == LOGIN and method == "GET":
@@ -270,6 +253,23 @@ def error_body(message: str, status: int) -> dict[str, Any]:
     """Return the body of every door's error, in the form that OpenAI's clients read."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": str(status)}}
+
+
+_FAILURES = (
+    (TooLargeError, 413, f"the body is larger than {MAX_BODY_BYTES} bytes"),
+    (UserError, 400, ""),
+    (ConflictError, 409, "somebody else keeps writing there; try again"),
+    (StorageError, 503, "the disk cannot be written now; `brainiac status` tells more"),
+    (BrainiacError, 503, ""),
+)
+
+
+def message_and_status(error: Exception) -> tuple[str, int]:
+    """Return an error as every door tells it, on one line, and HTTP's status; of a bug only that there is one."""
+    for kind, status, message in _FAILURES:
+        if isinstance(error, kind):
+            return message or str(error).replace("\n", "; "), status
+    return "a bug in brainiac; its log tells more", 500
 
 
 def _preflight(headers: Headers) -> Any:

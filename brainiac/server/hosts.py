@@ -9,10 +9,9 @@ import shlex
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from brainiac.errors import ConflictError, UserError
 
@@ -114,11 +113,19 @@ def check_start(entry: dict[str, Any]) -> None:
     """
     import asyncio  # with mcp it takes a second, and no other command needs it
 
+    from mcp.client.session import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.shared.exceptions import MCPError
+
+    async def ask_for_tools() -> None:
+        server = StdioServerParameters(**entry, cwd=Path.home())
+        async with stdio_client(server, printed) as (reading, writing), ClientSession(reading, writing) as session:
+            await session.initialize()
+            await session.list_tools()
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
         try:
-            asyncio.run(asyncio.wait_for(_ask_for_tools(entry, printed), START_SECONDS))
+            asyncio.run(asyncio.wait_for(ask_for_tools(), START_SECONDS))
         except (OSError, MCPError, ExceptionGroup) as error:
             printed.seek(0)
             lines = printed.read().split("\n")
@@ -127,17 +134,6 @@ def check_start(entry: dict[str, Any]) -> None:
             command = shlex.join((entry["command"], *entry["args"]))
             what = "the server does not start as an assistant would start it"
             raise UserError(f"{what} ({reason}); nothing was written. It is: {command}") from error
-
-
-async def _ask_for_tools(entry: dict[str, Any], printed: TextIO) -> None:
-    # what hosts speak with, heavy, and only for this
-    from mcp.client.session import ClientSession
-    from mcp.client.stdio import StdioServerParameters, stdio_client
-
-    server = StdioServerParameters(**entry, cwd=Path.home())
-    async with stdio_client(server, printed) as (reading, writing), ClientSession(reading, writing) as session:
-        await session.initialize()
-        await session.list_tools()
 
 
 def plan(host: Host, root: Path) -> Edit:
@@ -182,9 +178,14 @@ def _in_json(host: Host, text: str, entry: dict[str, Any]) -> str:
 
 def _in_toml(host: Host, text: str, entry: dict[str, Any]) -> str:
     """Return a TOML file's text with our server as a table at its end; no line of it is changed."""
-    table = [f"[{host.key}.{NAME}]", f"command = {_quoted(entry['command'])}", f"args = {_list(entry['args'])}"]
+    # texts and lists of JSON are texts and lists of TOML
+    table = [f"[{host.key}.{NAME}]", f"command = {json.dumps(entry['command'])}", f"args = {json.dumps(entry['args'])}"]
     if "env" in entry:
-        table += ["", f"[{host.key}.{NAME}.env]", *(f"{key} = {_quoted(value)}" for key, value in entry["env"].items())]
+        table += [
+            "",
+            f"[{host.key}.{NAME}.env]",
+            *(f"{key} = {json.dumps(value)}" for key, value in entry["env"].items()),
+        ]
     addition = "\n".join(table) + "\n"
     try:
         former = tomllib.loads(text).get(host.key, {}).get(NAME)
@@ -195,11 +196,3 @@ def _in_toml(host: Host, text: str, entry: dict[str, Any]) -> str:
     if former is not None:
         raise UserError(f"{host.file}: has another [{host.key}.{NAME}]; put this in its place: {addition}")
     return text + ("\n" if text and not text.endswith("\n") else "") + ("\n" if text else "") + addition
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text)  # a basic string of TOML is one of JSON
-
-
-def _list(texts: Sequence[str]) -> str:
-    return "[" + ", ".join(map(_quoted, texts)) + "]"

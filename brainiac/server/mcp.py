@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -24,10 +25,10 @@ from brainiac.errors import BrainiacError
 from brainiac.formats.authors import client_label
 from brainiac.server.address import UnreachableError
 from brainiac.server.address import call as call_daemon
-from brainiac.server.tools import TOOLS, ToolCall, message_of, to_text
-from brainiac.verbs import MAX_RESULT_TOKENS, SCHEME, Caller
+from brainiac.server.guard import message_and_status
+from brainiac.verbs import MAX_RESULT_TOKENS, SCHEME, VERBS, Caller, Verb, verb_named
 
-Call = Callable[[ToolCall, str], dict[str, Any]]
+Call = Callable[[Verb, dict[str, Any], str], dict[str, Any]]
 
 INSTRUCTIONS = (
     "The person's own long-term memory: what they said, decided and want, in Markdown files. Call `briefing` "
@@ -51,17 +52,15 @@ CHECK_SECONDS = 1.0
 
 def _tool(name: str) -> types.Tool:
     """Return a verb as MCP describes a tool."""
-    tool = TOOLS[name]
+    verb = VERBS[name]
     hints = types.ToolAnnotations(
-        title=tool.title,
-        read_only_hint=tool.is_reading,
+        title=verb.title,
+        read_only_hint=verb.is_reading,
         destructive_hint=False,
-        idempotent_hint=tool.is_reading or name in ("remember", "suggest"),
-        open_world_hint=tool.is_open,
+        idempotent_hint=verb.is_reading or name in ("remember", "suggest"),
+        open_world_hint=verb.is_open,
     )
-    return types.Tool(
-        name=name, title=tool.title, description=tool.description, input_schema=tool.schema(), annotations=hints
-    )
+    return types.Tool(name=name, title=verb.title, description=verb.help, input_schema=verb.schema, annotations=hints)
 
 
 class Door:
@@ -98,8 +97,9 @@ class Door:
 
     async def _run(self, context: Any, name: str, arguments: dict[str, Any] | None) -> dict[str, Any]:
         """Make a call in a thread, and report progress to the client while it waits."""
-        call = ToolCall.parse(name, arguments)
-        future = self._threads.submit(self._call, call, _client(context))
+        params = context.session.client_params
+        label = client_label("mcp", params.client_info.name if params is not None else "")
+        future = self._threads.submit(self._call, verb_named(name), arguments or {}, label)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
         started = time.monotonic()
@@ -114,14 +114,15 @@ class Door:
     async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Return the result of a verb, or its error in words for a model."""
         try:
-            text, is_error = to_text(await self._run(context, params.name, params.arguments)), False
+            values, is_error = await self._run(context, params.name, params.arguments), False
+            text = json.dumps(values, ensure_ascii=False, default=str, separators=(",", ":"))
         except BrainiacError as error:
-            text, is_error = message_of(error), True
+            text, is_error = message_and_status(error)[0], True
         # one text, since what is also sent as structured content is read, and paid for, twice
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
     async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool(name) for name in TOOLS])
+        return types.ListToolsResult(tools=[_tool(name) for name in VERBS])
 
     async def _list_resources(self, context: Any, params: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])
@@ -138,7 +139,7 @@ class Door:
         try:
             page = await self._run(context, "fetch", {"id": uri, "max_tokens": MAX_RESULT_TOKENS})
         except BrainiacError as error:
-            raise MCPError(code=types.INVALID_PARAMS, message=message_of(error), data={"uri": uri}) from None
+            raise MCPError(code=types.INVALID_PARAMS, message=message_and_status(error)[0], data={"uri": uri}) from None
         more = f"\n\n(It goes on: `fetch` with the cursor {page['cursor']}.)" if page["cursor"] else ""
         text = types.TextResourceContents(uri=uri, text=page["text"] + more, mime_type="text/markdown")
         return types.ReadResourceResult(contents=[text])
@@ -161,16 +162,10 @@ class Door:
             try:
                 briefing = await self._run(context, "briefing", {"prompt": topic})
             except BrainiacError as error:
-                raise MCPError(code=types.INTERNAL_ERROR, message=message_of(error)) from None
+                raise MCPError(code=types.INTERNAL_ERROR, message=message_and_status(error)[0]) from None
             text = "\n\n".join(block["text"] for block in briefing["blocks"])
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(messages=[message])
-
-
-def _client(context: Any) -> str:
-    """Return the client as it names itself, with its door."""
-    params = context.session.client_params
-    return client_label("mcp", params.client_info.name if params is not None else "")
 
 
 # --- over HTTP -----------------------------------------------------------------------------------------------------
@@ -180,47 +175,38 @@ def session_manager(brain: Brain) -> Any:
     """Return the manager of `/mcp` of a daemon; the application calls its `run` for as long as it serves."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # the stdio server needs none of it
 
-    door = Door(lambda call, client: call.run(brain, Caller(client)))
+    door = Door(lambda verb, arguments, client: verb.call(brain, arguments, Caller(client)))
     return StreamableHTTPSessionManager(door.server())
 
 
 # --- over stdio ----------------------------------------------------------------------------------------------------
 
 
-class Client:
-    """Makes calls by the running daemon or, where none runs, in this process.
-
-    Args:
-        root: The brain's folder.
-        state: Its state folder.
-    """
-
-    def __init__(self, root: Path, state: Path) -> None:
-        self._root, self._state = root, state
-        self._brain: Brain | None = None
-        self._mutex = threading.Lock()
-
-    def call(self, call: ToolCall, client: str) -> dict[str, Any]:
-        """Make one call.
-
-        Raises:
-            BrainiacError: The verb raised it, or the daemon ended meanwhile.
-        """
-        try:
-            return call_daemon(
-                self._state, f"/api/{call.tool.name}", call.arguments.model_dump(mode="json"), client=client
-            )
-        # tried anew for each call: a daemon may start or end while the client runs
-        except UnreachableError:
-            with self._mutex:  # one call at a time is enough for one client
-                self._brain = self._brain or Brain(self._root)
-                return call.run(self._brain, Caller(client))
-
-
 def serve_stdio(root: Path, state: Path) -> None:
     """Serve one client over standard input and output until it closes them or ends; then end this process."""
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    door = Door(Client(root, state).call)
+    parent = os.getppid()
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(CHECK_SECONDS)
+        os._exit(0)
+
+    # the one that started this process may end and leave standard input open
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    mutex, opened = threading.Lock(), list[Brain]()
+
+    def call(verb: Verb, arguments: dict[str, Any], client: str) -> dict[str, Any]:
+        """Make a call by the running daemon or, where none runs, in this process."""
+        try:
+            return call_daemon(state, f"/api/{verb.name}", arguments, client=client)
+        # tried anew for each call: a daemon may start or end while the client runs
+        except UnreachableError:
+            with mutex:  # one call at a time is enough for one client
+                if not opened:
+                    opened.append(Brain(root))
+                return verb.call(opened[0], arguments, Caller(client))
+
+    door = Door(call)
     # the command line wraps standard output to escape control characters, which the protocol needs as they are
     sys.stdin, sys.stdout = sys.__stdin__, sys.__stdout__
 
@@ -228,24 +214,16 @@ def serve_stdio(root: Path, state: Path) -> None:
         door.finish()
         os._exit(0)  # a call that waits for a model, or the thread that reads input, would keep the process alive
 
+    async def serve() -> None:
+        from mcp.server.stdio import stdio_server  # only here
+
+        server = door.server()
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
     signal.signal(signal.SIGINT, end)
     try:
-        asyncio.run(_serve(door))
+        asyncio.run(serve())
     except* (OSError, anyio.BrokenResourceError):  # nobody reads the answers any more
         pass
     end()
-
-
-async def _serve(door: Door) -> None:
-    from mcp.server.stdio import stdio_server  # only here
-
-    server = door.server()
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
-
-
-def _end_with_parent(parent: int) -> None:
-    """End this process when the one that started it has ended, which may leave standard input open."""
-    while os.getppid() == parent:
-        time.sleep(CHECK_SECONDS)
-    os._exit(0)

@@ -14,7 +14,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -33,9 +32,8 @@ from brainiac.formats.prompt import Response as PromptResponse
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Answer, AnswerRequest
-from brainiac.server.guard import error_body
-from brainiac.server.rest import CLIENT_HEADER, Threads, failure, json_of
-from brainiac.server.tools import message_of
+from brainiac.server.guard import error_body, message_and_status
+from brainiac.server.rest import CLIENT_HEADER, STREAM_HEADERS, in_thread, json_of
 from brainiac.text.tokens import as_sentence
 from brainiac.verbs import Caller
 
@@ -44,6 +42,7 @@ RECALLED = 6
 MAX_EARLIER = 20
 MAX_KEYS = 1_024  # of turns that are remembered
 KEEP_ALIVE_SECONDS = 10.0
+_NO_TOOLS = "`tools` are not served here: the answer is text from memory; send the request without them"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # ids of a user's message, of the message before it, and of the answer to it
 _MESSAGE, _PARENT, _ANSWER = (f"x-openwebui-{name}-id" for name in ("user-message", "user-message-parent", "message"))
@@ -65,7 +64,7 @@ class Turn:
         is_again: Whether the client wants another answer, if the turn has one already.
         can_revise: Whether the key names a place in the conversation, so that another text there replaces the prompt.
         is_chore: Whether the client asks for its own use, such as a title or tags: nothing is kept.
-        client: The client, with its door.
+        caller: The client, with its door; its prompts have the person's own words.
     """
 
     text: str
@@ -77,29 +76,7 @@ class Turn:
     is_again: bool
     can_revise: bool
     is_chore: bool
-    client: str
-
-    @property
-    def caller(self) -> Caller:
-        """The client, whose prompts have the person's own words."""
-        return Caller(self.client, "person")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The answer to a turn.
-
-    Attributes:
-        text: The answer.
-        model: The model that gave it.
-        prompt_tokens: Tokens of the prompt.
-        answer_tokens: Tokens of the answer.
-    """
-
-    text: str
-    model: str
-    prompt_tokens: int
-    answer_tokens: int
+    caller: Caller
 
 
 class Turns:
@@ -126,6 +103,8 @@ class Turns:
             raise UserError("there is no message of the role `user` with text in it")
         newest = of_user[-1]
         model = str(body.get("model") or MODEL)
+        if model not in (known := models(self._brain)):
+            raise UserError(f"{model!r} is no model here; there are {', '.join(known)}")
         own_name = headers.get("x-brainiac-conversation", "")
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
         conversation = own_name or chat
@@ -134,7 +113,7 @@ class Turns:
             text=messages[newest][1],
             # of a conversation with a name the inbox has the earlier turns
             earlier=() if conversation else tuple(_pairs(messages[:newest]))[-MAX_EARLIER:],
-            model=self._model(model),
+            model="" if model in (MODEL, RECALL) else model.removeprefix(f"{MODEL}/"),
             is_recall=model == RECALL,
             conversation=_folder(conversation, is_ours=bool(own_name)),
             key=key,
@@ -142,21 +121,8 @@ class Turns:
             can_revise=bool(conversation) and _PARENT in headers,
             # clients that name the chat stream the answers that a person sees; what they do not stream is their own
             is_chore=bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream")),
-            client=_client(headers),
+            caller=Caller(_client(headers), "person"),
         )
-
-    def _model(self, model: str) -> str:
-        """Return the model of the settings that a client's name for it means; "" for the default.
-
-        Raises:
-            UserError: There is no such model.
-        """
-        if model in (MODEL, RECALL):
-            return ""
-        name = model.removeprefix(f"{MODEL}/")
-        if model not in models(self._brain):
-            raise UserError(f"{model!r} is no model here; there are {', '.join(models(self._brain))}")
-        return name
 
     def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> str:
         """Return the key of a turn: the client's own, else that of the user's message, else a new one.
@@ -259,18 +225,11 @@ def _text_in(content: Any) -> str:
     return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
-def _require_no_tools(body: Mapping[str, Any]) -> None:
-    """Raise `UserError` where a request offers functions that nobody here would call, or demands that one is called."""
-    choice = body.get("tool_choice") or body.get("function_call")
-    if body.get("tools") or body.get("functions") or choice not in (None, "none", "auto"):
-        raise UserError("`tools` are not served here: the answer is text from memory; send the request without them")
-
-
 # --- the answer ----------------------------------------------------------------------------------------------------
 
 
-def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
-    """Answer a turn; `stream` is called with pieces of the answer as they come.
+def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = None) -> str:
+    """Return the answer to a turn; `stream` is called with pieces of the answer as they come.
 
     Raises:
         UserError: It was refused, or no model could serve.
@@ -279,6 +238,10 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
         return _recalled(brain, turn)
     if turn.is_chore:
         return _chore(brain, turn)
+    earlier = []  # turns that only the client has
+    for said, answer in turn.earlier:
+        prompt = _prompt(brain, turn, said, PERSON)
+        earlier.append(Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at))
     result = verbs.ask(
         brain,
         turn.text,
@@ -287,33 +250,28 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None]) -> Reply:
         key=turn.key,
         is_again=turn.is_again,
         can_revise=turn.can_revise,
-        earlier=[_exchange(brain, turn, prompt, answer) for prompt, answer in turn.earlier],
+        earlier=earlier,
         caller=turn.caller,
         stream=stream,
     )
     if result.response is None:
         raise UserError(result.waits)
-    return _reply(turn, result.response.text, result.response.model)
+    return result.response.text
 
 
-def _reply(turn: Turn, text: str, model: str) -> Reply:
-    """Return a reply with estimates of its tokens."""
-    return Reply(text, model, count(turn.text), count(text))
-
-
-def _recalled(brain: Brain, turn: Turn) -> Reply:
+def _recalled(brain: Brain, turn: Turn) -> str:
     """Return what a search finds, quoted; nothing is written."""
     matches = verbs.search(brain, turn.text, limit=RECALLED, caller=turn.caller).matches
     # a client, unlike the person, gets each text as a block quote, to which the source is added
-    quotes = [
-        f"{match.text}\n>\n> — {match.source}{match.title}, {match.date} (`{match.id}`)"
-        + "".join(f"\n> {one_line(as_sentence(former))}" for former in match.hit.former)
-        for match in matches
-    ]
-    return _reply(turn, "\n\n".join(quotes) or "Memory holds nothing on that.", RECALL)
+    quotes = []
+    for match in matches:
+        source = ", ".join(filter(None, (match.hit.author.named, match.title)))
+        lines = [match.text, ">", f"> — {source}, {match.date} (`{match.id}`)"]
+        quotes.append("\n".join([*lines, *(f"> {one_line(as_sentence(former))}" for former in match.hit.former)]))
+    return "\n\n".join(quotes) or "Memory holds nothing on that."
 
 
-def _chore(brain: Brain, turn: Turn) -> Reply:
+def _chore(brain: Brain, turn: Turn) -> str:
     """Return the answer to a request for the client's own use: it is made without memory and kept nowhere."""
     request = AnswerRequest(
         now=brain.now(),
@@ -327,20 +285,14 @@ def _chore(brain: Brain, turn: Turn) -> Reply:
     except ModelError as error:
         raise UserError(f"{error.problem} {error.advice}".strip()) from error
     assert isinstance(answer, Answer)
-    return _reply(turn, answer.text, answer.model)
+    return answer.text
 
 
 def _prompt(brain: Brain, turn: Turn, text: str, origin: str) -> Prompt:
     """Return a text of a client as a prompt that is in no file: parsed like one, with a path that no file has."""
     inbox = brain.tree.layout.inbox
-    content = f"---\norigin: {origin}\nby: {json.dumps(turn.client)}\n---\n{text}".encode("utf-8", "replace")
+    content = f"---\norigin: {origin}\nby: {json.dumps(turn.caller.by)}\n---\n{text}".encode("utf-8", "replace")
     return parse_prompt(f"{inbox}/v1.md", content, at=iso(brain.now()), inbox=inbox)
-
-
-def _exchange(brain: Brain, turn: Turn, text: str, answer: str) -> Exchange:
-    """Return an earlier turn, which only the client has, as an exchange."""
-    prompt = _prompt(brain, turn, text, PERSON)
-    return Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at)
 
 
 # --- the API -------------------------------------------------------------------------------------------------------
@@ -353,28 +305,24 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         brain: The daemon's.
         is_stopping: Returns whether the server is to end, and with it its streams.
     """
-    turns, threads = Turns(brain), Threads()
+    turns = Turns(brain)
 
     async def list_models(request: Request) -> Response:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in models(brain)]
         return JSONResponse({"object": "list", "data": data})
 
     async def answer(request: Request) -> Response:
-        try:
-            body = await json_of(request)
-            _require_no_tools(body)
-            turn = turns.of(request.headers, body, messages_of(body.get("messages")))
-        except BrainiacError as error:
-            return failure(error)
-        writer = _Chat(str(body.get("model") or MODEL), body)
-        if body.get("stream"):
-            headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-            pieces = _pieces(brain, turn, threads, is_stopping)
-            return StreamingResponse(writer.stream(pieces), 200, headers, "text/event-stream")
-        try:
-            return JSONResponse(writer.whole(await threads.run(partial(reply_to, brain, turn, stream=_ignore))))
-        except BrainiacError as error:
-            return failure(error)
+        body = await json_of(request)
+        choice = body.get("tool_choice") or body.get("function_call")
+        # nobody here would call a function
+        if body.get("tools") or body.get("functions") or choice not in (None, "none", "auto"):
+            raise UserError(_NO_TOOLS)
+        turn = turns.of(request.headers, body, messages_of(body.get("messages")))
+        writer = _Chat(str(body.get("model") or MODEL), body, turn)
+        if not body.get("stream"):
+            return JSONResponse(writer.whole(await in_thread(reply_to, brain, turn)))
+        pieces = _pieces(brain, turn, is_stopping)
+        return StreamingResponse(writer.stream(pieces), 200, STREAM_HEADERS, "text/event-stream")
 
     async def responses(request: Request) -> Response:
         what = "OpenAI's Responses are not served here; set the program to chat completions (POST /v1/chat/completions)"
@@ -387,22 +335,18 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
     ]
 
 
-def _ignore(piece: str) -> None:
-    """Do nothing with a piece of an answer that is sent whole."""
+Pieces = AsyncIterator[str | BrainiacError | None]  # see `_pieces`
 
 
-Pieces = AsyncIterator[str | Reply | BrainiacError | None]  # see `_pieces`
-
-
-async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Callable[[], bool]) -> Pieces:
-    """Yield the pieces of an answer as they come, None where none came for long, and last the reply or an error."""
+async def _pieces(brain: Brain, turn: Turn, is_stopping: Callable[[], bool]) -> Pieces:
+    """Yield the pieces of an answer as they come, None where none came for long, and an error where it failed."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str]()
 
     # called in the thread that answers, where the queue must not be touched
     def stream(piece: str) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, piece)
 
-    task = asyncio.ensure_future(threads.run(partial(reply_to, brain, turn, stream)))
+    task = asyncio.ensure_future(in_thread(reply_to, brain, turn, stream))
     text, last_at = "", time.monotonic()  # the pieces so far, and when something was last sent
     while not (task.done() and queue.empty()) and not is_stopping():
         try:
@@ -418,24 +362,18 @@ async def _pieces(brain: Brain, turn: Turn, threads: Threads, is_stopping: Calla
         yield UserError("the daemon is ending; your prompt stands in the inbox")
         return
     try:
-        reply: Reply = task.result()
+        reply: str = task.result()
     except BrainiacError as error:
         yield error
         return
     # what a process added to the answer after the model's last piece
-    if reply.text.startswith(text) and reply.text != text:
-        yield reply.text[len(text) :]
-    yield reply
+    if reply.startswith(text) and reply != text:
+        yield reply[len(text) :]
 
 
 def _line(value: Mapping[str, Any]) -> str:
     """Return an object as a server-sent event."""
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
-
-
-def _error(error: BrainiacError) -> dict[str, Any]:
-    """Return an error that comes after the stream has begun."""
-    return error_body(message_of(error), 503)
 
 
 class _Chat:
@@ -444,40 +382,45 @@ class _Chat:
     Args:
         model: The client's name of the model.
         body: The request's body.
+        turn: What they answer.
     """
 
-    def __init__(self, model: str, body: Mapping[str, Any]) -> None:
+    def __init__(self, model: str, body: Mapping[str, Any], turn: Turn) -> None:
+        self._turn = turn
         self._base = {"id": f"chatcmpl-{new_id()}", "created": int(time.time()), "model": model}
         options = body.get("stream_options")
         self._has_usage = isinstance(options, dict) and bool(options.get("include_usage"))
 
-    def whole(self, reply: Reply) -> dict[str, Any]:
+    def whole(self, reply: str) -> dict[str, Any]:
         """Return an answer in one piece."""
-        choice = {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": "stop"}
+        choice = {"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
         return {**self._base, "object": "chat.completion", "choices": [choice], "usage": self._usage(reply)}
 
     async def stream(self, pieces: Pieces) -> AsyncIterator[str]:
         """Yield an answer as it comes."""
         yield self._chunk({"role": "assistant", "content": ""})
+        text = ""
         async for piece in pieces:
             if piece is None:
                 yield ": still at it\n\n"
             elif isinstance(piece, str):
+                text += piece
                 yield self._chunk({"content": piece})
-            elif isinstance(piece, Reply):
-                yield self._chunk({}, "stop")
-                if self._has_usage:
-                    yield _line({**self._base, "object": _CHUNK, "choices": [], "usage": self._usage(piece)})
-            else:
-                yield _line(_error(piece))
+            else:  # after the stream has begun
+                yield _line(error_body(message_and_status(piece)[0], 503))
+                break
+        else:
+            yield self._chunk({}, "stop")
+            if self._has_usage:
+                yield _line({**self._base, "object": _CHUNK, "choices": [], "usage": self._usage(text)})
         yield "data: [DONE]\n\n"
 
     def _chunk(self, delta: dict[str, str], finish: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return _line({**self._base, "object": _CHUNK, "choices": [choice]})
 
-    def _usage(self, reply: Reply) -> dict[str, int]:
-        prompt, answer = reply.prompt_tokens, reply.answer_tokens
+    def _usage(self, reply: str) -> dict[str, int]:
+        prompt, answer = count(self._turn.text), count(reply)  # estimates
         return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 

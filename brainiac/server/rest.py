@@ -17,32 +17,25 @@ from starlette.routing import Route
 
 from brainiac import __version__
 from brainiac.brain import Brain
-from brainiac.errors import BrainiacError, ConflictError, StorageError, UserError
+from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteOffRecord
 from brainiac.formats.authors import PERSON, client_label
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
-from brainiac.server.guard import MAX_BODY_BYTES, ORIGIN, Guard, TooLargeError, error_body
-from brainiac.server.tools import TOOLS, ToolCall, message_of
-from brainiac.verbs import Caller
+from brainiac.server.guard import ORIGIN, Guard, error_body
+from brainiac.verbs import VERBS, Caller, verb_named
 
 CLIENT_HEADER = "x-brainiac-client"
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LOOK_SECONDS = 0.3
 KEEP_ALIVE_SECONDS = 15.0
 MAX_REPLAYED = 1_000  # missed events that are sent at a time
 THREADS = 64  # `ask` and `remember` wait in them
 
 
-class Threads:
-    """Runs functions that block in threads beside the event loop."""
-
-    _limiter: anyio.CapacityLimiter | None = None
-
-    async def run(self, function: Callable[[], Any]) -> Any:
-        """Return what a function returns; where the client disconnects, nobody waits for it any more."""
-        # made here, since it has to be made inside of the event loop
-        self._limiter = self._limiter or anyio.CapacityLimiter(THREADS)
-        return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function that blocks returns; where the client disconnects, nobody waits for it any more."""
+    return await anyio.to_thread.run_sync(partial(function, *arguments), abandon_on_cancel=True)
 
 
 def caller_of(request: Request) -> Caller:
@@ -70,23 +63,6 @@ async def json_of(request: Request) -> dict[str, Any]:
     return body
 
 
-def failure(error: Exception) -> JSONResponse:
-    """Return an error as a response: what is wrong and what to do; of a bug only that there is one."""
-    if isinstance(error, TooLargeError):
-        status, message = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
-    elif isinstance(error, UserError):
-        status, message = 400, message_of(error)
-    elif isinstance(error, ConflictError):
-        status, message = 409, "somebody else keeps writing there; try again"
-    elif isinstance(error, StorageError):
-        status, message = 503, "the disk cannot be written now; `brainiac status` tells more"
-    elif isinstance(error, BrainiacError):
-        status, message = 503, str(error)
-    else:
-        status, message = 500, "a bug in brainiac; its log tells more"
-    return JSONResponse(error_body(message, status), status)
-
-
 def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> list[Route]:
     """Return what is under `/api`.
 
@@ -96,26 +72,18 @@ def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], 
         url: Of the server's port; "" where it has none.
         is_stopping: Returns whether the server is to end, and with it its streams.
     """
-    threads = Threads()
 
     async def tool(request: Request) -> Response:
-        try:
-            call = ToolCall.parse(request.path_params["tool"], await json_of(request))
-            return JSONResponse(await threads.run(partial(call.run, brain, caller_of(request))))
-        except BrainiacError as error:
-            return failure(error)
+        call, arguments = verb_named(request.path_params["tool"]).call, await json_of(request)
+        return JSONResponse(await in_thread(call, brain, arguments, caller_of(request)))
 
     async def status(request: Request) -> Response:
-        return Response(await threads.run(partial(_status, brain)), media_type="application/json")
+        return Response(await in_thread(_status, brain), media_type="application/json")
 
     async def events(request: Request) -> Response:
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        try:
-            sequence = await threads.run(partial(_sequence, brain, after))
-        except UserError as error:
-            return failure(error)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_stream(brain, threads, sequence, is_stopping), 200, headers, "text/event-stream")
+        sequence = await in_thread(_sequence, brain, after)
+        return StreamingResponse(_stream(brain, sequence, is_stopping), 200, STREAM_HEADERS, "text/event-stream")
 
     async def login(request: Request) -> Response:
         if request.scope[ORIGIN] != PERSON:  # or an assistant could make its words the person's
@@ -160,13 +128,13 @@ def _sequence(brain: Brain, after: str) -> int:
     return event.seq
 
 
-async def _stream(brain: Brain, threads: Threads, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
+async def _stream(brain: Brain, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield events as any process records them; in between comments that keep the connection open."""
     yield "retry: 1000\n\n"
     silent_seconds = 0.0
     # the journal is looked at again and again, since other processes write it too
     while not is_stopping():
-        sequence, texts = await threads.run(partial(_after, brain, sequence))
+        sequence, texts = await in_thread(_after, brain, sequence)
         for text in texts:
             yield text
         silent_seconds = 0.0 if texts else silent_seconds + LOOK_SECONDS
@@ -219,55 +187,38 @@ def _values_of(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
 
 def openapi() -> dict[str, Any]:
     """Return the schema of `/api`, as OpenAPI 3.1."""
-    schemas = {tool.name: tool.schema() for tool in TOOLS.values()}
-    paths: dict[str, Any] = {
-        f"/api/{tool.name}": {
-            "post": {
-                "operationId": tool.name,
-                "summary": tool.title,
-                "description": tool.description,
-                "requestBody": {"required": True, "content": _content({"$ref": f"#/components/schemas/{tool.name}"})},
-                "responses": _responses(tool.result),
-            }
-        }
-        for tool in TOOLS.values()
-    }
-    state = ("brain", "daemon", "model", "counts", "pending", "problems", "plugins", "spent_today_usd")
-    paths["/api/status"] = {"get": {"operationId": "status", "summary": "Status", "responses": _responses(state)}}
-    paths["/api/login"] = {
-        "post": {"operationId": "login", "summary": "A one-time link for a browser", "responses": _responses(("url",))}
-    }
+    paths: dict[str, Any] = {}
+    for name, verb in VERBS.items():
+        body = {"required": True, "content": _content({"$ref": f"#/components/schemas/{name}"})}
+        takes = {"description": verb.help, "requestBody": body}
+        paths[f"/api/{name}"] = {"post": _operation(name, verb.title, verb.result) | takes}
+    paths["/api/login"] = {"post": _operation("login", "A one-time link for a browser", "url")}
+    state = "brain daemon model counts pending problems plugins spent_today_usd"
+    paths["/api/status"] = {"get": _operation("status", "Status", state)}
     stream = {"200": {"description": "Events as they happen", "content": {"text/event-stream": {}}}}
     names = [{"name": name, "in": place, "schema": {"type": "string"}} for name, place in _RESUMING]
-    paths["/api/events"] = {
-        "get": {"operationId": "events", "summary": "Events", "parameters": names, "responses": stream}
+    paths["/api/events"] = {"get": _operation("events", "Events", "") | {"parameters": names, "responses": stream}}
+    components = {
+        "schemas": {name: verb.schema for name, verb in VERBS.items()},
+        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
     }
-    bearer = {"bearer": {"type": "http", "scheme": "bearer"}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Brainiac", "version": __version__},
-        "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": bearer},
-        "security": [{"bearer": []}],
-    }
+    about = {"openapi": "3.1.0", "info": {"title": "Brainiac", "version": __version__}}
+    return about | {"paths": paths, "components": components, "security": [{"bearer": []}]}
 
 
 _RESUMING = (("Last-Event-ID", "header"), ("after", "query"))
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"type": "object", "required": ["message", "type", "code"]}},
-}
+_ERROR_FIELDS = {"error": {"type": "object", "required": ["message", "type", "code"]}}
+_ERROR = {"type": "object", "required": ["error"], "properties": _ERROR_FIELDS}
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
 
 
-def _responses(fields: tuple[str, ...]) -> dict[str, Any]:
-    """Return the description of the responses of an endpoint whose result has these fields, of any type."""
-    schema = {"type": "object", "required": list(fields), "properties": {name: {} for name in fields}}
-    return {
-        "200": {"description": "The answer", "content": _content(schema)},
-        "default": {"description": "What is wrong, and what to do", "content": _content(_ERROR)},
-    }
+def _operation(name: str, title: str, result: str) -> dict[str, Any]:
+    """Return the description of an endpoint whose result has these fields, of any type."""
+    fields = result.split()
+    schema = {"type": "object", "required": fields, "properties": {field: {} for field in fields}}
+    answer = {"description": "The answer", "content": _content(schema)}
+    problem = {"description": "What is wrong, and what to do", "content": _content(_ERROR)}
+    return {"operationId": name, "summary": title, "responses": {"200": answer, "default": problem}}

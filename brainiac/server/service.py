@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,28 +127,18 @@ def _systemd(start: Start) -> Unit:
     """Return a systemd user unit, which is started again after a crash, at most four times in five minutes."""
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
     variables = [f"Environment={_systemd_quoted(f'{key}={value}')}" for key, value in start.variables.items()]
-    text = "\n".join(
-        [
-            "[Unit]",
-            f"Description=Brainiac, the memory in {start.root.as_posix().replace('%', '%%')}",
-            "StartLimitIntervalSec=300",
-            "StartLimitBurst=4",
-            "",
-            "[Service]",
-            "Type=exec",
-            # the colon keeps a `$` in a path from being read as a variable
-            f"ExecStart=:{' '.join(map(_systemd_quoted, start.command))}",
-            *variables,
-            "Restart=on-failure",
-            "RestartSec=10",
-            "TimeoutStopSec=30",
-            "NoNewPrivileges=true",
-            "",
-            "[Install]",
-            "WantedBy=default.target",
-            "",
-        ]
-    )
+    description = f"Brainiac, the memory in {start.root.as_posix().replace('%', '%%')}"
+    # the colon keeps a `$` in a path from being read as a variable
+    command = f":{' '.join(map(_systemd_quoted, start.command))}"
+    sections = {
+        "Unit": [f"Description={description}", "StartLimitIntervalSec=300", "StartLimitBurst=4"],
+        "Service": [
+            *("Type=exec", f"ExecStart={command}", *variables, "Restart=on-failure", "RestartSec=10"),
+            *("TimeoutStopSec=30", "NoNewPrivileges=true"),
+        ],
+        "Install": ["WantedBy=default.target"],
+    }
+    text = "\n".join(line for name, lines in sections.items() for line in (f"[{name}]", *lines, ""))
     control = ("systemctl", "--user")
     service = f"{start.name}.service"
     return Unit(
@@ -250,62 +240,25 @@ def _output(command: Command) -> tuple[bool, str]:
     return has_succeeded, " ".join((process.stdout if has_succeeded else process.stderr).split())
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceState:
-    """Whether the service and the daemon of a brain agree.
+def state_of(brain: Brain, unit: Unit) -> dict[str, Any]:
+    """Return whether the service and the daemon of a brain agree, and what to do, as plain values.
 
-    Attributes:
-        manager: This system's service manager.
-        file: What describes the service.
-        is_installed: Whether the file exists.
-        is_current: Whether the file has the text that `install` would write now.
-        reported: What the manager prints about it, or the beginning of that, or its error.
-        pid: The process that the manager started; 0 where it started none or does not say.
-        daemon: The process of the daemon that serves the brain; 0 for none.
-        agrees: Whether there is nothing to do.
-        message: Their state, and what to do where they do not agree.
+    They are the `manager`; its `file`, `is_installed` if that exists, `is_current` if it has the text that `install`
+    would write now; what the manager `reported`, or the beginning of that, or its error; `pid`, the process that it
+    started (0 for none), and `daemon`, the one that serves the brain (0 for none); `agrees` if there is nothing to do,
+    and a `message`.
     """
-
-    manager: str
-    file: str
-    is_installed: bool
-    is_current: bool
-    reported: str
-    pid: int
-    daemon: int
-    agrees: bool
-    message: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-
-def state_of(brain: Brain, unit: Unit) -> ServiceState:
-    """Return whether the service and the daemon of a brain agree, and what to do."""
     text = read_text(unit.file)
     _, reported = _output(unit.query)
     match = _PID.search(reported)
     pid = int(match[1]) if match else 0
-    daemon = _daemon(brain)
+    daemon = read_run_state(brain.places.state).pid if is_served_here(brain) else 0
     agrees, message = _judged(unit, text, pid, daemon)
-    return ServiceState(
-        manager=unit.manager,
-        file=str(unit.file),
-        is_installed=text is not None,
-        is_current=text == unit.text,
-        # launchd prints pages
-        reported=reported if unit.manager == "systemd" else " ".join(reported.split()[:12]),
-        pid=pid,
-        daemon=daemon,
-        agrees=agrees,
-        message=message,
-    )
-
-
-def _daemon(brain: Brain) -> int:
-    """Return the process of the daemon that serves the brain; 0 for none."""
-    return read_run_state(brain.places.state).pid if is_served_here(brain) else 0
+    if unit.manager == "launchd":  # it prints pages
+        reported = " ".join(reported.split()[:12])
+    file = {"manager": unit.manager, "file": str(unit.file), "is_installed": text is not None}
+    processes = {"is_current": text == unit.text, "reported": reported, "pid": pid, "daemon": daemon}
+    return file | processes | {"agrees": agrees, "message": message}
 
 
 def _judged(unit: Unit, text: str | None, pid: int, daemon: int) -> tuple[bool, str]:

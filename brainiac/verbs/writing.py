@@ -10,34 +10,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from brainiac import events
 from brainiac.brain import Brain, Turn
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError, UserError
-from brainiac.events import (
-    ChangeSuggested,
-    ForgetProposal,
-    NoteEdited,
-    PathKind,
-    ProposalRecord,
-    ReplaceProposal,
-    RetireProposal,
-    content_hash,
-    new_id,
-    update,
-)
+from brainiac.formats import prompt as prompts
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import PRIVATE, Link, LinkStream, retarget_links
-from brainiac.formats.prompt import (
-    Exchange,
-    Response,
-    error_path,
-    parse_prompt,
-    parse_response,
-    reason_of_error,
-    response_path,
-)
+from brainiac.formats.prompt import parse_prompt
 from brainiac.history.devices import waiting_message
 from brainiac.history.why import StatementMatch, find_statement
 from brainiac.llm.redaction import redact
@@ -50,7 +34,7 @@ from brainiac.storage.runstate import read_run_state
 from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
-from brainiac.verbs.reading import PERSON, SCHEME, Caller, named_page
+from brainiac.verbs.reading import ID, PERSON, SCHEME, Caller, named_page
 
 WAIT_SECONDS = 600.0
 MAX_CONVERSATION_BYTES = 500  # the path of its folder must leave room for the names in it
@@ -84,9 +68,21 @@ class Remembered:
 
 
 def remember(
-    brain: Brain, text: str, *, about: str = "", is_private: bool = False, key: str = "", caller: Caller = PERSON
+    brain: Brain,
+    text: Annotated[str, Field(description="what is to be remembered, whole and understandable by itself")],
+    *,
+    about: Annotated[str, Field(description=f"the page it is about: {ID}")] = "",
+    is_private: Annotated[
+        bool,
+        Field(alias="private", description="it must never reach a model elsewhere, and no door shows it again"),
+    ] = False,
+    key: Annotated[str, Field(description="your own name for this note: the same key again adds nothing")] = "",
+    caller: Caller = PERSON,
 ) -> Remembered:
     """Put a note into `inbox/notes/` and have it taken into short-term memory, here or by the daemon.
+
+    Use when the person asks you to remember something, or says a lasting fact about themselves. It becomes a note of
+    yours in the inbox; no page is edited.
 
     Args:
         brain: The brain.
@@ -109,7 +105,7 @@ def remember(
         meta["private"] = True
     folder = brain.tree.inbox / "notes"
     if key:
-        stem = "note-" + hashlib.sha256(f"{caller.by}\n{key}".encode("utf-8", "replace")).hexdigest()[:16]
+        stem = f"note-{_hash(caller.by, key)[:16]}"
         path = f"{brain.tree.relative(folder)}/{stem}.md"
         # brought in before, though it may have been moved since
         if brain.read(path) is not None or brain.answered.of(path):
@@ -120,6 +116,10 @@ def remember(
     return _take_in(brain, brain.tree.relative(file), is_new=True)
 
 
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()
+
+
 def _take_in(brain: Brain, path: str, *, is_new: bool) -> Remembered:
     """Take a note in, or wait a few seconds for the daemon that does; return what became of it."""
     if not brain.is_active:
@@ -127,16 +127,15 @@ def _take_in(brain: Brain, path: str, *, is_new: bool) -> Remembered:
     if not is_running(brain):
         capture_one(brain, path)
     deadline = time.monotonic() + CAPTURE_SECONDS
-    while not (is_taken := _is_taken_in(brain, path)) and is_running(brain) and time.monotonic() < deadline:
+    while True:
+        brain.answered.refresh()
+        record = brain.answered.of(path)
+        # it is an exchange, and a process recorded what became of it
+        is_taken = record is not None and brain.answered.has_outcome(record.exchange)
+        if is_taken or not is_running(brain) or time.monotonic() > deadline:
+            break
         time.sleep(LOOK_EVERY_SECONDS)
     return Remembered(path, is_new, is_taken, "" if is_taken else "it is taken in later; `status` tells why")
-
-
-def _is_taken_in(brain: Brain, path: str) -> bool:
-    """Return whether a note is in short-term memory: it is an exchange, and a process recorded what became of it."""
-    brain.answered.refresh()
-    record = brain.answered.of(path)
-    return record is not None and brain.answered.has_outcome(record.exchange)
 
 
 def _stem(brain: Brain, text: str, *, is_named: bool) -> str:
@@ -148,7 +147,7 @@ def _stem(brain: Brain, text: str, *, is_named: bool) -> str:
         is_named: Whether the first words may be in the name. Not those of a private text: the name alone is seen in the
             journal, by `status`, and by whoever syncs the folder.
     """
-    name = slugify(" ".join(redact(brain, text).split()[:_NAME_WORDS])) if is_named else new_id()[-12:]
+    name = slugify(" ".join(redact(brain, text).split()[:_NAME_WORDS])) if is_named else events.new_id()[-12:]
     return f"{brain.now():%Y-%m-%d-%H%M%S}-{name}"[:80].rstrip("-")
 
 
@@ -195,7 +194,7 @@ class Asked:
     """
 
     prompt: str
-    response: Response | None = None
+    response: prompts.Response | None = None
     waits: str = ""
 
     @property
@@ -215,21 +214,24 @@ class Asked:
 
 def ask(
     brain: Brain,
-    text: str,
+    text: Annotated[str, Field(description="the question, whole")],
     *,
-    conversation: str = "",
-    model: str = "",
+    conversation: Annotated[str, Field(description="a name that keeps several questions together")] = "",
+    model: Annotated[str, Field(description="one of the models in this brain's settings; empty: its default")] = "",
     is_private: bool = False,
     is_off_record: bool = False,
     key: str = "",
     is_again: bool = False,
     can_revise: bool = False,
-    earlier: Sequence[Exchange] = (),
+    earlier: Sequence[prompts.Exchange] = (),
     caller: Caller = PERSON,
     stream: Callable[[str], None] | None = None,
     on_wait: Callable[[str, str], None] | None = None,
 ) -> Asked:
     """Save a prompt in the inbox and return its answer, made here or by the daemon.
+
+    Use when the person wants this memory's own assistant to answer; question and answer are kept. To look something up
+    use `search`.
 
     Args:
         brain: The brain.
@@ -251,23 +253,27 @@ def ask(
             used for another text.
     """
     new = _new_prompt(brain, text, conversation, model, caller, is_private=is_private, is_off_record=is_off_record)
+    folder, stem, meta = new
     if caller.is_person and not key:
         # written now: its path is known only when it is, as a number is added to a name that is taken
-        path, is_written = brain.tree.relative(_write_new(new.folder, new.stem, new.meta, text)), True
+        path, is_written = brain.tree.relative(_write_new(*new, text)), True
     else:
-        stem = _turn_name(caller, conversation, key) if key else f"{new.stem}-{new_id()[-8:]}"
-        path = f"{brain.tree.relative(new.folder)}/{stem}.md"
+        # a client's key may have any characters
+        stem = f"turn-{_hash(caller.by, conversation, key)[:16]}" if key else f"{stem}-{events.new_id()[-8:]}"
+        path = f"{brain.tree.relative(folder)}/{stem}.md"
         before = brain.read(path)
         is_written = before is not None  # by an earlier call with the same key
-        if before is not None and _is_reworded(path, before, text):
+        given = text.encode("utf-8", "replace")
+        # front matter does not count
+        if before is not None and len({parse_prompt(path, each, at="").sha256 for each in (before, given)}) > 1:
             if not can_revise:
                 raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
-            path, is_written = _revise(brain, path, before, new.meta, text, caller)
+            path, is_written = _revise(brain, path, before, meta, text, caller)
             is_again = is_written and _is_answered(brain, path)
     # a daemon in this process may take a file at once, so that its turn is made known before the file is there
     with brain.turn(path, Turn(_streamed(path, caller, stream), tuple(earlier))):
         if not is_written:
-            _write_new(new.folder, posixpath.basename(path).removesuffix(".md"), new.meta, text, is_unique=True)
+            _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
         return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
 
 
@@ -278,25 +284,19 @@ def save_prompt(brain: Brain, text: str, *, conversation: str = "") -> str:
         UserError: There is no text, or it cannot be asked there.
     """
     new = _new_prompt(brain, text, conversation, "", PERSON, is_private=False, is_off_record=False)
-    return brain.tree.relative(_write_new(new.folder, new.stem, new.meta, text))
-
-
-@dataclass(frozen=True, slots=True)
-class _NewPrompt:
-    """Where a new prompt is saved, its name without suffix unless its caller gives another, and its front matter."""
-
-    folder: Path
-    stem: str
-    meta: Mapping[str, object]
+    return brain.tree.relative(_write_new(*new, text))
 
 
 def _new_prompt(
     brain: Brain, text: str, conversation: str, model: str, caller: Caller, *, is_private: bool, is_off_record: bool
-) -> _NewPrompt:
-    """Return how a prompt is to be saved; see `ask`."""
+) -> tuple[Path, str, Mapping[str, object]]:
+    """Return where a prompt is to be saved, its name without suffix unless its caller gives another, and its front
+    matter; see `ask`."""
     if not text.strip():
         raise UserError("there is nothing to ask: the text is empty")
-    _check_model(brain, model, caller)
+    named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
+    if model and not caller.is_person and model not in named:  # it could cost money or show memory
+        raise UserError(f"{model!r} is no model of this brain; there are {', '.join(sorted(named))}")
     meta = caller.head()
     if model:
         meta["model"] = model
@@ -307,7 +307,7 @@ def _new_prompt(
     if not brain.is_active and not brain.git_operation:
         meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
     stem = _stem(brain, text, is_named=not (is_private or is_off_record))
-    return _NewPrompt(_conversation_folder(brain, conversation), stem, meta)
+    return _conversation_folder(brain, conversation), stem, meta
 
 
 def _conversation_folder(brain: Brain, conversation: str) -> Path:
@@ -322,14 +322,9 @@ def _conversation_folder(brain: Brain, conversation: str) -> Path:
         )
     # named from the root on, so that no message tells a client where the brain stands
     folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
-    if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not PathKind.PROMPT:
+    if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not events.PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
     return folder
-
-
-def _is_reworded(path: str, before: bytes, text: str) -> bool:
-    """Return whether a prompt's file has another text than its client gives now; front matter does not count."""
-    return parse_prompt(path, before, at="").sha256 != parse_prompt(path, text.encode("utf-8", "replace"), at="").sha256
 
 
 def _is_answered(brain: Brain, path: str) -> bool:
@@ -359,27 +354,13 @@ def _revise(
     """
     brain.answered.refresh()
     answer = brain.answered.of(path)
-    if answer is None or answer.prompt_hash != content_hash(before):
-        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
-        path = f"{path.removesuffix('.md')}-{digest}.md"
+    if answer is None or answer.prompt_hash != events.content_hash(before):
+        path = f"{path.removesuffix('.md')}-{_hash(text)[:8]}.md"
         return path, brain.read(path) is not None
     # the last line: a daemon takes the file at once, instead of waiting whether somebody goes on typing
     after = f"{render_meta(meta)}\n{text.rstrip()}\n\n/send\n"
-    brain.commit(NoteEdited(client=caller.by), by="person", changes=[update(path, before, after)])
+    brain.commit(events.NoteEdited(client=caller.by), by="person", changes=[events.update(path, before, after)])
     return path, True
-
-
-def _turn_name(caller: Caller, conversation: str, key: str) -> str:
-    """Return a file name for the key of a client, which may have any characters."""
-    digest = hashlib.sha256(f"{caller.by}\n{conversation}\n{key}".encode("utf-8", "replace")).hexdigest()
-    return f"turn-{digest[:16]}"
-
-
-def _check_model(brain: Brain, model: str, caller: Caller) -> None:
-    """Refuse a model named at a door that the person's settings do not name: it could cost money or show memory."""
-    named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
-    if model and not caller.is_person and model not in named:
-        raise UserError(f"{model!r} is no model of this brain; there are {', '.join(sorted(named))}")
 
 
 def answer(
@@ -440,9 +421,11 @@ def _answer(
         else:
             target = answer_one(brain, path, is_again=is_again)
     except ModelError as error:
-        raise UserError(f"{error.problem} {error.advice}".strip() + f" {_place_of_prompt(path, error)}") from error
+        by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
+        place = f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
+        raise UserError(" ".join(filter(None, (error.problem, error.advice, place)))) from error
     file = brain.tree.relative(target)
-    response = parse_response(file, target.read_bytes())
+    response = prompts.parse_response(file, target.read_bytes())
     prompt = brain.read(path)
     is_private_prompt = prompt is not None and parse_prompt(path, prompt, at="").private
     if response.private and not (caller.is_person or is_private_prompt):
@@ -454,19 +437,13 @@ def _answer(
     return Asked(path, response, waiting_message(brain) if response.remember else "")
 
 
-def _place_of_prompt(path: str, error: ModelError) -> str:
-    """Return the sentence that says where the unanswered prompt is, and how to ask again."""
-    by_itself = ", and a running `brainiac run` by itself" if error.retryable else ""
-    return f"Your prompt stands in {path}: `brainiac ask --again {shlex.quote(path)}` asks it again{by_itself}."
-
-
 def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
     """Return the response file that the daemon writes; `on_wait` is called with each new reason for waiting.
 
     Raises:
         UserError: The daemon wrote an error file, or nothing within ten minutes.
     """
-    response, error = brain.tree.absolute(response_path(path)), brain.tree.absolute(error_path(path))
+    response, error = brain.tree.absolute(prompts.response_path(path)), brain.tree.absolute(prompts.error_path(path))
     deadline = time.monotonic() + WAIT_SECONDS
     reason = ""
     while time.monotonic() < deadline:
@@ -476,13 +453,15 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
             # the path may have a number, where a person edited that answer
             return brain.tree.absolute(answer.response) if answer and answer.response else response
         if error.is_file():
-            raise UserError(f"{path} was not answered. {reason_of_error(error.read_text(encoding='utf-8'))}")
+            raise UserError(f"{path} was not answered. {prompts.reason_of_error(error.read_text(encoding='utf-8'))}")
         if (new_reason := _reason_for_waiting(brain, path)) != reason:
             reason = new_reason
             if reason and on_wait:
                 on_wait(path, reason)
         time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(f"{path}: no answer yet; it comes to {response_path(path)}, and `brainiac status` tells what waits")
+    raise UserError(
+        f"{path}: no answer yet; it comes to {prompts.response_path(path)}, and `brainiac status` tells what waits"
+    )
 
 
 def _reason_for_waiting(brain: Brain, path: str) -> str:
@@ -528,8 +507,24 @@ class Suggested:
         return asdict(self) | {"fresh": self.fresh}
 
 
-def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: Caller = PERSON) -> Suggested:
+def suggest(
+    brain: Brain,
+    name: Annotated[
+        str,
+        Field(alias="id", description="a statement: an id that `search` gave or its words; for `forget` a page too"),
+    ],
+    change: Annotated[
+        Change,
+        Field(description="`replace`: word it anew; `end`: it no longer holds; `forget`: take it out of memory"),
+    ],
+    text: Annotated[str, Field(description="the new wording, for `replace` alone")] = "",
+    *,
+    caller: Caller = PERSON,
+) -> Suggested:
     """Propose a change of memory to the person; nothing is changed until they accept it.
+
+    Use when a statement is wrong or out of date. It puts a line before the person, who decides; nothing changes until
+    then.
 
     Args:
         brain: The brain.
@@ -548,7 +543,8 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
     name = name.removeprefix(SCHEME)
     target = find_statement(brain, name, gate)
     if target is not None and target.is_exact:
-        record, is_private = _about_statement(brain, target, change, text, caller), _is_private(target)
+        record = _about_statement(brain, target, change, text, caller)
+        is_private = target.memory.is_private or bool(PRIVATE.search(target.statement.text))
     elif change == "forget":
         record, is_private = _about_page(brain, name, caller)
     else:
@@ -556,12 +552,9 @@ def suggest(brain: Brain, name: str, change: Change, text: str = "", *, caller: 
     return brain.retry(lambda: _propose(brain, record, is_private, caller))
 
 
-def _is_private(target: StatementMatch) -> bool:
-    """Return whether a statement or its page is marked private."""
-    return target.memory.is_private or bool(PRIVATE.search(target.statement.text))
-
-
-def _about_statement(brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller) -> ProposalRecord:
+def _about_statement(
+    brain: Brain, target: StatementMatch, change: Change, text: str, caller: Caller
+) -> events.ProposalRecord:
     """Return the proposal to change one statement.
 
     Raises:
@@ -575,26 +568,21 @@ def _about_statement(brain: Brain, target: StatementMatch, change: Change, text:
         whole_hash = text_hash(memory.text[statement.start : statement.end])  # with what is nested below it
         blocks = ((memory.uuid or memory.path, whole_hash),)
         what = f"Forget “{words}” {ending}"
-        return ForgetProposal(id=new_id(), what=what, operation="forget", exchanges=(), blocks=blocks)
+        return events.ForgetProposal(id=events.new_id(), what=what, operation="forget", exchanges=(), blocks=blocks)
     if not statement.block_id or not memory.uuid:
         raise UserError(f"“{words}” has no block id yet; `brainiac adopt {memory.path}` gives it one")
-    common: dict[str, Any] = {
-        "id": new_id(),
-        "page": memory.uuid,
-        "path": memory.path,
-        "block": statement.block_id,
-        "hash": text_hash(statement.text),
-        "on": brain.day_of(iso(brain.now())),
-    }
+    day, digest = brain.day_of(iso(brain.now())), text_hash(statement.text)
+    common: dict[str, Any] = {"id": events.new_id(), "page": memory.uuid, "path": memory.path}
+    common |= {"block": statement.block_id, "hash": digest, "on": day}
     if change == "replace":
         new_words = _on_one_line(text)
         what = f"Replace “{words}” by “{new_words}” {ending}"
-        return ReplaceProposal(what=what, operation="replace", text=new_words, **common)
+        return events.ReplaceProposal(what=what, operation="replace", text=new_words, **common)
     what = f"Retire “{words}” {ending}"
-    return RetireProposal(what=what, operation="retire", replaced_by="", sources=(), **common)
+    return events.RetireProposal(what=what, operation="retire", replaced_by="", sources=(), **common)
 
 
-def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[ProposalRecord, bool]:
+def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[events.ProposalRecord, bool]:
     """Return the proposal to forget a page or an exchange that the caller may see, and whether that is private.
 
     Raises:
@@ -604,17 +592,12 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[ProposalRecord
     what = f"Forget {_on_one_line(page.title)} ({page.id}), as {_on_one_line(caller.by)} suggests"
     from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
 
-    return find_target(brain, page.id).proposal(what), not _is_shown_at_doors(brain, page.id)
-
-
-def _is_shown_at_doors(brain: Brain, page_id: str) -> bool:
-    """Return whether any client may see a page or an exchange, that is, whether it is not private."""
-    door = replace(PERSON, is_person=False)
+    proposal, door = find_target(brain, page.id).proposal(what), replace(PERSON, is_person=False)
     try:
-        named_page(brain, door.gate(brain), page_id, door)
-    except UserError:
-        return False
-    return True
+        named_page(brain, door.gate(brain), page.id, door)
+    except UserError:  # no client may see it
+        return proposal, True
+    return proposal, False
 
 
 def _on_one_line(text: str) -> str:
@@ -622,7 +605,7 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.replace("<!--", "<! --").split())
 
 
-def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
+def _propose(brain: Brain, record: events.ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
     """Journal a proposal and add its line to `review.md`; where the same one is open, return that."""
     brain.projection.follow()
     rows = brain.projection.query(
@@ -633,5 +616,5 @@ def _propose(brain: Brain, record: ProposalRecord, is_private: bool, caller: Cal
         if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:
             return Suggested(proposal_id, record.what, is_new=False)
     changes = review_change(brain, [Proposal(record, is_private)])
-    brain.commit(ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
+    brain.commit(events.ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
     return Suggested(record.id, record.what, is_new=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 import typer
 
-from brainiac.cli.session import JsonOption, note_edits, opened_brain, print_json
+from brainiac.brain import Brain
+from brainiac.cli.session import command, note_edits
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
 from brainiac.terminal import say
 
-from .run import Outcome
 from .run import organize as run
 from .upkeep import Upkeep
 
@@ -21,11 +23,12 @@ def register(app: typer.Typer) -> None:
     app.command()(organize)
 
 
-def organize(as_json: JsonOption = False) -> None:
+@command()
+def organize(brain: Brain) -> Iterator[Any]:
     """Link, move up, split, compress and archive memories by how they were used; heal links; derive manifests."""
     from brainiac.cli.styling import spinner  # rich is heavy
 
-    with opened_brain() as brain, spinner("looking at the tree") as progress:
+    with spinner("looking at the tree") as progress:
         require_active(brain)
         note_edits(brain)
         Upkeep(brain).tend()
@@ -35,15 +38,7 @@ def organize(as_json: JsonOption = False) -> None:
             raise UserError(
                 "memory is being organized already; `brainiac log --follow` shows when it is done"
             ) from error
-    if as_json:
-        refused = [(refused.proposal, refused.reason) for refused in outcome.refused]
-        print_json(asdict(outcome) | {"refused": refused})
-        return
-    _print(outcome)
-
-
-def _print(outcome: Outcome) -> None:
-    """Print what a run did, asked and refused."""
+    yield asdict(outcome) | {"refused": [(refused.proposal, refused.reason) for refused in outcome.refused]}
     for action in outcome.done:
         where = f" to {action.target}" if action.target else ""
         names = f"{len(action.paths)} pages" if len(action.paths) > 3 else ", ".join(action.paths)

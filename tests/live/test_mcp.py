@@ -17,7 +17,7 @@ import pytest
 
 from brainiac.formats.prompt import parse_prompt
 from brainiac.server.address import read_address, token_of
-from brainiac.server.tools import TOOLS
+from brainiac.verbs import VERBS
 from tests.support.living import Living, living, living_brain, places_of
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
@@ -68,7 +68,7 @@ async def use(transport: Any, era: str) -> str:
 
     async with Client(transport, mode=era) as client:
         tools = (await client.list_tools()).tools
-        assert list(TOOLS) == [tool.name for tool in tools]
+        assert list(VERBS) == [tool.name for tool in tools]
         assert all(tool.description and tool.annotations for tool in tools)
         note = await client.call_tool("remember", {"text": f"My {era} heron is called Ada.", "key": era})
         path = str(json.loads(text_of(note))["id"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brainiac.server.guard import COOKIE, MAX_BODY_BYTES
-from brainiac.server.tools import TOOLS
+from brainiac.verbs import VERBS
 from tests.support.served import Reply, Served
 
 EVIL = "http://evil.example"
@@ -16,7 +16,7 @@ ENDPOINTS = [
     ("GET", "/api/events"),
     ("GET", "/api/openapi.json"),
     ("POST", "/api/login"),
-    *(("POST", f"/api/{name}") for name in TOOLS),
+    *(("POST", f"/api/{name}") for name in VERBS),
     ("GET", "/mcp"),
     ("POST", "/mcp"),
     ("DELETE", "/mcp"),

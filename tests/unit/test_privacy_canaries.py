@@ -477,7 +477,7 @@ def seen_through_a_door(root: Path, *, is_private: bool) -> str:
         if start % 2:
             call(verbs.ask, " ".join(f"What of {topic}?" for topic in some), conversation="door")
         else:
-            call(verbs.briefing, " ".join(f"What of {topic}? [[{topic}]]" for topic in some), budget_tokens=20_000)
+            call(verbs.briefing, " ".join(f"What of {topic}? [[{topic}]]" for topic in some), max_tokens=20_000)
     ids |= {event.id for event in brain.journal.events(kinds={PromptAnswered, NoteCaptured})}
     for number, name in enumerate(sorted(name for name in ids if "kanarie" not in name)):
         call(verbs.fetch, name, max_tokens=9_000)
