@@ -115,6 +115,12 @@ def note(root: Path, events: Sequence[StmEvent]) -> None:
     short_term.write_text(str(document), "utf-8")
 
 
+def asked_on(now: datetime, questions: Sequence[Question]) -> list[StmEvent]:
+    """Return the exchanges in which questions are asked, from a moment on."""
+    texts = [question.text for question in questions]
+    return [StmEvent(f"asked-{now:%d}-{n}", iso(now + n * PAUSE), text, ANSWER) for n, text in enumerate(texts)]
+
+
 def open_recall(root: Path, cache: Path, language: str, embedder: str) -> Recall:
     """Return the product's search with an index of its own."""
     places = LocalPlaces(state=cache, cache=cache, config=cache / "config.yaml", device=cache)
@@ -166,11 +172,7 @@ def measure(given: QuestionSet, folder: Path, embedder: str, days: int = TIMES) 
         found = [ask(recall, question.text, now) for question in given.questions]
         result[f"asked_{day + 1}"] = shares(found, given.questions)
         result[f"nothing_{day + 1}"] = round(100 * float(np.mean([not ids for ids in found])), 1)
-        asked = [
-            StmEvent(f"asked-{day}-{number}", iso(now + number * PAUSE), question.text, ANSWER)
-            for number, question in enumerate(given.questions)
-        ]
-        note(root, asked)
+        note(root, asked_on(now, given.questions))
         settle(recall)
     recall.close()
     return result

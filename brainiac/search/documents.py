@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -149,6 +149,7 @@ class Unit:
         side: `user` or `ai`: whose text of the exchange it stands in; else "".
         is_private: It must not leave this machine.
         author: Whose words it is.
+        is_answered: Somebody's own words answer it, and not only links to what memory has.
         above: The page's title and the headings that it stands below, where they are not in its text: they say what it
             is about. Of what was said on a day, nothing.
     """
@@ -161,6 +162,7 @@ class Unit:
     side: str = ""
     is_private: bool = False
     author: Author = THE_PERSON
+    is_answered: bool = False
     above: str = ""
 
     @property
@@ -440,11 +442,14 @@ def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
     """Yield a unit for each text of an exchange: the person's message, then the answer, split by speaker and length."""
     is_private, is_person = is_private_event(event), event.origin == PERSON
     said = ("user" if is_person else "ai", event.author, _messages(event.user) if is_person else (event.user,))
-    for side, author, messages in (said, ("ai", Author("assistant"), (event.ai,))):
+    answer = ("ai", Author("assistant"), (event.ai,))
+    is_answered = bool(_pieces(event.ai))
+    for side, author, messages in (said, answer):
+        of_all = partial(Unit, kind=UnitKind.TURN, anchor=event.id, at=event.at, side=side, is_private=is_private)
         for message in messages:
             for speaker, turn in _by_speaker(message, is_dialogue):
                 for text in _pieces(turn):
-                    yield Unit(text, UnitKind.TURN, event.id, event.at, speaker or side, side, is_private, author)
+                    yield of_all(text, speaker=speaker or side, author=author, is_answered=is_answered)
 
 
 def _messages(message: str) -> tuple[str, ...]:

@@ -252,7 +252,7 @@ def _flags_of(unit: Unit, signs: int) -> int:
     flags |= HEADED if unit.kind is UnitKind.PARAGRAPH and text.startswith("#") else 0
     if has_question(text):
         flags |= QUESTION
-        flags |= ASKS if ends_as_question(text) else 0
+        flags |= ASKS if not unit.is_answered and ends_as_question(text) else 0
     if signs & CAPITAL:
         flags |= PLACE if _PLACE.search(text) else 0
         flags |= min(MAX_CAPITALS, len(_CAPITALIZED.findall(text))) << CAPITALS_SHIFT

@@ -380,6 +380,14 @@ def test_a_question_asked_before_is_no_answer(folder: Folder) -> None:
     assert 7 == len(texts(recall, "Where do I keep the passport?", include_repeats=True))
 
 
+@pytest.mark.parametrize(("answer", "first"), [("[Day](day.md)", "I take"), ("It is the blue one at nine.", "Which")])
+def test_what_memory_alone_answered_stands_behind_what_was_told(folder: Folder, answer: str, first: str) -> None:
+    """A question tells little, but to an assistant that answers in its own words people tell in questions."""
+    asked = "Which is the early ferry to Naxos?"
+    folder.write(DAY, log_of(("I take the early morning ferry to Naxos again.", ""), (asked, answer)))
+    assert texts(folder.recall(), "the early ferry to Naxos")[0].startswith(first)
+
+
 def test_asked_thrice_the_answer_still_leads(folder: Folder) -> None:
     """However often it was asked, what was told stands before the questions."""
     told = ["My locker is 58 and the code is 9-33-15.", "The gym opens at six.", "Mum's code word is heron.", "Rain."]
