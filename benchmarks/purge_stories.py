@@ -414,8 +414,8 @@ class Story:
             self._ask("diff", "--since", at)
         self._ask("search", f"{self.a} {self.b}", "--json")
         self._ask("why", f"{self.a} {self.b}")
-        for page in self.files(LONG_TERM, with_secret=False)[:3]:
-            self._ask("why", str(page.relative_to(self.root)))
+        for file in self.files(LONG_TERM, with_secret=False)[:3]:
+            self._ask("why", str(file.relative_to(self.root)))
         for command in ("digest", "status", "costs"):
             self._ask(command)
         for event in [event for event in events if event.kind in ("texts-purged", "exchange-forgotten")][-2:]:
