@@ -452,8 +452,10 @@ def _found_by(matches: Matches, signals: Signals, chance_cosine: float) -> NDArr
         "fields": none if matches.query.terms else ~none,
     }
     if "cosine" in signals:
-        has_hits = any(way.any() for name, way in ways.items() if name != "day")
-        best = float(signals["cosine"].max(initial=0))
+        # beside what was only asked before, the same question at worst, nothing else would be near
+        tells = signals["asks"] == 0
+        has_hits = any((way & tells).any() for name, way in ways.items() if name != "day")
+        best = float(signals["cosine"][tells].max(initial=0))
         is_question = len(matches.query.tokens) >= _QUESTION_WORDS
         least = _least_cosine(best, chance_cosine, is_question=is_question, has_hits=has_hits)
         # where nothing else is to be shown for a question, what comes nearest is
