@@ -180,7 +180,9 @@ def passages(hits: Sequence[Hit], prompt: str, most: int = MAX_PASSAGES, behind:
     asked = words(prompt)
     for index, hit in enumerate(hits):
         is_behind = bool(chosen) and not hit.is_near and hit.score <= hits[chosen[0]].score - behind
-        if words(hit.text) == asked or is_behind:
+        # but a statement with the words of a question answers it
+        is_repeat = words(hit.text) == asked and (ends_as_question(hit.text) or not ends_as_question(prompt))
+        if is_repeat or is_behind:
             continue
         # the same words, such as a statement and the exchange that it was made from
         if len(chosen) < most and all(hits[other].text.split() != hit.text.split() for other in chosen):
@@ -215,9 +217,8 @@ def of_days(hits: Sequence[Hit]) -> list[int]:
 
     Of more than are shown the best, and each text once.
     """
-    if not all(hit.found_by == "fields" for hit in hits):
-        return []
-    by_text = {hit.text: index for index, hit in reversed(list(enumerate(hits))) if hit.speaker != "ai"}
+    said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
+    by_text = {hit.text: index for index, hit in reversed(said)}
     return sorted(sorted(by_text.values())[:MAX_LISTED], key=lambda index: hits[index].at)
 
 

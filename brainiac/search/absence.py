@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.search.features import EncodedPage
+from brainiac.search.features import QUESTION, EncodedPage
 from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
 from brainiac.search.signals import PageArrays, Units
 from brainiac.search.text import Analyzer, is_unspaced, words_of
 from brainiac.search.vocabulary import term_hash
+from brainiac.text.tokens import ends_as_question
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming
@@ -146,10 +147,12 @@ class _Places:
         self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
         self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
         if self._units is not None:
-            # a unit with the words of the prompt in their order and no others only repeats it
+            # a unit with the words of the prompt in their order and no others only repeats it, but for what was told
+            # without the mark of a question that is asked now
             asked = np.array([term_hash(token.stem) for token in analyzer.tokens(text)], np.uint32)
             ends = np.cumsum(self._units.features["size"], dtype=np.int64)
-            may_repeat = self._units.features["size"] == len(asked)
+            is_told = (self._units.flag(QUESTION) == 0) & ends_as_question(text)
+            may_repeat = (self._units.features["size"] == len(asked)) & ~is_told
             self._says_more = np.array(
                 [
                     not (may and np.array_equal(self._stems[end - len(asked) : end], asked))

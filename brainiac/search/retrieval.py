@@ -116,9 +116,13 @@ class Retrieval:
     def search(self, text: str, now: datetime, options: Options) -> list[Hit]:
         """Return the best hits of a text, best first; their files are read again, so that none shows other words."""
         query = self._parsed(text, now)
-        if query.listing and options.kinds is None and (hits := self._hits(query.listing, options)):
-            return [replace(hit, found_by="fields") for hit in hits]
-        return self._hits(query, options)
+        hits = self._hits(query, options)
+        if query.listing and options.kinds is None:  # what was said on its days comes first
+            listed = [replace(hit, found_by="fields") for hit in self._hits(query.listing, options)]
+            places = {(hit.path, hit.anchor, hit.position) for hit in listed}
+            others = (hit for hit in hits if (hit.path, hit.anchor, hit.position) not in places)
+            hits = [*listed, *others][: options.limit]
+        return hits
 
     def rank(self, text: str, now: datetime) -> Ranked | None:
         """Score the candidates of a query; None when there are none."""
@@ -266,6 +270,7 @@ class Retrieval:
         """Return hits with their words, and the paths of files that changed since they were ranked."""
         hits: list[Hit] = []
         repeated: list[Hit] = []  # the same words of a person once more: behind all other hits
+        confirmed: list[Hit] = []  # those of a question without its mark: only what is near stands before them
         user_texts: set[str] = set()
         pages: dict[str, Page | None] = {}
         for number in _in_order(ranked, options.kinds):
@@ -280,19 +285,24 @@ class Retrieval:
             hit = _hit(page, unit, ranked, number)
             if unit.side == "user" and not options.include_repeats:
                 if unit.text in user_texts or self._says_no_more(unit, ranked.query):
-                    repeated.append(hit)
+                    tells = unit.text not in user_texts and ranked.query.is_question and not ends_as_question(unit.text)
+                    (confirmed if tells else repeated).append(hit)
+                    user_texts.add(unit.text)
                     continue
                 user_texts.add(unit.text)
             hits += [hit, *_replies(page, hit)]
             if len(hits) >= options.limit:
                 break
         # their score falls with their place, so that hits stay in the order of their scores
+        place = next((number for number, hit in enumerate(hits) if not hit.is_near), len(hits))
+        highest = hits[place - 1].score if place else math.inf
+        hits[place:place] = [replace(hit, score=min(hit.score, highest)) for hit in confirmed]
         least = hits[-1].score if hits else math.inf
         hits += [replace(hit, score=min(hit.score, least)) for hit in repeated[: options.limit - len(hits)]]
         return hits, [path for path, page in pages.items() if page is None]
 
     def _says_no_more(self, unit: Unit, query: Query) -> bool:
-        """Return whether a unit has the words of the query in their order and no others: it tells nothing asked."""
+        """Return whether a unit has the words of the query in their order and no others."""
         words = dict.fromkeys(token.word for token in self.analyzer.tokens(unit.text))
         return not query.phrases and list(words) == [token.word for token in query.tokens]
 

@@ -144,11 +144,12 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     }
     find_hits = gate.hits(commands.find_hits(brain, prompt))
     retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common))) if _is_for_engine(prompt) else []
+    near = brain.recall.wishes(prompt.said)
     request = AnswerRequest(
         **common,
         hits=[*find_hits, *_without(retrieved, find_hits)],
         absent=_absent(brain, prompt),
-        wants_list="list" in brain.recall.wishes(prompt.said),
+        wants_list="list" in near,
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
         zone=brain.zone,
         on_text=brain.stream_of(prompt.path),
@@ -156,7 +157,7 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     reply = commands.reply_to_commands(brain, request, n_find_hits=len(find_hits))
     if prompt.remember and (secrets := commands.redaction_notice(brain, prompt.text)):
         reply.paragraphs.insert(0, secrets)
-    commands.add_hints(brain, request, reply)
+    commands.add_hints(brain, request, near, reply)
     return request, reply
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from brainiac.brain import Brain
@@ -179,18 +179,24 @@ def redaction_notice(brain: Brain, text: str) -> str:
     return f"Not kept beyond this file: it looks like {what} (`reflection.{setting}`)."
 
 
-def add_hints(brain: Brain, request: AnswerRequest, reply: CommandReply) -> None:
+def add_hints(brain: Brain, request: AnswerRequest, near: Collection[str], reply: CommandReply) -> None:
     """Add the lines that name commands where a person's message, by its meaning, seems to want them.
 
     What such a command only reads is shown below its line; nothing is ever changed.
+
+    Args:
+        brain: The brain.
+        request: For the answer.
+        near: What the message comes near to, see `search/wishes.py`.
+        reply: The lines are added to it.
     """
     prompt = request.prompt
     # whatever the words of others seem to ask for, and whatever the person asked for by a command already
     if not (prompt.is_typed and prompt.remember and prompt.said.strip()):
         return
-    near, is_offline = brain.recall.wishes(prompt.said), brain.models.engine_for(request).name == OFFLINE
+    is_offline = brain.models.engine_for(request).name == OFFLINE
     # a model answers it, or notes it with the exchange, and Reflection hides what it is about
-    for kind in near & WISHES.keys() if is_offline else ():
+    for kind in WISHES.keys() & near if is_offline else ():
         reply.paragraphs.append(WISHES[kind])
         shown = len(reply.paragraphs)
         if kind == "tasks":

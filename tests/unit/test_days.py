@@ -107,6 +107,13 @@ def test_a_day_without_a_word_falls_back_to_what_is_near(told: World) -> None:
     assert [] == listed(told.cli("ask", "--off-record", "What did I do on 18 September?").out)
 
 
+def test_what_was_said_on_the_day_comes_first_and_shuts_nothing_out(told: World) -> None:
+    """A search finds what it finds without a day too, behind what was said on it."""
+    texts = [hit["text"] for hit in told.cli("search", "What did I do on 15 September?", "--json").json["hits"]]
+    assert sorted(SAID[0]) == sorted(texts[:2])
+    assert len(texts) > 2
+
+
 def test_index_pages_are_no_hits(told: World) -> None:
     """They repeat what their pages say; a search, an answer and a briefing bring the pages."""
     searched = told.cli("search", "What was said and what happened on 15 September 2025", "--json").json

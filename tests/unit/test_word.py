@@ -361,6 +361,26 @@ def test_without_a_model_the_answer_names_the_command(plain: World, wish: str) -
     assert REVIEW not in plain.tree()
 
 
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("Mi casero se llama Pedro.", "¿Mi casero se llama Pedro?"),
+        ("The locker code is 4711.", "The locker code is 4711?"),
+        ("我的房东叫王伟。", "我的房东叫王伟？"),
+    ],
+)
+def test_a_statement_with_the_words_of_a_question_answers_it(tmp_path: Path, told: str, asked: str) -> None:
+    """In many languages only the mark tells them apart: it is quoted first, and none of its words is called absent."""
+    world = World(tmp_path)
+    for number, text in enumerate([told, "Mi hermana vive en Lugo.", "The bike lock is 0815.", "我妹妹住在苏州。"]):
+        world.drop(f"{number}.md", f"{text}\n")
+    world.run()
+    question = world.drop("q.md", f"{asked}\n")
+    world.run()
+    assert f"In memory:\n\n> {told}" in (question.answer or "")
+    assert "Nowhere" not in (question.answer or "")
+
+
 READS = {
     "what are my tasks": "- [ ] call the plumber",
     "Welche Aufgaben habe ich noch?": "- [ ] call the plumber",
