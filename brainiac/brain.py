@@ -16,8 +16,8 @@ from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import FormatError, PluginError, StorageError
 from brainiac.events import Event, OutcomeEvent, PluginFailed
 from brainiac.formats.markdown import StmEvent
-from brainiac.formats.prompt import Exchange, Prompt, parse_prompt
-from brainiac.library import Library
+from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.library import Library, read_prompt
 
 if TYPE_CHECKING:
     from brainiac.host.plugins import PluginHost
@@ -86,23 +86,18 @@ class Brain(Library):
         None for one that was taken in, is private or off the record, or cannot be read.
         """
         answer = self.answered.of(path)
-        try:
-            raw = self.read(path)
-        except OSError:  # what cannot be read is named by `status`
+        if answer is not None and self.answered.has_outcome(answer.exchange):
             return None
-        if raw is None or (answer is not None and self.answered.has_outcome(answer.exchange)):
+        try:
+            prompt = read_prompt(self, path)
+        except (FormatError, OSError):  # `status` names it
+            return None
+        if prompt is None or prompt.private or not prompt.remember:
             return None
         from brainiac.llm.redaction import redact  # most searches meet no such prompt
 
-        try:
-            prompt = parse_prompt(path, raw, at=iso(self.clock.now()), inbox=self.tree.layout.inbox)
-        except FormatError:
-            return None
-        if prompt.is_draft or prompt.private or not prompt.remember:
-            return None
-        author = self.answered.with_author(prompt).author
         text = redact(self, prompt.text)
-        return StmEvent("", prompt.at, text, origin=author.origin, by=author.by)
+        return StmEvent("", prompt.at, text, origin=prompt.author.origin, by=prompt.author.by)
 
     @cached_property
     def models(self) -> Gateway:

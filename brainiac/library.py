@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from datetime import timedelta
 from functools import cached_property
 
 from brainiac.clock import iso
-from brainiac.formats.prompt import Exchange, Prompt
+from brainiac.errors import FormatError
+from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, response_path
 from brainiac.search.search import Recall
-from brainiac.storage.answered import Answered
+from brainiac.storage.answered import MAX_RESPONSES, Answered
 from brainiac.storage.store import Store
+from brainiac.tree import MAX_NAME_BYTES, is_too_long
 
 RECENT_DAYS = 7  # a device that answered nothing for so long does not keep another from answering
 ELDER_SECONDS = 2.0
@@ -64,3 +67,30 @@ class Library(Store, ABC):
                 candidates.append((other_first, device))
         _, elder = min(candidates)
         return elder
+
+
+def read_prompt(library: Library, path: str) -> Prompt | None:
+    """Return the prompt or note at a path; None when it is deleted, blank or a draft.
+
+    Raises:
+        FormatError: It is too large, unreadable, not UTF-8, its front matter is broken, or its name is so long that
+            its response could have none.
+    """
+    if is_too_long(response_path(path, MAX_RESPONSES)):
+        most = MAX_NAME_BYTES - len(response_path(path, MAX_RESPONSES)) + len(path)
+        raise FormatError(path, f"its name leaves no room for the response's; shorten it to {most} bytes")
+    limit = library.settings.inbox.max_bytes
+    try:
+        # looked at before it is read: a file of gigabytes must not fill memory
+        if os.lstat(library.tree.absolute(path)).st_size > limit:
+            raise FormatError(path, f"larger than {limit:,} bytes (inbox.max_bytes); split it, or raise the limit")
+        raw = library.read(path)
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        raise FormatError(path, f"cannot be read ({error.strerror}); check its permissions") from error
+    if raw is None:
+        return None
+    prompt = parse_prompt(path, raw, at=iso(library.clock.now()), inbox=library.tree.layout.inbox)
+    prompt = library.answered.with_author(prompt)
+    return None if prompt.is_draft or not prompt.text.strip() else prompt

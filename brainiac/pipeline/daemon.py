@@ -27,9 +27,10 @@ from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, ne
 from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
 from brainiac.host.plugins import PluginStatus
+from brainiac.library import read_prompt
 from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
-from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, read_prompt, untaken_files
+from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, untaken_files
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
 from brainiac.storage.runstate import RunState, read_run_state, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone

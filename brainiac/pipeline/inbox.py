@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import random
 import threading
@@ -46,16 +45,16 @@ from brainiac.formats.prompt import (
     Response,
     error_path,
     is_off_record,
-    parse_prompt,
     parse_response,
     prompt_path_of,
     render_error,
     response_path,
 )
 from brainiac.history.copies import is_marked
-from brainiac.storage.answered import MAX_RESPONSES, Answer
+from brainiac.library import read_prompt
+from brainiac.storage.answered import Answer
 from brainiac.text.tokens import as_sentence
-from brainiac.tree import FILE_ENDINGS, MAX_NAME_BYTES, is_printable, is_too_long
+from brainiac.tree import FILE_ENDINGS, is_printable, is_too_long
 
 FREE_MODEL = "offline"
 BY = "kernel"
@@ -65,33 +64,6 @@ CONFLICT_SECONDS = 0.05
 RESTED_SECONDS = 2.0  # before a file that is being copied is looked at again
 WITHDRAW_SECONDS = 5.0  # after this a running promotion may have ended
 OFF_RECORD_REASON = "off the record: why is not kept"
-
-
-def read_prompt(brain: Brain, path: str) -> Prompt | None:
-    """Return the prompt or note at a path; None when it is deleted, blank or a draft.
-
-    Raises:
-        FormatError: It is too large, unreadable, not UTF-8, its front matter is broken, or its name is so long that
-            its response could have none.
-    """
-    if is_too_long(response_path(path, MAX_RESPONSES)):
-        most = MAX_NAME_BYTES - len(response_path(path, MAX_RESPONSES)) + len(path)
-        raise FormatError(path, f"its name leaves no room for the response's; shorten it to {most} bytes")
-    limit = brain.settings.inbox.max_bytes
-    try:
-        # looked at before it is read: a file of gigabytes must not fill memory
-        if os.lstat(brain.tree.absolute(path)).st_size > limit:
-            raise FormatError(path, f"larger than {limit:,} bytes (inbox.max_bytes); split it, or raise the limit")
-        raw = brain.read(path)
-    except FileNotFoundError:
-        return None
-    except PermissionError as error:
-        raise FormatError(path, f"cannot be read ({error.strerror}); check its permissions") from error
-    if raw is None:
-        return None
-    prompt = parse_prompt(path, raw, at=iso(brain.clock.now()), inbox=brain.tree.layout.inbox)
-    prompt = brain.answered.with_author(prompt)
-    return None if prompt.is_draft or not prompt.text.strip() else prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from brainiac.formats.markdown import PRIVATE, Link, LinkStream, retarget_links
 from brainiac.formats.prompt import parse_prompt
 from brainiac.history.devices import waiting_message
 from brainiac.history.why import StatementMatch, find_statement
+from brainiac.library import read_prompt
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
-from brainiac.pipeline.inbox import read_prompt
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import Proposal, review_change
 from brainiac.storage.runstate import read_run_state

@@ -20,8 +20,8 @@ from brainiac.clock import ManualClock, iso
 from brainiac.errors import LockedError, ModelError, UserError
 from brainiac.events import content_hash, new_id
 from brainiac.formats.prompt import parse_prompt
+from brainiac.library import read_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
-from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.search import Recall
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.storage.serving import is_running

@@ -18,9 +18,9 @@ from brainiac.events import PathKind
 from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
+from brainiac.library import read_prompt
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
-from brainiac.pipeline.inbox import read_prompt
 from brainiac.search.documents import page_of
 from tests.support.living import events_of, living, living_brain, places_of
 from tests.support.models import (

@@ -9,7 +9,8 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.pipeline.inbox import find_backlog, is_free, read_prompt
+from brainiac.library import read_prompt
+from brainiac.pipeline.inbox import find_backlog, is_free
 from brainiac.pipeline.watch import changed_paths, scan
 from brainiac.tree import Tree
 from tests.support.pipeline import CONFIG, Scripted, make_folder, opened

@@ -69,6 +69,16 @@ def test_what_is_private_is_not_found_while_it_waits(world: World) -> None:
     assert "private: true" in response.split("---")[1]
 
 
+def test_what_is_too_large_for_an_answer_is_not_read_by_a_search_either(world: World) -> None:
+    """A file of gigabytes in the inbox costs each search one look at its size, and never memory."""
+    world.drop("log.md", "The heron came back. " + "x " * 500_000)
+    world.drop("note.md", "The heron left.")
+    assert [("inbox/note.md", "The heron left.")] == found(world, "heron")
+    world.run()
+    assert "memory/short_term.md" in {path for path, _ in found(world, "heron")}
+    assert "inbox/log.md" not in {path for path, _ in found(world, "heron")}
+
+
 def test_several_things_are_listed(world: World) -> None:
     """What asks for several things gets more than the three passages that any answer has; one thing is still quoted."""
     for number, name in enumerate(("Fay", "Albie", "Rhys", "Oona", "Bram")):
