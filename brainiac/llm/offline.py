@@ -215,11 +215,12 @@ def quotations(
 def of_days(hits: Sequence[Hit]) -> list[int]:
     """Return the indices of what people said on the days asked about, in order of time; [] where more is asked.
 
-    Of more than are shown the best, and each text once.
+    Of more than are shown the best, and each text once: at the time of its message, as a statement bears only a day.
     """
     said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
     by_text = {hit.text: index for index, hit in reversed(said)}
-    return sorted(sorted(by_text.values())[:MAX_LISTED], key=lambda index: hits[index].at)
+    times = {hit.text: hit.at for _, hit in said if hit.kind != "statement"}
+    return sorted(sorted(by_text.values())[:MAX_LISTED], key=lambda index: times.get(hits[index].text, hits[index].at))
 
 
 def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinfo | None) -> str:

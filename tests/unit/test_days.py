@@ -114,6 +114,20 @@ def test_what_was_said_on_the_day_comes_first_and_shuts_nothing_out(told: World)
     assert len(texts) > 2
 
 
+@pytest.mark.parametrize("hours", [2, 6])
+def test_what_is_kept_of_a_day_stands_where_it_was_said(tmp_path: Path, hours: int) -> None:
+    """A statement bears only its day: before noon and after it, a list has it at the time of its message."""
+    world = World(tmp_path)
+    world.tick(hours * 3600)
+    said = ["The plumber rang.", "I bought a kayak.", "The fence is painted."]
+    for number, text in enumerate(said):
+        world.drop(f"{number}.md", f"/remember {text}" if number == 1 else text)
+        world.tick(600)
+    world.cli("promote")
+    answer = world.cli("ask", "What did I do today?").out
+    assert said == [line.removeprefix("/remember ") for line in listed(answer)][:3]
+
+
 def test_index_pages_are_no_hits(told: World) -> None:
     """They repeat what their pages say; a search, an answer and a briefing bring the pages."""
     searched = told.cli("search", "What was said and what happened on 15 September 2025", "--json").json
