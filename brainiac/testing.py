@@ -37,7 +37,7 @@ from brainiac.tree import is_brain
 __all__ = ["Asked", "CountingDisk", "Crash", "FileSync", "Said", "World", "install_plugin", "make_brain", "run_once"]
 
 # what a command imports that is killed
-_PRELOADED = ["brainiac.testing", "brainiac.cli.run", "brainiac.llm.offline", "brainiac.search.retrieval", "tantivy"]
+_PRELOADED = ["brainiac.testing", "brainiac.cli.run", "brainiac.llm.offline", "brainiac.search.retrieval", "Stemmer"]
 KILL_SECONDS = 60.0
 START = datetime(2025, 9, 15, 9, tzinfo=UTC)  # a Monday
 Save = Literal["write", "append", "replace", "backup"]

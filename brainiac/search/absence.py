@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brainiac.search.features import QUESTION, EncodedPage
 from brainiac.search.index import Asked
 from brainiac.search.pages import Pages
 from brainiac.search.signals import PageArrays, Units
 from brainiac.search.text import Analyzer, is_unspaced, words_of
-from brainiac.search.vocabulary import term_hash
+from brainiac.search.vocabulary import Hashes, LikeWords, Vocabulary, hashes_of, term_hash
 from brainiac.text.tokens import ends_as_question
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming
-_MOST_ASKED = 64
+_MOST_ASKED, _MOST_FORMS = 64, 8
 _LOOKED_AT = 64  # passages: of a word that stands in more of them, one is surely no question
 _SAME_WORD = 0.7  # of the longer word's character trigrams: words so much alike are taken for forms of one
 _WITHIN = 0.7  # of the asked word's: a compound that holds it holds it
@@ -67,14 +66,17 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages, asking: str = "") 
     words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
     # what was written a moment ago brings words of its own, which the forms below must know
     pages.catch_up(asking)
-    forms = {stem: _forms(word, stem, analyzer) for word in words for stem in word.stems}
+    forms = {stem: _forms(word, stem, analyzer, pages) for word in words for stem in word.stems}
     terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
     if not terms:
         return []
     candidates = pages.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
     counts = candidates.frequencies
     frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
-    places = _Places([page for page in candidates.pages if page.page.path != asking], analyzer, text)
+    asked = [token.stem for token in analyzer.tokens(text)]
+    places = _Places(
+        [page for page in candidates.pages if page.page.path != asking], asked, pages, terms, ends_as_question(text)
+    )
 
     def is_present(stem: str) -> bool:
         """Return whether a stem, or a form of it, stands in memory."""
@@ -119,15 +121,15 @@ def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
             yield _Word(_POSSESSIVE.sub("", written), (token.stem,), is_name=written[0].isupper() and not is_first)
 
 
-def _forms(word: _Word, stem: str, analyzer: Analyzer) -> list[str]:
+def _forms(word: _Word, stem: str, analyzer: Analyzer, pages: Pages) -> list[str]:
     """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
-    vocabulary = analyzer.vocabulary
     if word.is_run:
-        # the vocabulary has pairs of signs: a single sign stands in those that hold it
-        return vocabulary.holding(stem) if len(stem) == 1 else [stem]
+        # the index has pairs of signs: a single sign stands in those that hold it
+        return pages.holding(stem) if len(stem) == 1 else [stem]
     token = analyzer.token(word.written)
-    similar = vocabulary.similar(token.word if token else stem, 8, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)
-    return [stem, *(other for other, _ in similar)]
+    written = token.word if token else stem
+    like = LikeWords(pages, [(written, stem)], [stem])
+    return [stem, *like.forms(written, _MOST_FORMS, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)]
 
 
 class _Places:
@@ -135,31 +137,49 @@ class _Places:
 
     Args:
         pages: Those that hold any of the words.
-        analyzer: Whose vocabulary knows the words.
-        text: The prompt.
+        asked: The stems of the prompt.
+        vocabulary: The words of the brain.
+        terms: The stems that may be held.
+        is_question: Whether the prompt ends as a question does.
     """
 
-    def __init__(self, pages: Sequence[EncodedPage], analyzer: Analyzer, text: str) -> None:
+    def __init__(
+        self,
+        pages: Sequence[EncodedPage],
+        asked: Sequence[str],
+        vocabulary: Vocabulary,
+        terms: Sequence[str],
+        is_question: bool,
+    ) -> None:
         pages = [page for page in pages if page.features]
         self._units = Units(PageArrays(pages)) if pages else None
-        table = analyzer.vocabulary.table
+        stems = vocabulary.with_stems({*asked, *terms})
+        # in the order of the words' hashes; a last one for all that have none of these stems
+        self._hashes = np.append(hashes_of(np.array(list(stems), np.int64)), np.uint32(2**32 - 1))
+        self._stem_of = np.array([*map(term_hash, stems.values()), 0], np.uint32)
         # hashes of the stems of all words, page after page
-        self._headings = table.stems[table.numbers(_joined([page.heading for page in pages]))]
-        self._stems = table.stems[table.numbers(_joined([page.words for page in pages]))]
+        self._headings = self._stems_in([page.heading for page in pages])
+        self._stems = self._stems_in([page.words for page in pages])
         if self._units is not None:
             # a unit with the words of the prompt in their order and no others only repeats it, but for what was told
             # without the mark of a question that is asked now
-            asked = np.array([term_hash(token.stem) for token in analyzer.tokens(text)], np.uint32)
+            repeated = np.array([term_hash(stem) for stem in asked], np.uint32)
             ends = np.cumsum(self._units.features["size"], dtype=np.int64)
-            is_told = (self._units.flag(QUESTION) == 0) & ends_as_question(text)
-            may_repeat = (self._units.features["size"] == len(asked)) & ~is_told
+            is_told = (self._units.flag(QUESTION) == 0) & is_question
+            may_repeat = (self._units.features["size"] == len(repeated)) & ~is_told
             self._says_more = np.array(
                 [
-                    not (may and np.array_equal(self._stems[end - len(asked) : end], asked))
+                    not (may and np.array_equal(self._stems[end - len(repeated) : end], repeated))
                     for may, end in zip(may_repeat.tolist(), ends.tolist(), strict=True)
                 ],
                 bool,
             )
+
+    def _stems_in(self, arrays: Sequence[bytes]) -> Hashes:
+        """Return the hashes of the stems of words that are given by their hashes; 0 for other stems."""
+        words = np.frombuffer(b"".join(arrays), np.uint32)
+        place = np.searchsorted(self._hashes, words)
+        return np.where(self._hashes[place] == words, self._stem_of[place], np.uint32(0))
 
     def hold(self, forms: Sequence[str]) -> bool:
         """Return whether a heading holds one of the stems, or a unit that says anything but the prompt."""
@@ -170,8 +190,3 @@ class _Places:
             return False
         holds = np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0
         return bool((holds & self._says_more).any())
-
-
-def _joined(arrays: Sequence[bytes]) -> NDArray[np.uint32]:
-    """Return several arrays of word hashes as one."""
-    return np.frombuffer(b"".join(arrays), np.uint32)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import NamedTuple
 
-import numpy as np
-
 from brainiac.search.documents import Hit
 from brainiac.search.features import EncodedPage, name_mark
 from brainiac.search.text import Analyzer, Token, languages_of, plain_words, telling_words
@@ -397,9 +395,9 @@ def _is_same(asked: Token, token: Token) -> bool:
         return True
     if min(len(asked.word), len(token.word)) < 3:
         return False
-    shared = np.intersect1d(grams_of(asked.word), grams_of(token.word), assume_unique=True)
+    n_shared = len(grams_of(asked.word) & grams_of(token.word))
     # it is 0 for words that share too few
-    return bool(similarity(len(shared), len(folded(asked.word)), len(folded(token.word))) > 0)
+    return bool(similarity(n_shared, len(folded(asked.word)), len(folded(token.word))) > 0)
 
 
 def _joined(places: Iterable[Place]) -> Iterator[Place]:

@@ -146,10 +146,13 @@ class Retrieval:
 
     def _candidates(self, query: Query, options: Options) -> _Candidates:
         """Return the pages that share words with a query or are near to it in meaning."""
-        self._pages.catch_up(options.asking)
-        like = self._like(query)
-        asked = replace(self._request(query, like), is_counted=options.is_counted)
-        candidates = self._pages.candidates(asked, words=sorted(query.words) if query.terms else ())
+        for _ in range(2):  # again where the index turns out to be damaged
+            self._pages.catch_up(options.asking)
+            index = self._pages.index
+            like = self._like(query)
+            candidates = self._pages.candidates(replace(self._request(query, like), is_counted=options.is_counted))
+            if self._pages.index is index:
+                break
         # a listing by fields has no meaning, and a private question leaves for no provider
         vectors = self._vectors if query.terms else None
         if vectors and vectors.is_remote and options.is_private:
@@ -161,8 +164,7 @@ class Retrieval:
         pages = [page for page in pages if page.features and page.page.path != options.asking]
         pages = [page for page in pages if not query.narrowing or query.narrowing.allows(page)]
         keys = np.array([key for keys in near.values() for key in keys], np.uint64)
-        # again: the candidates tell which words of a long query are rare, and may have brought words not met before
-        if len(query.tokens) > _MOST_TOKENS or len(like.table) < len(self.analyzer.vocabulary):
+        if len(query.tokens) > _MOST_TOKENS:  # again: the candidates tell which words of a long query are rare
             like = self._like(query, candidates)
         return _Candidates(like, candidates, pages, vectors, text, keys)
 
@@ -202,13 +204,13 @@ class Retrieval:
             terms = tuple(sorted(terms, key=lambda term: frequencies.get(term, 0))[:_MOST_TOKENS])
             tokens = tuple(token for token in tokens if token.stem in terms)
         words = [(token.word, token.stem) for token in tokens]
-        return LikeWords(self.analyzer.vocabulary, words, terms, is_cut=is_cut)
+        return LikeWords(self._pages, words, terms, is_cut=is_cut)
 
     def _request(self, query: Query, like: LikeWords) -> Asked:
         """Return the request to the index: the query's terms, the words like them, and how many passages to look at."""
         varied = dict.fromkeys(token.stem for token in query.tokens[:_MOST_VARIED] if token.stem in query.terms)
         variants: dict[str, Variant] = {}
-        for stem, term, likeness in self.analyzer.vocabulary.variants(like, varied):
+        for stem, term, likeness in like.variants(varied):
             variants.setdefault(stem, Variant(term, likeness))  # of words with one stem the most alike comes first
         limit = _PASSAGES_READ if query.reads_text else _PASSAGES
         if not query.terms and not query.required:

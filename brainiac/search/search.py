@@ -1,4 +1,4 @@
-"""Search over a brain: what the index has not taken in yet is scanned, so that it is never stale or silently empty."""
+"""Search over a brain: what changed is taken into the index first, so that it is never stale or silently empty."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brainiac.settings import MachineSettings, Settings, load
 from brainiac.storage.withheld import Withheld
 from brainiac.tree import LocalPlaces, Tree
 
-# numpy and tantivy are heavy: every command imports this module, and few of them search
+# numpy is heavy: every command imports this module, and few of them search
 if TYPE_CHECKING:
     from brainiac.search.embed import RemoteEmbedders, Vectors
     from brainiac.search.pages import Pages
@@ -172,12 +172,11 @@ class Recall:
         return LinkGraph(self._pages.linked(), self.tree)
 
     def flush(self) -> None:
-        """Read the files that changed and write them into the index."""
+        """Take the files that changed into the index."""
         self._pages.read_all()
-        self._pages.flush()
 
     def close(self) -> None:
-        """Write pending changes into the index, and close its files."""
+        """Close the index."""
         with self._mutex:
             parts, self._parts = self._parts, None
         if parts:

@@ -2,23 +2,24 @@
 
 Words carry no positions: phrases are checked on the text itself. What a language knows (stems, stop words) is a help:
 without it words match as they are written, and by the character trigrams that inflected forms, compounds and typos
-share. A unit of the index is a list of word hashes; all else that ranking asks of a word is looked up in the
-`Vocabulary` of the brain, which the index keeps beside its pages.
+share. A unit of the index is a list of word hashes; all else that ranking asks of a word stands beside its pages.
 """
 
 from __future__ import annotations
 
-import contextlib
+import json
 import re
 import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
+from importlib import resources
 from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from brainiac.search.vocabulary import Vocabulary, folded, term_hash
+from brainiac.search.vocabulary import MOST_WORDS, Word, folded, term_hash
 
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
 _UNSPACED = (
@@ -42,20 +43,6 @@ _QUESTION_MARKS = (
 )
 _QUESTION_MARK = re.compile(rf"[{_QUESTION_MARKS}]")
 
-# The engine's own English list has 33 words; questions and talk are made of many more.
-_ENGLISH_STOP_WORDS = frozenset(
-    """a an the and or but if then than so as of at by for with about against between into through during to from in
-    out on off over under again here there i me my myself we us our ours you your yours he him his she her hers it its
-    they them their theirs this that these those am is are was were be been being have has had having do does did
-    doing done will would shall should can could may might must what which who whom whose when where why how all any
-    both each more most other some such no nor not only own same too very just also ever many much get got let i'm
-    i've i'd i'll it's that's there's he's she's we're we've you're you've they're don't didn't doesn't can't isn't
-    wasn't won't what's who's how's let's""".split()
-)
-_WITH_STOP_WORDS = (
-    "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian", "swedish", "danish",
-    "norwegian", "finnish", "hungarian",
-)  # fmt: skip
 _MAX_REMEMBERED, _LONGEST_REMEMBERED = 100_000, 40
 _LONGEST_WORD = 64  # of a longer one only the beginning counts
 
@@ -65,7 +52,7 @@ class Words(NamedTuple):
 
     Attributes:
         stems: Of all of them, in order, joined by blanks.
-        hashes: uint32, one a word as the vocabulary has it.
+        hashes: uint32, one a word as the index has it.
         signs: What any of them shows, as a bit mask: `TIME` and so on.
         length: How many character trigrams they have together.
     """
@@ -80,7 +67,7 @@ _NO_WORDS = Words(stems="", hashes=b"", signs=0, length=0)
 
 
 class Token(NamedTuple):
-    """A word of a query: as the vocabulary has it, its stem, and whether it only joins others (`the`)."""
+    """A word of a query: as the index has it, its stem, and whether it only joins others (`the`)."""
 
     word: str
     stem: str
@@ -107,17 +94,17 @@ class Analyzer:
     What stands between two blanks is analyzed once and remembered: text repeats itself.
 
     Args:
-        language: Snowball's name for it; an unknown one means no stemming and no stop words.
+        language: Snowball's name for it, or `none`.
         zone: The person's time zone: "yesterday" is a day of theirs.
 
     Attributes:
         key: What an index must have been made with to serve.
-        vocabulary: Every word that was met.
+        met: The words met by this process, by their hashes.
     """
 
     def __init__(self, language: str, zone: tzinfo = UTC) -> None:
         self.language, self.zone, self.key = language, zone, f"{language}:{zone}"
-        self.vocabulary = Vocabulary()
+        self.met: dict[int, Word] = {}
         self._stem, self._is_stop = _language_tools(language)
         self._words_of = _Remembered(self._analyzed)
 
@@ -152,7 +139,7 @@ class Analyzer:
         return _joined([self._word(token) for _, token in _tokens(piece)])
 
     def _word(self, token: str) -> Words:
-        """Return one word as the index has it, and add it to the vocabulary."""
+        """Return one word as the index has it, and keep it in `met`."""
         plain = token.casefold()
         is_digits = token.isdecimal()
         is_time = plain in _TIME or (is_digits and len(token) == 4)  # it may be a year
@@ -166,10 +153,11 @@ class Analyzer:
         word = _bare(plain)
         if not word:
             return _NO_WORDS._replace(signs=signs)
-        stem = self._stem(word)
-        self.vocabulary.add(word, stem)
-        hash_bytes = term_hash(word).to_bytes(4, sys.byteorder)
-        return Words(stem, hash_bytes, signs, length=len(folded(word)))  # a word has as many trigrams as signs
+        stem, number = self._stem(word), term_hash(word)
+        if len(self.met) < MOST_WORDS:
+            self.met.setdefault(number, Word(word, stem))
+        # a word has as many trigrams as signs
+        return Words(stem, number.to_bytes(4, sys.byteorder), signs, length=len(folded(word)))
 
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
@@ -197,7 +185,7 @@ def is_unspaced(token: str) -> bool:
 
 
 def _bare(written: str) -> str:
-    """Return a casefolded word as the vocabulary has it: in one spelling of its signs, without `'s`."""
+    """Return a casefolded word as the index has it: in one spelling of its signs, without `'s`."""
     plain = "".join(unicodedata.normalize("NFKC", written).split()).replace("’", "'")
     return _POSSESSIVE.sub("", plain)[:_LONGEST_WORD]
 
@@ -276,9 +264,18 @@ def languages_of(text: str) -> list[str]:
     Only for reading: nothing is kept, changed or left out by it.
     """
     words = _TOKEN.findall(text.casefold())
-    counts = {language: sum(map(_language_tools(language)[1], words)) for language in _WITH_STOP_WORDS}
+    counts = {language: sum(map(_language_tools(language)[1], words)) for language in _stop_words()}
     most = max(counts.values())
     return [language for language, count in counts.items() if count == most] if most else []
+
+
+@cache
+def _stop_words() -> dict[str, str]:
+    """Return the words that only join others, parted by blanks, by language."""
+    words: dict[str, str] = json.loads((resources.files("brainiac.search") / "stop_words.json").read_text("utf-8"))[
+        "words"
+    ]
+    return words
 
 
 @lru_cache(maxsize=32)
@@ -286,24 +283,14 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
     """Return the stemmer of a language, and the function that returns whether a word is a stop word."""
     if language == "none":
         return (lambda word: word), (lambda _: False)
-    import tantivy  # heavy, and not needed for what is shown around a match
+    import Stemmer  # only a few commands analyze text
 
-    def built(name: str) -> Any:
-        """Return an analyzer of the engine with one filter for the language; None where it has no such filter."""
-        raw = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
-        with contextlib.suppress(ValueError):
-            return raw.filter(getattr(tantivy.Filter, name)(language)).build()
-
-    stemmer, stopper = built("stemmer"), built("stopword")
-    if stemmer is None:
-        return (lambda word: word), (lambda _: False)
-    stop_words = _ENGLISH_STOP_WORDS if language == "english" else frozenset()
+    is_stop = frozenset(_stop_words().get(language, "").split()).__contains__
+    # without a cache of its own: `_Remembered` is one
+    stemmer, mutex = Stemmer.Stemmer(language, 0), threading.Lock()
 
     def stem(word: str) -> str:
-        stems = stemmer.analyze(word)
-        return stems[0] if stems else word
-
-    def is_stop(word: str) -> bool:
-        return word in stop_words or (stopper is not None and not stopper.analyze(word))
+        with mutex:  # a stemmer serves one thread at a time
+            return str(stemmer.stemWord(word))
 
     return stem, is_stop

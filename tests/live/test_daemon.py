@@ -293,7 +293,7 @@ def test_a_folder_that_vanishes_and_returns_is_served_again(root: Path) -> None:
         assert 2 == len(run.plugin.prompts)
 
 
-@pytest.mark.parametrize("table", ["pages", "pages_by_path"])
+@pytest.mark.parametrize("table", ["pages", "pages_by_path", "passages_by_page", "terms_data", "grams_data", "words"])
 def test_a_search_index_with_a_damaged_page_is_made_anew_and_keeps_nobody_waiting(root: Path, table: str) -> None:
     """A page of zeros in the middle of the database: prompts are answered, and memory is found again."""
     (root / "memory/long_term/concrete/boat.md").write_text("# Boat\n\n- The boat is called Nerissa.\n")

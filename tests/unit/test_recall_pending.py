@@ -1,4 +1,4 @@
-"""What the index has not taken in: read once, never lost, never older than the file."""
+"""What the index has not taken in: taken in before an answer, never lost, never older than the file."""
 
 from __future__ import annotations
 
@@ -11,25 +11,40 @@ import pytest
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.search import documents, features
-from brainiac.search.index import Asked
-from brainiac.search.pages import Unindexed
+from brainiac.search import pages as pages_module
+from brainiac.search.documents import Page
+from brainiac.search.features import EncodedPage, encode
+from brainiac.search.pages import Pages
+from brainiac.search.search import Recall
 from brainiac.search.text import Analyzer
+from brainiac.settings import RecallSettings, Settings
 from brainiac.text.dates import dates_in
-from brainiac.tree import Tree
+from brainiac.tree import LocalPlaces, Stamp, Tree
 
-PAGE = "memory/long_term/concrete/garden.md"
+CONCRETE = "memory/long_term/concrete"
+LOG = "memory/short_term.md"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Give a folder with places for memory."""
-    (tmp_path / "memory/long_term/concrete").mkdir(parents=True)
-    return tmp_path
+    folder = tmp_path / "brain"
+    (folder / CONCRETE).mkdir(parents=True)
+    return folder
 
 
-def unindexed_of(root: Path) -> Unindexed:
-    """Return what is not indexed in a folder, nothing yet."""
-    return Unindexed(Tree(root), Analyzer("english"), lambda path: None)
+@pytest.fixture
+def pages(root: Path, tmp_path: Path) -> Iterator[Pages]:
+    """Give the pages of that folder, with an index of their own."""
+    opened = Pages(Tree(root), tmp_path / "index", Analyzer("english"))
+    yield opened
+    opened.close()
+
+
+def recall_of(root: Path, cache: Path) -> Recall:
+    """Return a search over a folder by words, with this cache."""
+    places = LocalPlaces(state=cache, cache=cache, config=cache / "config.yaml", device=cache)
+    return Recall(Tree(root), places, Settings(recall=RecallSettings(embedder="none")))
 
 
 def log_of(first: int, end: int) -> str:
@@ -41,7 +56,9 @@ def log_of(first: int, end: int) -> str:
     return str(document)
 
 
-def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_growing_log_only_what_is_new_is_analyzed(
+    root: Path, pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After one more exchange, dates are looked for in that one alone, and the page is what a first reading gives."""
     asked: list[str] = []
 
@@ -50,59 +67,70 @@ def test_of_a_growing_log_only_what_is_new_is_analyzed(root: Path, monkeypatch: 
         return dates_in(text)
 
     monkeypatch.setattr(features, "dates_in", find_and_note)
-    unindexed, file = unindexed_of(root), root / "memory/short_term.md"
+    file = root / LOG
     file.write_text(log_of(0, 50), "utf-8")
-    unindexed.catch_up()
+    pages.catch_up()
     asked.clear()
     file.write_text(log_of(0, 51), "utf-8")
-    unindexed.catch_up()
+    pages.catch_up()
     assert ["I swam 50 lengths yesterday."] == asked
-    assert unindexed_of(root).encoded("memory/short_term.md") == unindexed.pages["memory/short_term.md"]
+    other = Pages(Tree(root), tmp_path / "other", Analyzer("english"))
+    other.catch_up()
+    assert other.named([LOG]) == pages.named([LOG])
+    other.close()
 
 
-def test_a_log_is_parsed_once_for_all_queries(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_parsed_once_for_all_queries(root: Path, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as short-term memory stands as it was ranked it is not read again; then it is no page of that time."""
-    (root / "memory/short_term.md").write_text(log_of(0, 3), "utf-8")
-    unindexed = unindexed_of(root)
-    unindexed.catch_up()
-    ranked = unindexed.pages["memory/short_term.md"]
-    assert ranked
-    stamp = ranked.stamp
+    (root / LOG).write_text(log_of(0, 3), "utf-8")
+    pages.catch_up()
+    [ranked] = pages.named([LOG])
     with monkeypatch.context() as patched:
         patched.delattr(documents, "document_of")
-        page = unindexed.page_as_of("memory/short_term.md", stamp)
+        page = pages.page_as_of(LOG, ranked.stamp)
     assert page
     assert 6 == len(page.units)
-    (root / "memory/short_term.md").write_text(log_of(0, 4), "utf-8")
-    assert unindexed.page_as_of("memory/short_term.md", stamp) is None
+    (root / LOG).write_text(log_of(0, 4), "utf-8")
+    assert pages.page_as_of(LOG, ranked.stamp) is None
 
 
-def test_a_file_written_while_it_was_read_stays_to_be_read(root: Path) -> None:
+def test_a_file_written_while_it_was_read_is_read_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was read of a file that has changed since is not taken for the file."""
-    unindexed = unindexed_of(root)
-    (root / PAGE).write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
-    unindexed.note(PAGE)
-    unindexed.collect_noted()
-    before = unindexed.encoded(PAGE)
-    (root / PAGE).write_text("# Garden\n\n- User grows courgettes now. ^a1\n", "utf-8")
-    unindexed.record_read({PAGE: before})
-    assert [PAGE] == list(unindexed.unread)
-    unindexed.catch_up()
-    assert [PAGE] == [
-        found.page.path for found in unindexed.holding(Asked(terms=["courgett"], limit=5), ["courgettes"])
-    ]
+    file, saves = root / CONCRETE / "garden.md", ["# Garden\n\n- User grows courgettes now. ^a1\n"]
+
+    def encode_and_save(page: Page, analyzer: Analyzer, stamp: Stamp) -> EncodedPage:
+        encoded = encode(page, analyzer, stamp)
+        if saves:
+            file.write_text(saves.pop(), "utf-8")
+        return encoded
+
+    file.write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
+    monkeypatch.setattr(pages_module, "encode", encode_and_save)
+    recall = recall_of(root, tmp_path / "cache")
+    assert [] == recall.search("tomatoes")
+    assert ["User grows courgettes now."] == [hit.text for hit in recall.search("courgettes")]
+    recall.close()
 
 
-def test_what_there_was_no_time_for_is_counted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While very many files wait a search looks into as many as it has time for, and says how many are left."""
-    for name in ("garden", "kitchen"):
-        (root / f"memory/long_term/concrete/{name}.md").write_text(f"# {name}\n\n- Tomatoes. ^a1\n", "utf-8")
-    unindexed = unindexed_of(root)
-    unindexed.start_anew([f"memory/long_term/concrete/{name}.md" for name in ("garden", "kitchen")])
-    asked = Asked(terms=["tomato"], limit=5)
-    assert (2, 0) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)
-    with monkeypatch.context() as patched:
-        patched.setattr("brainiac.search.pages._SCANNED_PAGES", 1)
-        assert (1, 1) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)
-    monkeypatch.setattr("brainiac.search.pages._SCAN_SECONDS", -1.0)
-    assert (0, 2) == (len(unindexed.holding(asked, ["tomatoes"])), unindexed.n_passed_over)
+def test_what_there_was_no_time_for_is_counted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While very many files wait a search takes in as many as it has time for, and says how many are left."""
+    monkeypatch.setattr(pages_module, "_SETTLE_SECONDS", 600.0)  # in the background nothing is taken in
+    monkeypatch.setattr(pages_module, "_QUERY_SECONDS", -1.0)
+    for name in ("garden", "kitchen", "cellar"):
+        (root / f"{CONCRETE}/{name}.md").write_text(f"# {name}\n\n- Tomatoes. ^a1\n", "utf-8")
+    recall = recall_of(root, tmp_path / "cache")
+    found = [recall.rank("tomatoes") for _ in range(3)]
+    assert [(1, 2), (2, 1), (3, 0)] == [(ranked.units.n, ranked.left_out.unread) for ranked in found if ranked]
+    recall.close()
+
+
+def test_where_nothing_can_be_written_search_goes_on(root: Path, tmp_path: Path) -> None:
+    """With a file in place of the cache folder memory is found all the same, and the status says what is wrong."""
+    (root / f"{CONCRETE}/garden.md").write_text("# Garden\n\n- User grows tomatoes. ^a1\n", "utf-8")
+    (tmp_path / "cache").write_text("no folder")
+    recall = recall_of(root, tmp_path / "cache")
+    assert ["User grows tomatoes."] == [hit.text for hit in recall.search("tomatoes")]
+    assert str(tmp_path / "cache") in recall.status()["problem"]
+    recall.close()

@@ -290,7 +290,7 @@ def test_signals_are_told(folder: Folder) -> None:
     recall = folder.recall()
     assert recall.search("oolong")[0].signals["whole"] == 1.0
     status = recall.status()
-    assert ("tantivy", "fresh", "none") == (status["engine"], status["freshness"], status["embedder"]["name"])
+    assert ("sqlite", "fresh", "none") == (status["engine"], status["freshness"], status["embedder"]["name"])
 
 
 def test_kinds_and_limit(folder: Folder) -> None:
@@ -306,7 +306,7 @@ def test_kinds_and_limit(folder: Folder) -> None:
 
 def test_import_is_light() -> None:
     """Importing what a hit is pulls in neither numpy nor the engine."""
-    code = "import sys, brainiac.search.documents; print([m for m in ('numpy', 'tantivy') if m in sys.modules])"
+    code = "import sys, brainiac.search.documents; print([m for m in ('numpy', 'Stemmer') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == done.stdout.strip()
 

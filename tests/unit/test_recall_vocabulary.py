@@ -1,28 +1,37 @@
-"""The words of a brain: numbers by hash, similarity by runs of signs, and what an index keeps of them."""
+"""The words of a brain: similarity by runs of signs, and what an index keeps of them."""
 
 from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from brainiac.search.documents import Page, Unit
+from brainiac.search.features import encode
+from brainiac.search.index import Index
 from brainiac.search.search import Recall
-from brainiac.search.vocabulary import Vocabulary, grams_of, similarity
+from brainiac.search.text import Analyzer
+from brainiac.search.vocabulary import LikeWords, grams_of, similarity
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
 
-def vocabulary(*words: str) -> Vocabulary:
-    """Return a vocabulary of words that are their own stems."""
-    made = Vocabulary()
-    made.load((word, word) for word in words)
-    return made
+def words_like(word: str, *others: str) -> list[str]:
+    """Return which of some words are like a word, in a brain where they and the word stand."""
+    index, analyzer = Index(None, "none"), Analyzer("none")
+    text = encode(Page("p.md", "P", (Unit(" ".join((word, *others))),)), analyzer)
+    with index.writing():
+        index.replace({"p.md": text}, analyzer.met)
+    found = [stem for stem, *_ in LikeWords(index, [(word, word)], [word]).variants([word])]
+    index.close()
+    return found
 
 
-def hashes(*words: str) -> np.ndarray:
+def hashes(words: Iterable[str]) -> np.ndarray:
     """Return words as pages hold them."""
     return np.array([zlib.crc32(word.encode()) for word in words], np.uint32)
 
@@ -40,13 +49,13 @@ def hashes(*words: str) -> np.ndarray:
 )
 def test_inflections_compounds_and_slips_are_alike(word: str, other: str) -> None:
     """A word leads to one that shares most runs of signs with it, whatever the language."""
-    assert [other] == [found for found, _ in vocabulary(word, other, "regen", "xyz").similar(word, 5)]
+    assert [other] == words_like(word, other, "regen", "xyz")
 
 
 @pytest.mark.parametrize(("word", "other"), [("regen", "termin"), ("tea", "team"), ("ab", "abc"), ("rat", "rot")])
 def test_what_shares_little_is_not_alike(word: str, other: str) -> None:
     """Short words and words with few runs in common are not taken for one another."""
-    assert [] == vocabulary(word, other).similar(word, 5)
+    assert [] == words_like(word, other)
 
 
 def test_similarity_is_the_share_of_the_shorter_word() -> None:
@@ -55,28 +64,20 @@ def test_similarity_is_the_share_of_the_shorter_word() -> None:
     assert [5 / 6, 0, 0, 0.5] == similarity(*given).tolist()
 
 
-def test_every_word_is_found_by_its_hash_however_many_there_are() -> None:
-    """Words that come one after another, many or few, keep their numbers; unknown ones are 0."""
-    chosen, made, given = random.Random(5), Vocabulary(), list[str]()
-    for size in (0, 1, 7, 300, 5000, 2):
-        new = ["".join(chosen.choices("abcdefghij", k=8)) for _ in range(size)]
-        for word in new:
-            made.add(word, word[:3])
-        given = list(dict.fromkeys([*given, *new]))
-        table = made.table
-        assert list(range(1, len(given) + 1)) == table.numbers(hashes(*given)).tolist()
-        assert [0] == table.numbers(hashes("nobody")).tolist()
-        assert hashes(*(word[:3] for word in given)).tolist() == table.stems[1:].tolist()
-
-
-def test_words_met_meanwhile_are_none_of_an_earlier_table() -> None:
-    """A query looks at the words that there were when it began, whatever others asked for since."""
-    words = vocabulary("boat")
-    table = words.table
-    words.add("boats", "boat")
-    grams = grams_of("boat")
-    assert {1, 2} == set(words.sharing(words.table, grams).tolist())
-    assert {1} == set(words.sharing(table, grams).tolist())
+def test_of_very_many_words_those_are_found_that_share_something_with_a_query() -> None:
+    """Where they stand in texts, whatever the last bits of their hashes; and how many trigrams each text has of it."""
+    chosen, analyzer, index = random.Random(5), Analyzer("none"), Index(None, "none")
+    words = ["".join(chosen.choices("abcdefghijkl", k=8)) for _ in range(20_000)]
+    with index.writing():
+        index.replace({"p.md": encode(Page("p.md", "P", (Unit(" ".join(words)),)), analyzer)}, analyzer.met)
+    like = LikeWords(index, [("abcdefgh", "abcdefgh")], ["abcdefgh"])
+    given = [*words, "nobody", "abcdefgh"]  # the last two stand on no page
+    places, numbers = like.matches_in(hashes(given))
+    sharing = {place: len(grams_of("abcdefgh") & grams_of(word)) for place, word in enumerate(words)}
+    assert [place for place, shared in sharing.items() if shared] == places.tolist()
+    counts = like.gram_counts(numbers, np.arange(len(places)), len(places)).sum(0)
+    assert [sharing[place] for place in places.tolist()] == counts.tolist()
+    index.close()
 
 
 def test_words_outlive_the_process(tmp_path: Path) -> None:
