@@ -383,7 +383,7 @@ class Story:
         for path in (*self.root.rglob("*"), *self.world.home.rglob("*")):
             content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
             self._look_at(f"{when}: {path}", content + b"\n" + os.fsencode(path.name))
-            if path.name.startswith("write_ahead"):
+            if path.name.startswith("state.db"):
                 for packed in re.findall(rb'"([A-Za-z0-9+/=]{16,})"', content):
                     with suppress(ValueError):
                         self._look_at(f"{when}: {path} (packed)", base64.b64decode(packed))

@@ -202,8 +202,8 @@ class World:
     def kill(self, at: int, how: Moment = "before", *words: str) -> bool:
         """Run a command in a process of its own and kill it (SIGKILL) at one of its operations on the disk.
 
-        `at` from 1 on until it returns False kills a command at each moment that there is. Locks, write-ahead file and
-        temporaries stay as the process left them.
+        `at` from 1 on until it returns False kills a command at each moment that there is. Locks, state and temporaries
+        stay as the process left them.
 
         Args:
             at: The number of the operation, from 1.

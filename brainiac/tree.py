@@ -528,7 +528,7 @@ class LocalPlaces:
     """The machine-local folders of a brain, outside of its tree.
 
     Attributes:
-        state: Folder with locks, write-ahead file, trust and last seen file states; its name has brain id and path.
+        state: Folder with locks, trust and `state.db`; its name has brain id and path.
         cache: Folder with search index and vectors; may be deleted at any moment.
         config: This machine's own settings file: endpoints and key names come only from here or the environment.
         device: Folder with the device id, which all brains of this machine share.

@@ -164,7 +164,7 @@ def _daemon(brain: Brain) -> dict[str, Any]:
     """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
     if not is_served_here(brain):  # the report of a daemon that has ended is not used
         return {"is_running": False} | ({"elsewhere": elsewhere_message(brain)} if is_served_elsewhere(brain) else {})
-    state = read_run_state(brain.places.state)
+    state = read_run_state(brain.database)
     fields = ("pid", "since", "watch", "problem", "pending")
     return {"is_running": True, **{name: getattr(state, name) for name in fields}}
 

@@ -288,6 +288,8 @@ def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: Collection[
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
     brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
+    brain.projection.follow()  # which reads the journals anew
+    brain.database.compact()
     return lines
 
 
@@ -300,9 +302,10 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
         kept = "".join(line for line in lines if not traces.is_in(line.replace("/", " ").replace("_", " ")))
         if kept != "".join(lines):
             path.write_bytes(kept.encode("utf-8", "surrogateescape"))
-    if (run := read_run_state(state)).access_log:  # it repeats the log's last line
-        write_run_state(state, replace(run, access_log=None))
-    brain.committer.file_states.compact()
+    brain.database.keep_only("answers", {})  # that models were paid for: they may have the words too
+    # the daemon's report repeats the log's last line
+    write_run_state(brain.database, replace(read_run_state(brain.database), access_log=None))
+    brain.committer.file_states.forget_absent()
 
 
 # --- tombstones of all devices -------------------------------------------------------------------------------------

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from brainiac.clock import SYSTEM, iso
@@ -19,8 +17,9 @@ from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
 from brainiac.settings import ModelSettings
-from brainiac.storage.files import locked, set_aside_non_file
+from brainiac.storage.files import locked
 
+_OWNER = "claims"  # of what the database keeps
 EMBED = "embed"  # the purpose of calls to an embedding model
 MAX_TIMEOUTS = 5  # a whole answer may take so many timeouts; one timeout is for the wait between two pieces
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -80,7 +79,7 @@ class Claim(NamedTuple):
 class Ledger:
     """The account of this device: what was spent today (the person's day), and what running calls may still cost.
 
-    The highest costs of running calls stand in a file of the state folder, so that calls in several threads and
+    The highest costs of running calls stand in the state database, so that calls in several threads and
     processes together stay within the budget. A claim that a crash left there expires.
     """
 
@@ -102,7 +101,7 @@ class Ledger:
         if worst_usd <= 0:
             yield
             return
-        # a random name and the system's clock, since other threads and processes share the file
+        # a random name and the system's clock, since other threads and processes have claims too
         name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
         # by then the call is over, with a timeout to spare: the claim of a process that was killed ends by itself
         ends_at = SYSTEM.now().timestamp() + (MAX_TIMEOUTS + 1) * self._library.settings.llm.timeout_seconds
@@ -139,16 +138,12 @@ class Ledger:
     @contextmanager
     def _claims(self) -> Iterator[dict[str, Claim]]:
         """Yield the claims of running calls by name, for the caller to change; locked, and written back after."""
-        path = self._library.places.state / "claims.json"
-        with storage_trouble(), locked(path.with_suffix(".lock")):
-            set_aside_non_file(path)
-            now = SYSTEM.now().timestamp()
-            claims = {name: claim for name, claim in _claims_in(path).items() if claim.ends_at > now}
+        database, now = self._library.database, SYSTEM.now().timestamp()
+        with storage_trouble(), locked(self._library.journal.lock):
+            kept = json.loads(database.kept(_OWNER).get("", "{}"))
+            claims = {name: claim for name, each in kept.items() if (claim := Claim(*each)).ends_at > now}
             yield claims
-            # written to another file and moved, so that a crash leaves the former claims whole
-            draft = path.with_suffix(".tmp")
-            draft.write_text(json.dumps(claims), encoding="utf-8")
-            os.replace(draft, path)
+            database.keep(_OWNER, "", json.dumps(claims))
 
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
         """Raise `BudgetError` where a call with this highest cost does not fit beside today's calls and the claims."""
@@ -178,18 +173,6 @@ class Ledger:
             advice=f"Raise {setting} in system/config.yaml"
             + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
         )
-
-
-def _claims_in(path: Path) -> dict[str, Claim]:
-    """Return the claims in a file by name; none of a file that is missing or damaged, since claims last for minutes."""
-    try:
-        claims = json.loads(path.read_bytes())
-        return {
-            name: Claim(bool(is_background), float(usd), float(ends_at))
-            for name, (is_background, usd, ends_at) in claims.items()
-        }
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):
-        return {}
 
 
 @dataclass(frozen=True, slots=True)

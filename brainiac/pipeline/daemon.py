@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -129,7 +130,7 @@ class Daemon:
         self._beside = beside or nullcontext()
         self._brain, self._is_backlog_answered, self._tell = brain, is_backlog_answered, tell
         self._serving, self._stop_request = Serving(brain), threading.Event()
-        former = read_run_state(brain.places.state)
+        former = read_run_state(brain.database)
         self.bus = Bus(brain, AccessLogTail(brain.tree.access_log, former.access_log))
         self.watcher = Watcher(
             brain.tree, lambda: brain.settings.watch, self.bus.look, self.bus.rescan, partial(folders_beside, brain)
@@ -333,8 +334,8 @@ class Daemon:
             problem=problem,
         )
         if state != self._state:
-            with suppress(OSError):  # the disk may be full: it is written when there is room
-                write_run_state(self._brain.places.state, state)
+            with suppress(OSError, sqlite3.Error):  # the disk may be full: it is written when there is room
+                write_run_state(self._brain.database, state)
                 self._state = state
 
     def _signalled(self, number: int, frame: object) -> None:

@@ -252,7 +252,7 @@ def state_of(brain: Brain, unit: Unit) -> dict[str, Any]:
     _, reported = _output(unit.query)
     match = _PID.search(reported)
     pid = int(match[1]) if match else 0
-    daemon = read_run_state(brain.places.state).pid if is_served_here(brain) else 0
+    daemon = read_run_state(brain.database).pid if is_served_here(brain) else 0
     agrees, message = _judged(unit, text, pid, daemon)
     if unit.manager == "launchd":  # it prints pages
         reported = " ".join(reported.split()[:12])

@@ -109,7 +109,7 @@ class Committer(Transactions):
                 self.checkpoint()
 
     def destroy(self, digests: Collection[str]) -> None:
-        """Destroy texts for good, wherever commits keep them: blobs, the write-ahead file, displaced files.
+        """Destroy texts for good, wherever commits keep them: blobs, `state.db`, displaced files.
 
         Displaced files are destroyed too, although an editor may still save into one.
         """
@@ -119,7 +119,7 @@ class Committer(Transactions):
             # displaced files have former versions word for word
             for displaced in self.displaced_files():
                 self.disk.unlink(displaced.path)
-            self.checkpoint()  # empties the write-ahead file, which would restore its texts
+            self.checkpoint()  # drops the records of commits, which would restore their texts
             self.journal.blobs.delete(*digests)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Committer(Transactions):
             with suppress(StorageError), storage_trouble():
                 self.check_displaced()
         finally:
-            self.file_states.close()
+            self.database.close()
 
     def _confined(self, path: str) -> str:
         """Return the relative path of a file that may be written.

@@ -408,7 +408,7 @@ class ExternalEdits:
             scan.stamps[path] = stamp
 
     def _keep_texts(self, texts: Collection[bytes]) -> None:
-        """Store many texts as blobs and sync them at once: a line of the write-ahead file cannot hold so many."""
+        """Store many texts as blobs and sync them at once: the record of a commit cannot hold so many."""
         blobs = self._transactions.journal.blobs
         for text in texts:
             blobs.put(text)

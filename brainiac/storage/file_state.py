@@ -1,7 +1,7 @@
-"""The state of each tracked file as last seen, folded from the journal and kept in SQLite so that a start is fast.
+"""The state of each tracked file as last seen, folded from the journal into a table so that a start is fast.
 
-Derived: the file may be deleted or damaged at any moment. It remembers the `seq` and id of the last event it applied;
-when the journal does not continue from there (a git checkout took it back), it is folded anew.
+Derived: the table may be lost at any moment. It remembers the `seq` and id of the last event it applied; when the
+journal does not continue from there (a git checkout took it back), it is folded anew.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TypeVar
 
 from brainiac.events import Event, NoteMerged, RecordedChange, TreeAdopted
-from brainiac.storage.files import is_damage, locked, open_derived, remove_derived
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.journal import Journal
 from brainiac.tree import Stamp, Tree
 
-T = TypeVar("T")
+_UNKEPT = "hash-only"  # owner, in the database, of the hashes of files whose texts are not kept
 PERSONS = "-"  # begins the hash, in a trail, of a version that a person made
 _TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SCHEMA = """
@@ -28,7 +25,6 @@ CREATE TABLE IF NOT EXISTS seen(
     path TEXT PRIMARY KEY, hash TEXT NOT NULL, trail TEXT NOT NULL, is_ours INTEGER NOT NULL,
     is_told INTEGER NOT NULL, is_held INTEGER NOT NULL DEFAULT 0, stamp TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS seen_hash ON seen(hash);
-CREATE TABLE IF NOT EXISTS unkept(path TEXT PRIMARY KEY, digest TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), seq INTEGER, id TEXT);
 """
 
@@ -66,42 +62,33 @@ class FileStates:
     """The table of notes as last seen; every writer holds the commit lock.
 
     Args:
-        path: The SQLite file, in the state folder.
+        database: Has the table.
         tree: Tells which paths are tracked.
         journal: What it follows.
     """
 
-    def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
-        self._path, self._tree, self._journal = path, tree, journal
-        self._mutex = threading.RLock()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._database = open_derived(path, _SCHEMA)
+    def __init__(self, database: StateDatabase, tree: Tree, journal: Journal) -> None:
+        self._database, self._tree, self._journal = database, tree, journal
+        database.add(_SCHEMA, self._follow)
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._mutex:
-            self._database.close()
-
-    def compact(self) -> None:
-        """Write the SQLite file anew, so that nothing of former rows is in it or in its write-ahead log."""
+    def forget_absent(self) -> None:
+        """Drop the hashes of files whose texts are not kept and that are gone."""
         for path in self.all_hash_only():
             if not os.path.lexists(self._tree.absolute(path)):
                 self.set_hash_only(path, None)
-        with self._mutex:
-            self._database.execute("VACUUM")
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> None:
-        """Check the SQLite file and rebuild it where it is damaged; takes ten milliseconds for ten thousand notes."""
-        self._with_repair(self._check)
+        """Check the table, so that a damaged file is made anew; takes ten milliseconds for ten thousand notes."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if connection.execute("PRAGMA quick_check(seen)").fetchone() != ("ok",):
+                raise ValueError("the table is damaged")
+
+        self._database.run(work)
 
     def catch_up(self) -> None:
         """Apply the journal's new events; the caller holds the commit lock, which is taken before this table's."""
-        self._with_repair(self._follow)
-
-    def apply(self, event: Event) -> None:
-        """Apply the event that was just recorded after the last one."""
-        self._with_repair(lambda: self._apply_next(event))
+        self._database.run(self._follow)
 
     def get(self, path: str) -> FileState | None:
         """Return a file's state; None where the file is not tracked or was never seen."""
@@ -139,119 +126,68 @@ class FileStates:
 
     def hash_only(self, path: str) -> str | None:
         """Return the hash, or of a large file the `Stamp.written`, of a file whose text is not kept; else None."""
-        return self._hash_only("WHERE path = ?", path).get(path)
+        return self.all_hash_only().get(path)
 
     def all_hash_only(self) -> dict[str, str]:
         """Return the hash, or of a large file the `Stamp.written`, of each file whose text is not kept, by path."""
-        return self._hash_only()
-
-    def _hash_only(self, clause: str = "", *values: str) -> dict[str, str]:
-        """Return hash or `Stamp.written` of the hash-only files that a clause of SQL selects, by path; all for ""."""
-        query = f"SELECT path, digest FROM unkept {clause}"
-        return self._with_repair(lambda: dict(self._database.execute(query, values)))
+        return self._database.kept(_UNKEPT)
 
     def set_hash_only(self, path: str, digest: str | None) -> None:
         """Store the hash or `Stamp.written` of a file whose text is not kept; None removes it."""
         if digest is None:
-            self._execute_many("DELETE FROM unkept WHERE path = ?", [(path,)])
+            self._database.drop(_UNKEPT, path)
         else:
-            self._execute_many("INSERT OR REPLACE INTO unkept VALUES (?, ?)", [(path, digest)])
+            self._database.keep(_UNKEPT, path, digest)
 
-    def _with_repair(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`; where the SQLite file is damaged, rebuild it from the journal and try again."""
-        try:
-            with self._mutex:
-                return work()
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            if not is_damage(error):
-                raise
-        with locked(self._journal.lock), self._mutex:  # in the order in which a commit takes them
-            self._database.close()
-            remove_derived(self._path)
-            self._database = open_derived(self._path, _SCHEMA)
-            self._follow()
-            return work()
-
-    def _check(self) -> None:
-        """Raise an error that counts as damage where SQLite finds the file broken."""
-        if self._database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise ValueError(f"{self._path} is damaged")
-
-    def _follow(self) -> None:
-        """Apply the journal's events after the last applied one.
-
-        Where that one is not in the journal any more (git took the journal back), begin anew with all events.
-        """
-        last, (seq, event_id) = self._journal.last(), self._position()
-        if last == (seq, event_id):
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        """Apply the journal's events after the last applied one; begin anew where that one is not there any more."""
+        last = self._journal.last()
+        position = connection.execute("SELECT seq, id FROM position").fetchone() or (0, "")
+        if last == position:
             return
-        # read from the last applied event on, to see whether it is still in the journal
-        events = list(self._journal.events(since_seq=max(seq - 1, 0)))
-        is_continued = bool(seq and events and (events[0].seq, events[0].id) == (seq, event_id))
-        if seq and not is_continued:
-            events = list(self._journal.events())
-        with self._database:
-            if not is_continued:
-                self._database.execute("DELETE FROM seen")
-            for event in events[1:] if is_continued else events:
-                self._apply_changes(event)
-            self._set_position(*last)
-
-    def _apply_next(self, event: Event) -> None:
-        """Apply an event, unless rebuilding the table has applied it already."""
-        if self._position() == (event.seq, event.id):
-            return
-        with self._database:
-            self._apply_changes(event)
-            self._set_position(event.seq, event.id)
-
-    def _position(self) -> tuple[int, str]:
-        """Return `seq` and id of the last applied event; (0, "") for none."""
-        row = self._database.execute("SELECT seq, id FROM position").fetchone()
-        return (row[0], row[1]) if row else (0, "")
-
-    def _set_position(self, seq: int, event_id: str) -> None:
-        self._database.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", (seq, event_id))
+        events = self._journal.events_after(*position)
+        if events is None:
+            connection.execute("DELETE FROM seen")
+            events = self._journal.events()
+        for event in events:
+            self._apply_changes(connection, event)
+        connection.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", last)
 
     def _states(self, clause: str, *values: str) -> list[FileState]:
-        return self._with_repair(lambda: self._rows(clause, *values))
-
-    def _rows(self, clause: str, *values: str) -> list[FileState]:
-        """Return the states that a clause of SQL (`WHERE …`, `ORDER BY …`) selects; all for ""."""
-        query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {clause}"
-        return [
-            FileState(path, digest, tuple(json.loads(trail)), bool(is_ours), bool(is_told), bool(is_held), stamp)
-            for path, digest, trail, is_ours, is_told, is_held, stamp in self._database.execute(query, values)
-        ]
+        return self._database.run(lambda connection: _rows(connection, clause, *values))
 
     def _execute_many(self, statement: str, rows: list[tuple[object, ...]]) -> None:
         """Execute a statement for each row in one transaction."""
+        self._database.run(lambda connection: connection.executemany(statement, rows))
 
-        def work() -> None:
-            with self._database:
-                self._database.executemany(statement, rows)
-
-        self._with_repair(work)
-
-    def _apply_changes(self, event: Event) -> None:
+    def _apply_changes(self, connection: sqlite3.Connection, event: Event) -> None:
         """Apply the changes of an event to the table."""
         if event.kind == TreeAdopted.kind:  # it lists the whole tree, so that other files are gone
             paths = json.dumps([change.path for change in event.changes])
-            self._database.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
+            connection.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
         for change in event.changes:
             if change.op != "append":
-                self._apply_change(change, event)
+                self._apply_change(connection, change, event)
 
-    def _apply_change(self, change: RecordedChange, event: Event) -> None:
+    def _apply_change(self, connection: sqlite3.Connection, change: RecordedChange, event: Event) -> None:
         """Replace the row of a changed file."""
         # flags and stamp belong to the version before, so the row is replaced as a whole
         source = change.source or change.path
-        former = next(iter(self._rows("WHERE path = ?", source)), None)
-        self._database.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
+        former = next(iter(_rows(connection, "WHERE path = ?", source)), None)
+        connection.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
         if change.after is not None and self._tree.is_tracked(change.path):
             state = _successor(former, change, change.after, event)
             row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_reported)
-            self._database.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _rows(connection: sqlite3.Connection, clause: str, *values: str) -> list[FileState]:
+    """Return the states that a clause of SQL (`WHERE …`, `ORDER BY …`) selects; all for ""."""
+    query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {clause}"
+    return [
+        FileState(path, digest, tuple(json.loads(trail)), bool(is_ours), bool(is_told), bool(is_held), stamp)
+        for path, digest, trail, is_ours, is_told, is_held, stamp in connection.execute(query, values)
+    ]
 
 
 def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:

@@ -1,4 +1,4 @@
-"""Reading, writing and locking files, setting damaged ones aside, and opening derived SQLite files.
+"""Reading, writing and locking files, and setting damaged ones aside.
 
 `Disk` has the few system calls that durability depends on, each atomic or repeatable. Crash tests subclass it to stop
 at the n-th operation.
@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import secrets
-import sqlite3
 import stat
 import sys
 import threading
@@ -37,7 +36,6 @@ _UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
 # Unreadable files of the state folder are renamed to this ending, so that the program goes on and nothing is lost.
 # `status` and `doctor` name them until a person removes them.
 DAMAGED = ".damaged"
-_CORRUPT, _NO_DATABASE, _ERROR = 11, 26, 1  # sqlite3.h; the last means that a table or a column is missing
 
 
 def temporary_beside(path: str) -> str:
@@ -100,6 +98,10 @@ class Disk:
                 raise
         finally:
             os.close(handle)
+
+    def transact(self, database: Path, work: Callable[[], None]) -> None:
+        """Do work that ends with a transaction of a SQLite file, brought to the disk."""
+        work()
 
     def sync_filesystem(self, folder: Path) -> None:
         """Bring everything on a folder's filesystem to the disk at once; for thousands of files."""
@@ -261,59 +263,6 @@ def set_aside_non_file(path: Path) -> None:
 def set_aside_files(folder: Path) -> list[Path]:
     """Return the damaged files that were set aside in a folder."""
     return sorted(folder.glob(f"*{DAMAGED}*"))
-
-
-def is_damage(error: Exception) -> bool:
-    """Return whether an error means that a SQLite file is damaged; a full disk or a locked file does not."""
-    if not isinstance(error, sqlite3.Error):
-        return isinstance(error, ValueError | TypeError)  # a column has a value of another type than was written
-    if isinstance(error, sqlite3.OperationalError) and "decode" in str(error):  # a text is no UTF-8
-        return True
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (_CORRUPT, _NO_DATABASE, _ERROR)  # without the extended code's part
-
-
-def open_derived(path: Path | str, schema: str) -> sqlite3.Connection:
-    """Open a SQLite file of derived data for all threads; a damaged one is deleted and begun anew.
-
-    Args:
-        path: The file, in an existing folder; ":memory:" for none.
-        schema: SQL that creates the missing tables.
-    """
-    for part in _parts_of(path):
-        set_aside_non_file(part)
-    try:
-        return _connect(path, schema)
-    except sqlite3.DatabaseError:  # torn by a power failure
-        remove_derived(path)
-        return _connect(path, schema)
-
-
-def remove_derived(path: Path | str) -> None:
-    """Delete a SQLite file of derived data, which must be closed."""
-    for part in _parts_of(path):
-        set_aside_non_file(part)
-        part.unlink(missing_ok=True)
-
-
-def _parts_of(path: Path | str) -> list[Path]:
-    """Return the paths of a SQLite database's files: the file itself, its write-ahead log and that log's index."""
-    endings = () if path == ":memory:" else ("", "-wal", "-shm")
-    return [Path(f"{path}{ending}") for ending in endings]
-
-
-def _connect(path: Path | str, schema: str) -> sqlite3.Connection:
-    """Return a connection to a derived database with these tables."""
-    database = sqlite3.connect(path, check_same_thread=False, timeout=30)
-    try:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = OFF")  # a crash loses nothing; a power failure only work
-        database.execute("PRAGMA secure_delete = ON")  # what was purged stays in no free page
-        database.executescript(schema)
-    except sqlite3.DatabaseError:
-        database.close()
-        raise
-    return database
 
 
 # POSIX locks belong to the process, not to the handle: two threads of a process would both get one, and closing any

@@ -22,6 +22,7 @@ from typing import BinaryIO
 from brainiac.clock import SYSTEM
 from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
 from brainiac.storage.blobs import BlobStore
+from brainiac.storage.database import COMMIT_LOCK
 from brainiac.storage.files import (
     Disk,
     copy_attributes,
@@ -252,7 +253,7 @@ class Journal:
         self.device = device_id(places.device, places.state / DEVICE_ID)
         self.folder = tree.journal / self.device
         self.blobs = BlobStore(tree.journal / "blobs", self._disk)
-        self.lock = places.state / "commit.lock"
+        self.lock = places.state / COMMIT_LOCK
         self.warnings: list[str] = []
         self._journals = tree.journal
         for folder in (self.folder, self.blobs.folder):
@@ -262,7 +263,7 @@ class Journal:
         self._folder_stamp: tuple[int, int, int] | None = None  # when that was looked up; None: it is looked up again
 
     def record(self, event: Event) -> Event:
-        """Append an event and return it with its `seq`; until `sync`, the write-ahead file must hold it too."""
+        """Append an event and return it with its `seq`; until `sync`, it must be pending too."""
         with locked(self.lock):
             tail = self._current_tail()
             numbered = replace(event, seq=tail.seq + 1)
@@ -272,7 +273,7 @@ class Journal:
                 if path != tail.path:
                     self._disk.fsync(tail.path)  # `sync` knows only the newest
             make_folders(self._disk, path.parent)
-            # not fsynced: a line that a power cut takes is written again from the write-ahead file
+            # not fsynced: a line that a power cut takes is written again from the pending commits
             self._disk.append(path, to_line(numbered))
             stat = os.stat(path)
             self._tail = _Tail(path, stat.st_ino, stat.st_size, numbered.seq, numbered.id)
@@ -307,6 +308,16 @@ class Journal:
         else:
             lines = chain.from_iterable(map(_lines_of, self._files()))
         return self._parse(lines, kinds)
+
+    def events_after(self, seq: int, event_id: str) -> Iterable[Event] | None:
+        """Return the events after the one with this `seq` and id, all for 0; None where that one is not there.
+
+        Then git took the journal back, and whoever followed it begins anew.
+        """
+        if not seq:
+            return self.events()
+        events = list(self.events(since_seq=seq - 1))
+        return events[1:] if events and (events[0].seq, events[0].id) == (seq, event_id) else None
 
     def foreign_events(self, kinds: Collection[type[EventData] | str] | None = None) -> Iterator[tuple[str, Event]]:
         """Yield (device, event) of the other devices."""

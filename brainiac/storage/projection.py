@@ -1,8 +1,8 @@
-"""The journals of all devices as tables, in one SQLite file of the cache; it is derived from the journals alone.
+"""The journals of all devices as tables of the state database; they are derived from the journals alone.
 
 Each row has the id of the event that it was made from, and queries work out what is true now. So the tables are the
-same in whatever order journals arrive, and whether they are read step by step, twice, or from the beginning. The file
-may be deleted or damaged at any moment.
+same in whatever order journals arrive, and whether they are read step by step, twice, or from the beginning. They
+may be lost at any moment.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from brainiac.events import (
     CandidatesRefused,
@@ -54,17 +53,15 @@ from brainiac.events import (
     TextsPurged,
     TreeAdopted,
 )
-from brainiac.storage.files import is_damage, open_derived, remove_derived
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Tree
 
-T = TypeVar("T")
-FILE = "projection.sqlite"
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 5  # of the schema, and of what is taken from events: another one has the file made anew
+_VERSION = 5  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
--- How far each journal was read: seq and id for this device's, bytes and the last of them for a file of another's.
+-- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
 CREATE TABLE IF NOT EXISTS positions(source TEXT PRIMARY KEY, at INTEGER, mark TEXT, size INTEGER) WITHOUT ROWID;
 -- Exchanges; `response_hash` is that of the response as it was then, `is_ours` where a process wrote it, `is_kept` 0
 -- where the exchange is off the record; `origin` and `author` say whose words it has.
@@ -154,62 +151,41 @@ class _Position:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Positions:
-    """The table `positions`.
-
-    Attributes:
-        basis: What the tables depended on besides the journals when they were made; "" for empty tables.
-        own: How far this device's journal was read.
-        foreign: How far each file of other devices' journals was read.
-    """
-
-    basis: str = ""
-    own: _Position = _Position()
-    foreign: Mapping[str, _Position] = field(default_factory=dict)
-
-
 class Projection:
     """The tables; thread-safe, and followed by several processes at once.
 
     Args:
-        path: The SQLite file, in the cache folder; where nothing can be written there it is kept in memory.
+        database: Has the tables.
         tree: The brain's places.
         journal: What is followed.
     """
 
-    def __init__(self, path: Path, tree: Tree, journal: Journal) -> None:
-        self._path, self._tree, self._journal = path, tree, journal
-        # all that the tables depend on besides the journals; where it differs, the file is made anew
+    def __init__(self, database: StateDatabase, tree: Tree, journal: Journal) -> None:
+        self._tree, self._journal = tree, journal
+        # all that the tables depend on besides the journals; where it differs, they are made anew
         self._basis = f"{_VERSION} {journal.device} {tree.layout}"
-        self._mutex = threading.RLock()
-        self._database = self._open()
+        self._database = database
+        database.add(_SCHEMA, self._follow)
         self.follow()
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._mutex:
-            self._database.close()
 
     def follow(self) -> None:
         """Read what other processes added to this device's journal and sync tools to those of other devices."""
         # looked up before the mutex is held: who holds the commit lock may be waiting for the mutex
         last, sizes = self._journal.last(), self._journal.foreign_sizes()
 
-        def read_on() -> None:
-            if not self._is_current(last, sizes):
-                self._follow()
+        def read_on(connection: sqlite3.Connection) -> None:
+            if not self._is_current(connection, last, sizes):
+                self._follow(connection)
 
-        self._attempt(read_on)
+        self._database.run(read_on)
 
-    def apply(self, event: Event) -> None:
-        """Insert the rows of an event that this process has just recorded."""
-        if not self._attempt(lambda: self._append(event)):
-            self.follow()  # events come out of order where several threads or processes record
+    def follow_own(self) -> None:
+        """Read on in this device's journal alone, to which this process has just added an event."""
+        self._database.run(lambda connection: self._follow(connection, is_own=True))
 
     def query(self, sql: str, *values: str) -> list[Row]:
         """Return the rows of a query; call `follow` first where events by other processes and devices matter."""
-        return self._attempt(lambda: self._database.execute(sql, values).fetchall())
+        return self._database.run(lambda connection: connection.execute(sql, values).fetchall())
 
     def purges(self) -> list[tuple[str, Event]]:
         """Return device and event of each purge, and of each report that a device carried one out, oldest first."""
@@ -220,78 +196,67 @@ class Projection:
 
     # --- following ------------------------------------------------------------------------------------------
 
-    def _is_current(self, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
+    def _is_current(self, connection: sqlite3.Connection, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
         """Return whether the tables have their present basis and all events up to this end of each journal.
 
         Args:
+            connection: To the tables.
             last: Seq and id of this device's last event.
             sizes: Size of each file of other devices' journals.
         """
-        positions = self._positions()
-        is_same = positions.basis == self._basis and (positions.own.at, positions.own.mark) == last
-        return is_same and {source: position.size for source, position in positions.foreign.items()} == sizes
+        positions = _positions(connection)
+        basis, own = (positions.pop(source, _Position()) for source in ("", self._journal.device))
+        is_same = basis.mark == self._basis and (own.at, own.mark) == last
+        return is_same and {source: position.size for source, position in positions.items()} == sizes
 
-    def _append(self, event: Event) -> bool:
-        """Insert an event if it comes right after the last one that was read; return whether it did."""
-        with self._database:
-            self._database.execute("BEGIN IMMEDIATE")  # only one process at a time may read on from a position
-            positions = self._positions("WHERE source IN ('', ?)", self._journal.device)
-            # a purge rewrote earlier lines: all journals are read anew
-            if event.seq != positions.own.at + 1 or event.kind == PurgeHonoured.kind:
-                return False
-            if positions.basis != self._basis:
-                return False
-            self._insert([event], self._journal.device)
-            self._set_position(self._journal.device, _Position(event.seq, event.id))
-        return True
-
-    def _follow(self) -> None:
-        """Read each journal from its position on.
+    def _follow(self, connection: sqlite3.Connection, *, is_own: bool = False) -> None:
+        """Read each journal from its position on, or only this device's.
 
         Where one was rewritten or cut, and where the tables have another basis, read all journals anew.
         """
-        with self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            positions = self._positions()
-            if positions.basis != self._basis or not self._read_on(positions):
-                for table in TABLES:
-                    self._database.execute(f"DELETE FROM {table}")
-                self._set_position("", _Position(mark=self._basis))
-                self._read_on(_Positions())
+        connection.execute("BEGIN IMMEDIATE")  # only one process at a time may read on from a position
+        positions = _positions(connection, self._journal.device if is_own else "")
+        is_based = positions.get("", _Position()).mark == self._basis
+        if not (is_based and self._read_on(connection, positions, is_own=is_own)):
+            self._make_anew(connection)
+            self._read_on(connection, {})
 
-    def _read_on(self, positions: _Positions) -> bool:
-        """Read each journal from its position on; return False where one does not continue there."""
-        sizes = self._journal.foreign_sizes()
-        if positions.foreign.keys() - sizes.keys():  # a file is gone
+    def _make_anew(self, connection: sqlite3.Connection) -> None:
+        """Make empty tables: those of another version may have other columns."""
+        for table in TABLES:
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in _SCHEMA.split(";\n"):
+            connection.execute(statement)
+        _set_position(connection, "", _Position(mark=self._basis))
+
+    def _read_on(
+        self, connection: sqlite3.Connection, positions: Mapping[str, _Position], *, is_own: bool = False
+    ) -> bool:
+        """Read each journal, or this device's, from its position on; return False where it does not continue there."""
+        sizes = {} if is_own else self._journal.foreign_sizes()
+        if positions.keys() - sizes.keys() - {"", self._journal.device}:  # a file is gone
             return False
         for source, size in sizes.items():
-            position = positions.foreign.get(source, _Position())
+            position = positions.get(source, _Position())
             if position.size == size:
                 continue
             part = self._journal.foreign_part(source, position.at, position.mark)
             if part is None:
                 return False
-            self._insert(part.events, Path(source).parent.name)
-            self._set_position(source, _Position(part.end, part.mark, size))
-        return self._read_on_own(positions.own)
-
-    def _read_on_own(self, position: _Position) -> bool:
-        """Read this device's journal from a position on; return False where it does not continue there."""
-        stream = self._journal.events(since_seq=max(position.at - 1, 0))
-        events: Iterable[Event] = stream
-        if position.at:
-            first, events = next(stream, None), list(stream)
-            if first is None or (first.seq, first.id) != (position.at, position.mark):
-                return False  # git took the journal back
-            if any(event.kind == PurgeHonoured.kind for event in events):
-                return False  # the purge rewrote earlier lines
-        last = self._insert(events, self._journal.device)
-        if last is not None:
+            self._insert(connection, part.events, Path(source).parent.name)
+            _set_position(connection, source, _Position(part.end, part.mark, size))
+        position = positions.get(self._journal.device, _Position())
+        events = self._journal.events_after(position.at, position.mark)
+        if events is None:
+            return False
+        if position.at and any(event.kind == PurgeHonoured.kind for event in events):
+            return False  # the purge rewrote earlier lines
+        if last := self._insert(connection, events, self._journal.device):
             position = _Position(last.seq, last.id)
-        self._set_position(self._journal.device, position)
+        _set_position(connection, self._journal.device, position)
         return True
 
-    def _insert(self, events: Iterable[Event], device: str) -> Event | None:
+    def _insert(self, connection: sqlite3.Connection, events: Iterable[Event], device: str) -> Event | None:
         """Insert the rows of events of a device, and return the last event; None for no events."""
         event: Event | None = None
         open_exchanges: dict[str, Event] = {}  # those without an outcome
@@ -304,71 +269,39 @@ class Projection:
             elif isinstance(event.what, OutcomeEvent):
                 open_exchanges.pop(event.what.exchange, None)
             if number % _BATCH == 0:
-                self._insert_rows(rows)
+                _insert_rows(connection, rows)
         for exchange in open_exchanges.values():
             rows["lines"].append(_line_row(exchange, device))
-        self._insert_rows(rows)
+        _insert_rows(connection, rows)
         # an outcome may have been read before its exchange, from another device's journal
-        self._database.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
+        connection.execute("DELETE FROM lines WHERE EXISTS (SELECT 1 FROM outcomes WHERE exchange = lines.event)")
         return event
 
-    def _insert_rows(self, rows: dict[str, list[Row]]) -> None:
-        """Insert rows by table and empty `rows`; a row that SQLite cannot hold is left out."""
-        for table, inserted in rows.items():
-            sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
-            try:
-                self._database.executemany(sql, inserted)
-            # a foreign journal may have half a surrogate pair or a number of more than 64 bits: no row of ours is lost
-            except (UnicodeEncodeError, OverflowError):
-                for row in inserted:
-                    with suppress(UnicodeEncodeError, OverflowError):
-                        self._database.execute(sql, row)
-        rows.clear()
 
-    def _positions(self, clause: str = "", *values: str) -> _Positions:
-        """Return how far each journal was read, or those that a clause of SQL (`WHERE …`) selects."""
-        rows = self._database.execute(f"SELECT source, at, mark, size FROM positions {clause}", values)
-        foreign = {source: _Position(*position) for source, *position in rows}
-        own = foreign.pop(self._journal.device, _Position())
-        return _Positions(foreign.pop("", _Position()).mark, own, foreign)
+def _positions(connection: sqlite3.Connection, device: str = "") -> dict[str, _Position]:
+    """Return how far each journal was read, or only this device's; "" has the basis of the tables as its mark."""
+    rows = connection.execute("SELECT * FROM positions WHERE ?1 = '' OR source IN ('', ?1)", (device,))
+    return {source: _Position(*position) for source, *position in rows}
 
-    def _set_position(self, source: str, position: _Position) -> None:
-        """Record how far a journal was read."""
-        row = (source, position.at, position.mark, position.size)
-        self._database.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)", row)
 
-    # --- the file -------------------------------------------------------------------------------------------
-
-    def _attempt(self, action: Callable[[], T]) -> T:
-        """Return the result of an action on the tables; after an error of the file, try again with new tables."""
-        with self._mutex:
-            try:
-                return action()
-            except sqlite3.ProgrammingError:
-                raise  # the projection was closed
-            except sqlite3.Error as error:
-                self._database.close()
-                if is_damage(error):
-                    with suppress(OSError):
-                        remove_derived(self._path)
-                # another error (a full disk, no right to write) would come again: the tables are kept in memory
-                self._database = self._open() if is_damage(error) else open_derived(":memory:", _SCHEMA)
-            self._follow()
-            return action()
-
-    def _open(self) -> sqlite3.Connection:
-        """Open the file, made anew where its tables are outdated; a database in memory where none can be written."""
+def _insert_rows(connection: sqlite3.Connection, rows: dict[str, list[Row]]) -> None:
+    """Insert rows by table and empty `rows`; a row that SQLite cannot hold is left out."""
+    for table, inserted in rows.items():
+        sql = f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(inserted[0]))})"
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            database = open_derived(self._path, _SCHEMA)
-            marks = database.execute("SELECT mark FROM positions WHERE source = ''").fetchall()
-            if marks and marks != [(self._basis,)]:  # its tables may have other columns
-                database.close()
-                remove_derived(self._path)
-                database = open_derived(self._path, _SCHEMA)
-            return database
-        except (OSError, sqlite3.Error):
-            return open_derived(":memory:", _SCHEMA)
+            connection.executemany(sql, inserted)
+        # a foreign journal may have half a surrogate pair or a number of more than 64 bits: no row of ours is lost
+        except (UnicodeEncodeError, OverflowError):
+            for row in inserted:
+                with suppress(UnicodeEncodeError, OverflowError):
+                    connection.execute(sql, row)
+    rows.clear()
+
+
+def _set_position(connection: sqlite3.Connection, source: str, position: _Position) -> None:
+    """Record how far a journal was read."""
+    row = (source, position.at, position.mark, position.size)
+    connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)", row)
 
 
 def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:

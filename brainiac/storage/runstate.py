@@ -1,4 +1,4 @@
-"""`daemon.json` in the state folder: the daemon's state, written for `status` and for the daemon's next start.
+"""The daemon's report in the state database, written for `status` and for the daemon's next start.
 
 It has the last valid settings too, which reading commands use while `system/config.yaml` is broken.
 """
@@ -6,8 +6,9 @@ It has the last valid settings too, which reading commands use while `system/con
 from __future__ import annotations
 
 import json
-import os
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from brainiac.settings import Settings, without_retired
-from brainiac.storage.files import set_aside_non_file
+from brainiac.storage.database import REPORT, StateDatabase
 from brainiac.tree import LocalPlaces
 
-FILE = "daemon.json"
 LOCK = "daemon.lock"
 _BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.MULTILINE)
 
@@ -46,37 +46,18 @@ class RunState:
     problem: str = ""
 
 
-def read_run_state(state: Path) -> RunState:
-    """Return what a brain's daemon wrote last; an empty state where the file is missing or damaged.
-
-    Args:
-        state: The brain's state folder.
-    """
+def read_run_state(database: StateDatabase) -> RunState:
+    """Return what a brain's daemon wrote last; an empty state where there is nothing, or it cannot be read."""
     try:
-        values = json.loads((state / FILE).read_bytes())
-        run = RunState(**{name: value for name, value in values.items() if name in RunState.__dataclass_fields__})
-    except (OSError, ValueError, TypeError, AttributeError):
+        values = json.loads(database.kept(REPORT)[""])
+        return RunState(**{name: value for name, value in values.items() if name in RunState.__dataclass_fields__})
+    except (OSError, sqlite3.Error, LookupError, ValueError, TypeError, AttributeError):
         return RunState()
-    types = {name: type(value) for name, value in asdict(RunState()).items() if name != "access_log"}
-    is_valid = all(isinstance(getattr(run, name), kind) for name, kind in types.items())
-    return run if is_valid and _is_log_position(run.access_log) else RunState()
 
 
-def _is_log_position(value: object) -> bool:
-    """Return whether a value has the form of `RunState.access_log`."""
-    if value is None:
-        return True
-    return isinstance(value, dict) and isinstance(value.get("offset"), int) and isinstance(value.get("last"), str)
-
-
-def write_run_state(state: Path, run: RunState) -> None:
-    """Replace the file in a brain's state folder; it is not synced to the disk, since it can be rebuilt."""
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    set_aside_non_file(state / FILE)
-    draft = state / f".{FILE}-{os.getpid()}"
-    text = json.dumps(asdict(run), ensure_ascii=False, indent=1)
-    draft.write_text(text, encoding="utf-8", errors="surrogateescape")
-    os.replace(draft, state / FILE)
+def write_run_state(database: StateDatabase, run: RunState) -> None:
+    """Replace the daemon's report."""
+    database.keep(REPORT, "", json.dumps(asdict(run)))
 
 
 def last_valid_settings(root: Path, config: Path) -> Settings:
@@ -91,7 +72,8 @@ def last_valid_settings(root: Path, config: Path) -> Settings:
     except OSError:
         line = None
     brain_id = line[1].decode() if line else Settings().brain_id
-    settings = read_run_state(LocalPlaces.of(root, brain_id).state).settings
+    with closing(StateDatabase(LocalPlaces.of(root, brain_id))) as database:
+        settings = read_run_state(database).settings
     try:
         return Settings.model_validate_json(json.dumps(without_retired({**settings, "brain_id": brain_id}, Settings)))
     except ValidationError:  # of a newer version

@@ -42,7 +42,7 @@ class Serving:
         try:
             self._home.enter_context(locked(self._store.places.state / LOCK, WAIT_SECONDS))
         except LockedError as error:
-            pid = read_run_state(self._store.places.state).pid
+            pid = read_run_state(self._store.database).pid
             suffix = f" (process {pid})" if pid else ""
             raise LockedError(f"{self._store.root} is served by another daemon{suffix}; stop that one first") from error
         try:

@@ -23,11 +23,12 @@ from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
 from brainiac.settings import MachineSettings, Settings, SettingsFile
 from brainiac.storage.commit import Committer
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
-from brainiac.storage.projection import FILE, Projection
+from brainiac.storage.projection import Projection
 from brainiac.storage.runstate import last_valid_settings
 from brainiac.storage.sources import readable_folders
 from brainiac.tree import LocalPlaces, Tree
@@ -131,9 +132,14 @@ class Store:
         return Journal(self.tree, self.places)
 
     @cached_property
+    def database(self) -> StateDatabase:
+        """What this machine alone keeps of the brain."""
+        return StateDatabase(self.places)
+
+    @cached_property
     def projection(self) -> Projection:
         """The projection of all devices' journals, for queries."""
-        return Projection(self.places.cache / FILE, self.tree, self.journal)
+        return Projection(self.database, self.tree, self.journal)
 
     @property
     def observed(self) -> ExternalEdits:
@@ -150,6 +156,7 @@ class Store:
             self.clock,
             announce=self._announce,
             holds_secret=self.holds_secret,
+            database=self.database,
         )
 
     @cached_property
@@ -333,15 +340,16 @@ class Store:
     def close(self) -> None:
         """Close the open files; the store must not be used afterwards."""
         # cached properties: what was never used must not be opened to be closed
-        for name in ("committer", "projection"):
+        for name in ("committer", "database"):
             if part := self.__dict__.pop(name, None):
                 part.close()
+        self.__dict__.pop("projection", None)
 
     def _announce(self, event: Event) -> None:
         """Give an event that was just recorded to the projection and to the listeners."""
         # before the listeners, which query it; a projection that nobody used yet will read the event from the journal
         if "projection" in self.__dict__:
-            self.projection.apply(event)
+            self.projection.follow_own()
         for listener in self._listeners:
             listener(event)
 

@@ -1,7 +1,7 @@
-"""One commit: planned, written to the write-ahead file, carried out, recorded, and finished after a crash.
+"""One commit: planned, recorded as pending, carried out, recorded for good, and finished after a crash.
 
-Order: blobs of large texts, write-ahead line (the commit point), files, blobs, journal line. What the write-ahead
-file still holds needs no fsync of its own until a checkpoint. See docs/decisions/write-ahead.md.
+Order: blobs of large texts, pending record (the commit point), files, blobs, journal line, tables. What is still
+pending needs no fsync of its own until a checkpoint. See docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from brainiac.events import (
     new_id,
 )
 from brainiac.formats.prompt import is_off_record, prompt_path_of
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.file_state import FileStates
 from brainiac.storage.files import Disk, locked, read_bytes, read_end, temporary_beside
 from brainiac.storage.journal import Journal
@@ -46,7 +47,7 @@ class DisplacedFile(NamedTuple):
     """A file that a commit swapped out, at the path where it is kept until it was checked for a person's save.
 
     Attributes:
-        intent: The commit, as the write-ahead file has it.
+        intent: The commit, as it is pending.
         step: The write of the commit that swapped it out.
         path: Where it is kept.
     """
@@ -67,8 +68,10 @@ class Transactions:
         disk: What writes.
         announce: Called with each event that was recorded here, in the recording thread, after it released the lock.
         holds_secret: Whether a text at a (relative) path has a secret in it, so that the journal must not keep it.
+        database: What this machine keeps; opened here where None.
 
     Attributes:
+        database: What this machine keeps.
         file_states: The state of each tracked file when it was last seen.
         write_ahead: The commits that may be unfinished.
     """
@@ -82,10 +85,12 @@ class Transactions:
         disk: Disk | None = None,
         announce: Callable[[Event], None] = lambda event: None,
         holds_secret: Callable[[str, bytes], bool] = lambda path, content: False,
+        database: StateDatabase | None = None,
     ) -> None:
         self.tree, self.journal, self.clock, self.disk = tree, journal, clock, disk or Disk()
-        self.file_states = FileStates(places.state / "observed.sqlite", tree, journal)
-        self.write_ahead = WriteAhead(places.state / "write_ahead.jsonl", self.disk)
+        self.database = database or StateDatabase(places)
+        self.file_states = FileStates(self.database, tree, journal)
+        self.write_ahead = WriteAhead(self.database, self.disk)
         self._announce, self._holds_secret = announce, holds_secret
         self._depth = 0  # how often the thread that holds the commit lock entered it
         self._recorded: list[Event] = []  # to be announced when it leaves
@@ -196,7 +201,7 @@ class Transactions:
         intents = self.write_ahead.read()
         self.file_states.catch_up()
         if not intents or intents[-1].is_done:
-            return []  # a line is only written when the one before is done
+            return []  # a commit is only recorded when the one before is done
         intent = intents[-1]
         if self.journal.last()[0] < intent.since_seq:
             # a power failure took the journal lines of earlier commits, which must stand before this one's
@@ -219,9 +224,9 @@ class Transactions:
         self.file_states.catch_up()
 
     def checkpoint(self) -> None:
-        """Sync blobs and journal, then drop from the write-ahead file all commits without displaced files."""
+        """Sync blobs and journal, then drop all pending commits without displaced files."""
         intents = self.write_ahead.read()
-        # texts before the journal lines that name them, and both before the write-ahead file can no longer restore them
+        # texts before the journal lines that name them, and both before no pending commit can restore them
         self.journal.blobs.sync(
             {digest for intent in intents if intent.texts for digest in _kept_digests(intent.event)}
         )
@@ -243,12 +248,12 @@ class Transactions:
         return displaced
 
     def text_of(self, digest: str) -> bytes:
-        """Return a text by hash, from the write-ahead file or the journal's blobs.
+        """Return a text by hash, from the pending commits or the journal's blobs.
 
         Raises:
             BlobError: It is in neither.
         """
-        with locked(self.journal.lock):  # reading the file would cut off a line that another process is writing
+        with locked(self.journal.lock):  # another process may be at its checkpoint
             intents = self.write_ahead.read()
         for intent in intents:
             if digest in intent.texts:
@@ -283,7 +288,7 @@ class Transactions:
         return any(map(is_off_record, prompts))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
-        """Write a commit to the write-ahead file, which makes it binding, and carry it out."""
+        """Record a commit as pending, which makes it binding, and carry it out."""
         since_seq, last_id = self.journal.last()
         event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
         kept = _kept_digests(event)
@@ -303,19 +308,15 @@ class Transactions:
 
     def _carry_out(self, intent: Intent) -> Event:
         """Put a commit's files in place and record it, now or after a crash."""
-        placement = Placement(self.tree, self.disk, lambda digest: self._text(intent, digest))
+        placement = Placement(self.tree, self.disk, self.text_of)
         placement.run(intent)
         # texts before the journal line that names them, so that a reader of the journal finds every text
         self._keep_texts(intent.event, intent.texts)
         event = self.journal.record(_with_outcome(intent, placement))
         self._recorded.append(event)
-        self.file_states.apply(event)
+        self.file_states.catch_up()
         self.write_ahead.note_done(intent)
         return event
-
-    def _text(self, intent: Intent, digest: str) -> bytes:
-        """Return a text of a commit by its hash: one of the write-ahead file, or a blob."""
-        return intent.texts[digest] if digest in intent.texts else self.journal.blobs.get(digest)
 
     def _keep_texts(self, event: Event, texts: Mapping[str, bytes], is_verified: bool = False) -> None:
         """Store the texts that the event names as blobs, each as a splice on its earlier version where that helps.

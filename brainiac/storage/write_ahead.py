@@ -1,9 +1,8 @@
-"""The write-ahead file with commits that may be unfinished, and writing their files, now or after a crash.
+"""Commits that may be unfinished, and writing their files, now or after a crash.
 
-The file is in the state folder and has one line a commit; adding the line is the commit point. Lines stay until a
-checkpoint has synced their texts and journal lines, so that a commit waits for one fsync here and for those of its
-files. Only the last line can be unfinished; where another line cannot be read, a copy of the file is set aside and the
-readable lines are kept. See docs/decisions/write-ahead.md.
+The state database keeps a record of each; adding it is the commit point. Records stay until a checkpoint has synced
+their texts and journal lines, so that a commit waits for one fsync here and for those of its files. A record that
+cannot be read is set aside. See docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
@@ -17,16 +16,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from brainiac.events import Event, content_hash
-from brainiac.storage.files import (
-    Disk,
-    copy_attributes,
-    free_name,
-    make_folders,
-    read_bytes,
-    read_end,
-    set_aside_non_file,
-)
+from brainiac.events import Event, content_hash, new_id
+from brainiac.storage.database import COMMITS, StateDatabase
+from brainiac.storage.files import Disk, copy_attributes, free_name, make_folders, read_bytes, read_end
 from brainiac.storage.journal import from_line, to_line
 from brainiac.tree import Tree
 
@@ -78,7 +70,7 @@ class Intent:
     is_done: bool = False
 
     def to_record(self) -> dict[str, Any]:
-        """Return the commit as the JSON object of its line."""
+        """Return the commit as the JSON object of its record."""
         return {
             "event": to_line(self.event).decode(),
             "since_seq": self.since_seq,
@@ -89,7 +81,7 @@ class Intent:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Intent:
-        """Return the commit of a line's JSON object.
+        """Return the commit of a record.
 
         Raises:
             ValueError: A text has another hash.
@@ -103,60 +95,52 @@ class Intent:
 
 
 class WriteAhead:
-    """The write-ahead file; all calls are made under the commit lock.
+    """The commits that may be unfinished, in the state database; all calls are made under the commit lock.
 
     Args:
-        path: In the state folder.
+        database: Keeps their records: a commit, the end of one, or the merge of a displaced file.
         disk: What writes.
+
+    Attributes:
+        size: Of the records, in characters.
     """
 
-    def __init__(self, path: Path, disk: Disk) -> None:
-        self.path, self._disk = path, disk
-        self._stamp = (0, 0, 0)
+    def __init__(self, database: StateDatabase, disk: Disk) -> None:
+        self._database, self._disk = database, disk
+        self._stamp: tuple[int, int] | None = None
+        self._last_key, self.size = "", 0
         self._intents: list[Intent] = []
         self._merged: dict[str, str] = {}  # by path of a displaced file: hash of its content that was merged last
 
     def read(self) -> list[Intent]:
-        """Return the commits in the file; it is parsed again only when another process changed it."""
-        if self._stamp_now() == self._stamp:
-            return self._intents
-        set_aside_non_file(self.path)
-        content = read_bytes(self.path) or b""
-        *lines, torn = content.split(b"\n")
-        self._intents, self._merged = [], {}
-        # one unreadable line must not destroy the others, which may have the only copy of a text
-        readable = [line for line in lines if self._apply_if_readable(line)]
-        # what a crash leaves of a line is its beginning
-        is_end_damaged = torn != b"" and not torn.startswith(b"{")
-        if len(readable) < len(lines) or is_end_damaged:
-            damaged = free_name(self.path)
-            self._disk.write(damaged, content)
-            self._disk.fsync(damaged)
-            self._replace(b"".join(line + b"\n" for line in readable))
-        elif torn:
-            self._disk.truncate(self.path, len(content) - len(torn))  # the crash came before the commit point
-        self._stamp = self._stamp_now()
+        """Return the commits; they are parsed again only when another process wrote to the database."""
+        if (stamp := self._database.stamp()) != self._stamp:
+            self._intents, self._merged, self._last_key, self.size = [], {}, "", 0
+            for key, text in self._database.kept(COMMITS).items():
+                try:
+                    self._apply(json.loads(text))
+                except (ValueError, KeyError, TypeError, AttributeError):  # it may have the only copy of a text
+                    damaged = free_name(self._database.path)
+                    self._disk.write(damaged, text.encode())
+                    self._disk.fsync(damaged)
+                    self._database.drop(COMMITS, key)
+                self._last_key, self.size = key, self.size + len(text)
+            self._stamp = stamp
         return self._intents
 
     def add(self, intent: Intent) -> None:
         """Make a commit binding: from here on it will be finished, now or after a crash."""
-        folders = []
-        if not self.path.exists():  # else its folder need not be synced: each commit waits for every fsync
-            folders = [*make_folders(self._disk, self.path.parent), self.path.parent]
-        self._disk.append(self.path, _line(intent.to_record()))
-        for path in (self.path, *folders):
-            self._disk.fsync(path)
+        self._disk.transact(self._database.path, lambda: self._keep(intent.to_record(), is_synced=True))
         # after the write: where the disk refused it, the commit does not count
         self._intents.append(intent)
-        self._stamp = self._stamp_now()
 
     def note_done(self, intent: Intent) -> None:
         """Record that a commit's files and its journal line are written."""
-        self._append_record({"done": intent.event.id})
+        self._note({"done": intent.event.id})
 
     def note_merged(self, step: Step, digest: str) -> None:
         """Store the hash up to which a displaced file was merged."""
-        self._append_record({"merged": step.temporary, "hash": digest})
+        self._note({"merged": step.temporary, "hash": digest})
 
     def base_of(self, step: Step) -> str | None:
         """Return the hash of a displaced file's content when it was last merged, else when it was swapped out."""
@@ -168,40 +152,29 @@ class WriteAhead:
         Args:
             intents: Those that still have displaced files.
         """
-        self._intents = [replace(intent, texts={}, is_done=True) for intent in intents]
-        displaced = {step.temporary for intent in self._intents for step in intent.steps}
-        self._merged = {path: digest for path, digest in self._merged.items() if path in displaced}
-        records = [intent.to_record() for intent in self._intents]
-        records += [{"merged": path, "hash": digest} for path, digest in self._merged.items()]
-        if records:
-            self._replace(b"".join(map(_line, records)))
-        elif self.path.exists():
-            # emptied, not removed: the next line needs no fsync of the folder
-            self._disk.truncate(self.path, 0)
-            self._disk.fsync(self.path)
-        self._stamp = self._stamp_now()
+        if not self.size:
+            return
+        kept = [replace(intent, texts={}, is_done=True) for intent in intents]
+        displaced = {step.temporary for intent in kept for step in intent.steps}
+        records = [intent.to_record() for intent in kept]
+        records += [{"merged": path, "hash": digest} for path, digest in self._merged.items() if path in displaced]
+        texts = {f"{number:06}": json.dumps(record) for number, record in enumerate(records)}
+        self._disk.transact(self._database.path, lambda: self._database.keep_only(COMMITS, texts))
+        self._database.empty_log()  # texts that were off the record may stand there
+        self._stamp = None
 
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
-        return self._stamp[1]
-
-    def _append_record(self, record: dict[str, Any]) -> None:
-        """Append a record without syncing it; if it is lost, finished work is checked once more."""
-        self._disk.append(self.path, _line(record))
+    def _note(self, record: dict[str, Any]) -> None:
+        """Keep a record without syncing it; if it is lost, finished work is checked once more."""
+        self._keep(record)
         self._apply(record)
-        self._stamp = self._stamp_now()
 
-    def _apply_if_readable(self, line: bytes) -> bool:
-        """Apply a line of the file; return False where it cannot be read."""
-        try:
-            self._apply(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return False
-        return True
+    def _keep(self, record: dict[str, Any], *, is_synced: bool = False) -> None:
+        text, self._last_key = json.dumps(record), new_id(self._last_key)
+        self._database.keep(COMMITS, self._last_key, text, is_synced=is_synced)
+        self.size += len(text)
 
     def _apply(self, record: dict[str, Any]) -> None:
-        """Apply a record of the file: a commit, the end of one, or the merge of a displaced file."""
+        """Apply a record to what is known of the commits."""
         if "merged" in record:
             self._merged[record["merged"]] = record["hash"]
         elif "done" in record:
@@ -209,25 +182,6 @@ class WriteAhead:
             self._intents = [replace(i, is_done=True) if i.event.id == done else i for i in self._intents]
         else:
             self._intents.append(Intent.from_record(record))
-
-    def _replace(self, content: bytes) -> None:
-        """Replace the whole file so that a crash leaves either the old or the new one."""
-        draft = self.path.with_suffix(".new")
-        self._disk.unlink(draft)
-        self._disk.write(draft, content)
-        self._disk.fsync(draft)
-        self._disk.replace(draft, self.path)
-        # the rename itself survives a power cut only with its folder
-        self._disk.fsync(self.path.parent)
-
-    def _stamp_now(self) -> tuple[int, int, int]:
-        """Return inode, size and time of the file, by which a change by another process is noticed."""
-        try:
-            stat = os.stat(self.path)
-        except FileNotFoundError:
-            return 0, 0, 0
-        # the size alone is not enough: another process may have emptied the file and filled it again
-        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class Placement:
@@ -417,11 +371,6 @@ class Placement:
         """Remove a partly written temporary file that a crash left."""
         if os.path.lexists(temporary):
             self._disk.unlink(temporary)
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    """Return a record as a line of the write-ahead file."""
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def _hash(path: Path) -> str | None:

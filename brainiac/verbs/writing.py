@@ -469,7 +469,7 @@ def _reason_for_waiting(brain: Brain, path: str) -> str:
 
     "" where it does not: it is at work on the prompt, or gave up and wrote an error file.
     """
-    rows = read_run_state(brain.places.state).pending
+    rows = read_run_state(brain.database).pending
     pending = next((row for row in rows if row.get("prompt") == path), {})
     retry_at = pending.get("retry_at")
     if not retry_at:

@@ -1,6 +1,6 @@
 """Keeps answers that were paid for until they are carried out: a run that is begun again pays none of them twice.
 
-They lie in the cache, which a purge empties, and are removed with the commit of the run.
+They lie in the state database, which a purge empties of them, and are removed with the commit of the run.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pydantic import ValidationError
 from brainiac.brain import Brain
 from brainiac.llm.schemas import OFFLINE, Request, Result
 
-FILE = "promotion-answers.jsonl"
+_OWNER = "answers"  # of what the database keeps; a purge drops them
 
 
 class PaidAnswers:
-    """Serves requests by the brain's models, and the same request a second time from the file.
+    """Serves requests by the brain's models, and the same request a second time from the database.
 
     Args:
-        brain: Its models answer; whose cache has the file.
+        brain: Its models answer; its database keeps them.
     """
 
     def __init__(self, brain: Brain) -> None:
-        self._brain, self._path = brain, brain.places.cache / FILE
+        self._brain = brain
 
     def run(self, request: Request) -> Result:
         """Return the answer to a request.
@@ -42,24 +42,17 @@ class PaidAnswers:
         if (known := self._known(request, key)) is not None:
             return known
         result = self._brain.models.run(request)
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        answer = result.model_dump(mode="json", warnings=False)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": key, "answer": answer}) + "\n")
+        self._brain.database.keep(_OWNER, key, json.dumps(result.model_dump(mode="json", warnings=False)))
         return result
 
     def settle(self) -> None:
         """Remove the answers, which are carried out and committed."""
-        self._path.unlink(missing_ok=True)
+        self._brain.database.keep_only(_OWNER, {})
 
     def _known(self, request: Request, key: str) -> Result | None:
-        """Return the answer in the file; None where it has none, or the program that wrote it was another version."""
-        with suppress(FileNotFoundError):
-            for line in self._path.read_text("utf-8").splitlines():
-                # a kill may have torn the last line
-                with suppress(ValueError, KeyError, TypeError, ValidationError):
-                    if (row := json.loads(line))["key"] == key:
-                        return request.result.model_validate(row["answer"])
+        """Return the answer that is kept; None for none, or where the program that wrote it was another version."""
+        with suppress(KeyError, ValueError, ValidationError):
+            return request.result.model_validate(json.loads(self._brain.database.kept(_OWNER)[key]))
         return None
 
 

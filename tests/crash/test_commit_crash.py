@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -82,7 +86,7 @@ def count_operations(tmp_path: Path) -> int:
     disk = CountingDisk()
     kernel = open_kernel(root, disk)
     commit(kernel)
-    kernel.committer.file_states.close()
+    kernel.committer.database.close()
     return len(disk.done)
 
 
@@ -100,7 +104,7 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
         texts = broken.everything()
         for text in (*BEFORE.values(), stm):
             assert any(text in found for found in texts), (number, text)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
 
         kernel = open_kernel(root)
         kernel.committer.recover()
@@ -113,7 +117,7 @@ def test_a_crash_at_any_operation_leaves_all_or_nothing(tmp_path: Path, how: str
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
         assert 1 == sum(e.kind == "prompt-answered" for e in kernel.journal.events()) + (standing == before)
-        kernel.committer.file_states.close()
+        kernel.committer.database.close()
     assert {True, False} == seen
 
 
@@ -128,9 +132,8 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
         broken = open_kernel(root, disk)
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         disk.fail()
-        (broken.places.state / "observed.sqlite").unlink()
 
         kernel = open_kernel(root)
         kernel.committer.recover()
@@ -138,7 +141,67 @@ def test_a_power_failure_at_any_operation_leaves_all_or_nothing(tmp_path: Path, 
         assert standing in (before, after), number
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.file_states.close()
+        kernel.committer.database.close()
+
+
+def spoil_seen(database: Path) -> None:
+    """Damage a table that is derived, in the file where the commit waits to be carried out."""
+    with closing(sqlite3.connect(database)) as connection:
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'seen'").fetchall()
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+def kill_while_it_is_made_anew(database: Path) -> None:
+    """Leave the new file beside the damaged one and its log, as a kill does before it is put in place."""
+    shutil.copy(database, f"{database}.new")
+    log = Path(f"{database}-wal")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("DELETE FROM kept")
+        connection.commit()
+        log_of_it = log.read_bytes()
+    log.write_bytes(log_of_it)
+    database.write_bytes(os.urandom(database.stat().st_size))
+
+
+def cut_record(database: Path) -> None:
+    """Damage the record of the commit itself, in a way that SQLite does not notice."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE kept SET value = substr(value, 1, 3000)")
+
+
+@pytest.mark.parametrize("damage", [spoil_seen, kill_while_it_is_made_anew, cut_record])
+def test_a_commit_that_waits_outlives_the_database(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    """Killed right after the commit point, with the file damaged too: it is carried out, or its texts are set aside."""
+    root = tmp_path / "brain"
+    prepare(root)
+    disk = CountingDisk()
+    kernel = open_kernel(root, disk)
+    commit(kernel)
+    kernel.committer.database.close()
+    stm = prepare(root)
+    broken = open_kernel(root, CountingDisk(disk.done.index("transact") + 1, "after"))
+    with pytest.raises(Crash):
+        commit(broken)
+    broken.committer.database.close()
+    database = broken.places.state / "state.db"
+    damage(database)
+    kernel = open_kernel(root)
+    kernel.committer.recover()
+    standing, before, after = whole(kernel, stm)
+    asides = [path.read_bytes() for path in database.parent.glob("*.damaged*")]
+    if damage is cut_record:
+        assert standing == before
+        assert any(b"prompt-answered" in aside for aside in asides)
+    else:
+        assert standing == after
+        assert [] == asides
+    assert [] == kernel.observed.adopt()
+    assert kernel.tracked() == kernel.folded()
+    assert not Path(f"{database}.new").exists()
+    kernel.committer.database.close()
 
 
 @pytest.mark.parametrize("path", WRITTEN)
@@ -155,7 +218,7 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
         broken = open_kernel(root, CountingDisk(number, "after"))
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         broken.write(path, stm + line if path == STM else line)
 
         kernel = open_kernel(root)
@@ -174,7 +237,7 @@ def test_a_file_edited_between_crash_and_recovery_is_left_or_merged(tmp_path: Pa
         others = (standing.keys() | expected.keys()) - {path} - moved
         assert {p: expected.get(p) for p in others} == {p: standing.get(p) for p in others}, number
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.file_states.close()
+        kernel.committer.database.close()
 
 
 def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
@@ -186,18 +249,18 @@ def test_recovery_itself_may_crash_at_any_operation(tmp_path: Path) -> None:
         broken = open_kernel(root, CountingDisk(total // 2, "torn"))
         with pytest.raises(Crash):
             commit(broken)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         again = open_kernel(root, CountingDisk(number, "torn"))
         with contextlib.suppress(Crash):
             again.committer.recover()
-        again.committer.file_states.close()
+        again.committer.database.close()
         kernel = open_kernel(root)
         kernel.committer.recover()
         standing, _, after = whole(kernel, stm)
         assert after == standing
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.file_states.close()
+        kernel.committer.database.close()
 
 
 def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
@@ -220,4 +283,4 @@ def test_a_killed_process_leaves_all_or_nothing(tmp_path: Path) -> None:
         assert standing in (before, after), number
         assert [] == kernel.observed.adopt()
         assert kernel.tracked() == kernel.folded()
-        kernel.committer.file_states.close()
+        kernel.committer.database.close()

@@ -73,10 +73,9 @@ def test_an_import_interrupted_anywhere_is_gone_on_with(
         broken = opened(root, failing)
         with suppress(Crash):
             import_path(broken, path)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         if isinstance(failing, PowerDisk):
             failing.fail()
-            (broken.places.state / "observed.sqlite").unlink(missing_ok=True)
         brain = opened(root)
         if number % 2:  # else the import itself finds what is left to be finished
             brain.committer.recover()

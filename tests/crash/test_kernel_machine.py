@@ -27,7 +27,7 @@ from brainiac.events import Change, append, create, move, observe, remove, updat
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.storage.files import Disk
 from tests.support.examples import examples
-from tests.support.kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, make_root, open_kernel
+from tests.support.kernel import OPERATIONS, STM, CountingDisk, Crash, Kernel, forget_seen, make_root, open_kernel
 
 FOLDER = "memory/long_term/concrete/"
 PATHS = [FOLDER + "a.md", FOLDER + "b.md", "memory/archive/c.md", "inbox/p.md", STM]
@@ -148,7 +148,7 @@ class KernelMachine(RuleBasedStateMachine):
             self.commit_adds(path, True, also)
             self.commit_adds(path, False, also)
         if is_killed:
-            self.kernel.committer.file_states.close()
+            self.kernel.committer.database.close()
         else:
             self.kernel.committer.close()
         self.buffer_saved(path, edit, True)
@@ -253,7 +253,7 @@ class KernelMachine(RuleBasedStateMachine):
 
         At last the person saves once more, in sight of what stands, and a new process starts.
         """
-        self.kernel.committer.file_states.close()
+        self.kernel.committer.database.close()
         late: list[tuple[BinaryIO, bytes, bytes]] = []
         with ExitStack() as stack:
             for at, way, stop_at in saves:
@@ -292,7 +292,7 @@ class KernelMachine(RuleBasedStateMachine):
         other = open_kernel(self.kernel.tree.root, InterruptedDisk(at, act, stop_at or 0, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(other, self.additions({path, also}, line, False), line)
-        other.committer.file_states.close()
+        other.committer.database.close()
 
     def late_save(self, path: str, held: BinaryIO, before: bytes, after: bytes) -> None:
         """Write into the file that was opened, whatever its name is now, as an editor in place does."""
@@ -313,11 +313,11 @@ class KernelMachine(RuleBasedStateMachine):
     def crash(self, path: str, at: int, how: str, edited: str | None, also: str) -> None:
         line = self.line("process")
         changes = self.additions({path, also}, line, False)
-        self.kernel.committer.file_states.close()
+        self.kernel.committer.database.close()
         broken = open_kernel(self.kernel.tree.root, CountingDisk(at, how), self.kernel.clock)
         with contextlib.suppress(ConflictError, Crash):
             self.commit(broken, changes, line)
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         if edited is not None:
             content = self.kernel.read(edited) or b""
             self.person_saves(edited, content, content + self.line("person"))
@@ -331,7 +331,7 @@ class KernelMachine(RuleBasedStateMachine):
     def restart(self, is_forgotten: bool) -> None:
         self.kernel.committer.close()
         if is_forgotten:
-            (self.kernel.places.state / "observed.sqlite").unlink()
+            forget_seen(self.kernel.places)
         self.reopen()
 
     @rule()
@@ -380,7 +380,7 @@ class KernelMachine(RuleBasedStateMachine):
 
     def reopen(self) -> None:
         with contextlib.suppress(Exception):
-            self.kernel.committer.file_states.close()
+            self.kernel.committer.database.close()
         self.kernel = open_kernel(self.kernel.tree.root, clock=self.kernel.clock)
         self.kernel.committer.recover()
         self.kernel.observed.adopt()

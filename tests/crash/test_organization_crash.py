@@ -60,7 +60,7 @@ class Rounds:
         disk = CountingDisk()
         scene = self.open(disk)
         organize(scene.brain)
-        scene.brain.committer.file_states.close()
+        scene.brain.committer.database.close()
         return len(disk.done)
 
     def crash(self, number: int, how: str) -> bool:
@@ -69,7 +69,7 @@ class Rounds:
         broken = self.open(CountingDisk(number, how))
         with pytest.raises(Crash):
             organize(broken.brain)
-        broken.brain.committer.file_states.close()
+        broken.brain.committer.database.close()
         scene = self.open()
         brain = scene.brain
         texts = kernel_of(brain).everything()
@@ -88,7 +88,7 @@ class Rounds:
         assert expected_places(self.made) == scene.pages(), number
         assert [] == scene.problems(), number
         assert b"" == scene.tree()["logs/access.log"]
-        brain.committer.file_states.close()
+        brain.committer.database.close()
         return is_done
 
 

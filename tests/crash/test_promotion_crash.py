@@ -78,7 +78,7 @@ def rounds(tmp_path: Path) -> int:
     disk = CountingDisk()
     brain = opened(prepare(tmp_path), disk)
     promote(brain)
-    brain.committer.file_states.close()
+    brain.committer.database.close()
     return len(disk.done)
 
 
@@ -104,10 +104,9 @@ def test_a_promotion_interrupted_anywhere_is_whole_or_not_at_all(
             assert len(disk.done) < number
             assert total - number < LAST_OPERATIONS
             continue
-        broken.committer.file_states.close()
+        broken.committer.database.close()
         if isinstance(disk, PowerDisk):
             disk.fail()
-            (broken.places.state / "observed.sqlite").unlink()
 
         brain = opened(root)
         brain.committer.recover()
@@ -115,7 +114,7 @@ def test_a_promotion_interrupted_anywhere_is_whole_or_not_at_all(
         if number % 8 == 1:
             promote(brain)
             assert check(brain)
-        brain.committer.file_states.close()
+        brain.committer.database.close()
     assert {True, False} == outcomes
 
 

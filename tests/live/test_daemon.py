@@ -23,6 +23,7 @@ from brainiac.formats.prompt import parse_prompt
 from brainiac.library import read_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.search.search import Recall
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.storage.serving import is_running
 from brainiac.verbs import Caller
@@ -258,7 +259,7 @@ def test_the_state_file_tells_status_what_waits_and_why(root: Path) -> None:
         drop(root, "a.md")
 
         def state() -> RunState:
-            return read_run_state(run.brain.places.state)
+            return read_run_state(run.brain.database)
 
         eventually(
             lambda: [("inbox/a.md", "the provider is down")] == [(p["prompt"], p["reason"]) for p in state().pending]
@@ -267,7 +268,7 @@ def test_the_state_file_tells_status_what_waits_and_why(root: Path) -> None:
         assert "events" == state().watch["mode"]
         (root / "system/config.yaml").write_text("plugins: 3\n")
         eventually(lambda: "plugins" in state().problem)
-    assert 0 == read_run_state(run.brain.places.state).pid
+    assert 0 == read_run_state(StateDatabase(run.brain.places)).pid
 
 
 def test_another_device_that_runs_the_processes_is_left_to_answer(root: Path) -> None:

@@ -41,9 +41,7 @@ def daemon(root: Path) -> Iterator[Program]:
     with (root.parent / "daemon.log").open("ab") as log:
         process = Program("--brain", str(root), "run", out=log)
     try:
-        eventually(
-            lambda: process.poll() is None and read_run_state(Brain(root).places.state).pid == process.pid, "start"
-        )
+        eventually(lambda: process.poll() is None and read_run_state(Brain(root).database).pid == process.pid, "start")
         yield process
     finally:
         if process.poll() is None:
@@ -79,7 +77,7 @@ def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path) -
         assert "Portland" in wait_for_answer(root, "asked")
         process.send_signal(signal.SIGTERM)
         assert 0 == process.wait(20)
-    assert 0 == read_run_state(Brain(root).places.state).pid
+    assert 0 == read_run_state(Brain(root).database).pid
     assert not is_running(Brain(root))
 
 
@@ -133,7 +131,7 @@ def test_an_overflow_of_the_system_s_queue_loses_no_prompt(root: Path) -> None:
         drop(root, "late", "I live in Portland.")
         process.send_signal(signal.SIGCONT)
         wait_for_answer(root, "late")
-        eventually(lambda: read_run_state(Brain(root).places.state).watch["overflows"] >= 1, "the overflow is told")
+        eventually(lambda: read_run_state(Brain(root).database).watch["overflows"] >= 1, "the overflow is told")
 
 
 def test_one_pass_says_what_it_did(root: Path) -> None:

@@ -21,15 +21,10 @@ from brainiac.tree import LocalPlaces
 from tests.support.living import events_of, living_brain, places_of, trusted, unfolded
 
 CONFIG = "inbox: {settle_ms: 20, typing_seconds: 1}\nrecall: {embedder: none}\n"
-STATE = ("observed.sqlite", "observed.sqlite-wal", "observed.sqlite-shm", "write_ahead.jsonl", "daemon.json")
-KEPT = ("trust.json", "claims.json", "device_id", "../../device_id")
-LOCKS = ("commit.lock", "daemon.lock", "short_term.lock", "claims.lock", "promotion.lock", "organization.lock")
-CACHE = (
-    "projection.sqlite",
-    "projection.sqlite-wal",
-    "projection.sqlite-shm",
-    "index/pages.db",
-)  # vectors: their own test
+STATE = ("state.db", "state.db-wal", "state.db-shm")
+KEPT = ("trust.json", "device_id", "../../device_id")
+LOCKS = ("commit.lock", "daemon.lock", "short_term.lock", "promotion.lock", "organization.lock")
+CACHE = ("index/pages.db",)  # vectors: their own test
 PLUGIN = (
     "from brainiac import hookimpl\n\n@hookimpl\ndef startup(brain):\n    brain.record('plugin-started', by='own')\n"
 )
@@ -71,8 +66,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Used:
         run_once(brain)
         for name in ("promotion", "organization"):
             (brain.places.state / f"{name}.lock").touch()
-        (brain.places.state / "claims.json").write_text('{"x": [false, 0.5, 4000000000.0]}')
-        (brain.places.state / "claims.lock").touch()
+        brain.database.keep("claims", "", '{"x": [false, 0.5, 4000000000.0]}')
         assert brain.recall.search("Portland")
         brain.recall.close()
         del brain.__dict__["recall"]
@@ -147,8 +141,8 @@ def test_a_damaged_file_costs_no_work_and_no_word(
     assert {device} == {path.name for path in (used.root / "logs/journal").iterdir()} - {"blobs"}
     assert 2 == len(events_of(used.root, "prompt-answered"))
     assert [] == unfolded(used.root)
-    if name == "write_ahead.jsonl" and how in ("random", "random pages", "folder"):
-        assert any("write_ahead.jsonl.damaged" in path for path, _ in problems)
+    if name == "state.db" and how in ("random", "random pages", "folder"):
+        assert any("state.db.damaged" in path for path, _ in problems)
 
 
 @contextmanager

@@ -378,18 +378,17 @@ def test_of_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> None:
 
 
 def test_what_a_power_failure_tears_is_mended_at_the_start(tmp_path: Path) -> None:
-    """Journal and write-ahead file with half a line, the table of what was seen and the run state as garbage."""
+    """The journal with half a line, the state database as garbage."""
     root = living_brain(tmp_path / "brain")
     with living(root) as one:
         one.answer("a.md")
         one.wait_for_event("exchange-reflected")
         one.kill()
     state = places_of(root).state
-    for file in (*(root / "logs/journal").glob("*/*.jsonl"), state / "write_ahead.jsonl"):
+    for file in (root / "logs/journal").glob("*/*.jsonl"):
         with file.open("ab") as end:
             end.write(b'{"seq": 99, "id": "torn')
-    (state / "daemon.json").write_bytes(b"\0\0\0")
-    for file in state.glob("observed.sqlite*"):
+    for file in state.glob("state.db*"):
         file.write_bytes(b"\0" * 4_096)
     with living(root) as one:
         one.answer("b.md")

@@ -95,8 +95,8 @@ class Device:
             settle_versions(brain)
             if brain.is_active:
                 promote(brain)
-        brain.committer.file_states.close()
-        brain.projection.close()
+        brain.committer.database.close()
+        brain.database.close()
 
     def files(self) -> dict[str, bytes]:
         """Return what is synced: all but what belongs to one machine."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from brainiac.clock import Clock, ManualClock
 from brainiac.storage.blobs import BlobStore
 from brainiac.storage.commit import Committer
+from brainiac.storage.database import FILE, StateDatabase
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import Disk
 from brainiac.storage.journal import Journal
@@ -65,15 +69,22 @@ class Kernel:
         return {path: self.journal.blobs.get(digest) for path, digest in fold.items() if self.tree.is_tracked(path)}
 
     def everything(self) -> list[bytes]:
-        """Every text that stands in any file: tree, temporaries, blobs, write-ahead file."""
+        """Every text that stands in any file: tree, temporaries, blobs, commits that may be unfinished."""
         texts = [Path(folder, name).read_bytes() for folder, _, names in os.walk(self.tree.root) for name in names]
         blobs = BlobStore(self.tree.journal / "blobs")
         for path in blobs.folder.glob("??/*"):
             if not path.name.startswith("."):
                 texts.append(blobs.get(path.parent.name + path.name.removesuffix(".splice")))
-        for intent in WriteAhead(self.places.state / "write_ahead.jsonl", Disk()).read():
-            texts += intent.texts.values()
+        with closing(StateDatabase(self.places)) as database:
+            for intent in WriteAhead(database, Disk()).read():
+                texts += intent.texts.values()
         return texts
+
+
+def forget_seen(places: LocalPlaces) -> None:
+    """Empty the table of what was seen of each file, which is derived."""
+    with closing(sqlite3.connect(places.state / FILE)) as database, database:
+        database.executescript("DELETE FROM seen; DELETE FROM position")
 
 
 def make_root(root: Path) -> Path:
@@ -100,9 +111,14 @@ class PowerDisk(CountingDisk):
     def __init__(self, stop_at: int = 0, how: str = "before") -> None:
         super().__init__(stop_at, how)
         self.volatile: dict[Path, int] = {}
+        self.synced: dict[
+            Path, bytes | None
+        ] = {}  # files of a database when a transaction was last brought to the disk
 
     def reached(self, name: str, operation: Callable[..., object], *arguments: Any, **named: Any) -> object:
         paths = [argument for argument in arguments if isinstance(argument, Path)]
+        if name == "transact":
+            operation = partial(self._transact, operation)
         if name in ("write", "append"):
             (path,) = paths
             self.volatile.setdefault(path, path.stat().st_size if path.exists() else 0)
@@ -115,6 +131,12 @@ class PowerDisk(CountingDisk):
             self._renamed(paths[0], paths[1], is_exchange=name == "exchange")
         return result
 
+    def _transact(self, operation: Callable[..., object], database: Path, work: Callable[[], object]) -> object:
+        result = operation(database, work)
+        files = (database, Path(f"{database}-wal"))
+        self.synced = {file: file.read_bytes() if file.exists() else None for file in files}
+        return result
+
     def _renamed(self, one: Path, other: Path, is_exchange: bool) -> None:
         first, second = self.volatile.pop(one, None), self.volatile.pop(other, None)
         if first is not None:
@@ -123,7 +145,11 @@ class PowerDisk(CountingDisk):
             self.volatile[one] = second
 
     def fail(self) -> None:
-        """Lose what was never brought to the disk; names stay, contents go."""
+        """Lose what was never brought to the disk; names stay, contents go. Databases must be closed."""
         for path, size in self.volatile.items():
             if path.is_file():
                 os.truncate(path, size)
+        for path, content in self.synced.items():  # what was committed since is gone
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from brainiac.brain import Brain
 from brainiac.events import Event
 from brainiac.formats.short_term import EMPTY
 from brainiac.host.trust import TrustStore
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.journal import Journal
 from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
@@ -68,7 +69,8 @@ class Living:
 
     @property
     def state(self) -> RunState:
-        return read_run_state(places_of(self.root).state)
+        with closing(StateDatabase(places_of(self.root))) as database:
+            return read_run_state(database)
 
     def drop(self, path: str, text: str | bytes) -> Path:
         """Put a whole file below the inbox."""

@@ -111,10 +111,10 @@ def test_a_prompt_whose_text_turns_up_elsewhere_has_moved_only_when_it_is_gone(b
 def test_a_deleted_prompt_is_forgotten_and_what_came_after_is_not(brain: Brain) -> None:
     """Events of other threads are announced late; they must not undo what is newer."""
     ask(brain, "inbox/q.md", "first")
-    removed = brain.commit("note-deleted", by="person", changes=[remove("inbox/q.md", b"first")])
+    brain.commit("note-deleted", by="person", changes=[remove("inbox/q.md", b"first")])
     assert brain.answered.of("inbox/q.md") is None
     prompt = ask(brain, "inbox/q.md", "first")
-    brain.projection.apply(removed)
+    brain.projection.follow_own()
     assert brain.answered.is_answered(prompt)
     assert brain.answered.of("inbox/q.md") is not None
 

@@ -17,11 +17,8 @@ PRODUCT = sorted([*(ROOT / "brainiac").rglob("*.py"), *(ROOT / "plugins").rglob(
 WRITERS = {
     "brainiac/storage/files.py": "the one place that writes the tree",
     "brainiac/storage/journal.py": "the device id, in the state folder",
-    "brainiac/storage/file_state.py": "removes a damaged table from the state folder",
-    "brainiac/storage/projection.py": "removes a damaged projection from the cache",
+    "brainiac/storage/database.py": "removes a damaged database from the state folder, and files of former versions",
     "brainiac/storage/serving.py": "removes a link in the place of a daemon's lock file",
-    "brainiac/storage/runstate.py": "the daemon's report, in the state folder",
-    "brainiac/llm/costs.py": "what calls in flight may cost, in the state folder",
     "brainiac/host/trust.py": "trust, in the state folder",
     "brainiac/storage/sources.py": "which folders outside may be read, in the state folder",
     "brainiac/history/digest.py": "a derived file of the logs, which no commit carries",

@@ -107,9 +107,9 @@ def test_an_answer_costs_few_fsyncs(kernel: Kernel) -> None:
     response = create("inbox/q.response.md", "a")
     changes = [append("logs/access.log", "x\n"), observe("inbox/q.md", b"question\n"), response]
     again.committer.commit("prompt-answered", by="t", changes=changes)
-    assert 4 == disk.done.count("fsync")
+    assert 4 == disk.done.count("fsync") + disk.done.count("transact")
     again.committer.close()
-    assert b"" == (again.places.state / "write_ahead.jsonl").read_bytes()
+    assert {} == again.committer.database.kept("commits")
 
 
 def test_threads_commit_one_after_another(kernel: Kernel) -> None:
@@ -198,7 +198,7 @@ def test_a_displaced_save_is_not_merged_by_what_came_after_it(kernel: Kernel, is
             kernel.committer.commit("x", by="t", changes=[update(A, before, after)])
         for number, editor in enumerate(editors):
             editor.write(b"mine %d\n" % number)
-    (kernel.committer.file_states if is_killed else kernel.committer).close()
+    (kernel.committer.database if is_killed else kernel.committer).close()
     kernel.write(A, texts[-1] + b"mine, later\n")
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.committer.recover()

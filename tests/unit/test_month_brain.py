@@ -35,6 +35,13 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return world
 
 
+def test_what_the_machine_keeps_lies_in_one_file(taken: World) -> None:
+    """What a former version kept in files of its own is taken over, and the files are gone."""
+    names = {path.name for path in taken.home.rglob("*")}
+    assert "state.db" in names
+    assert set() == names & {"observed.sqlite", "observed.sqlite-wal", "write_ahead.jsonl", "daemon.json"}
+
+
 def is_clone(world: World) -> bool:
     """Return whether this is the machine that never saw the brain."""
     return "(device clone-" in world.cli("status").out
@@ -170,7 +177,7 @@ def test_trust_holds_where_it_was_given(taken: World) -> None:
 
 
 def test_search_and_memory_are_made_anew_alike(month: World) -> None:
-    """Without the cache (index and projection) the same is found and told."""
+    """Without the cache (the index) the same is found and told."""
     questions = [("search", query) for query in EXPECTED["searches"]] + [("why", "Ruth, User's sister, lives in York")]
     before = [month.cli(*words).out for words in questions]
     shutil.rmtree(month.home / "cache")

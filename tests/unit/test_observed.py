@@ -64,7 +64,7 @@ def test_what_changed_while_away_is_adopted_as_found(kernel: Kernel, is_forgotte
     kernel.tree.absolute(B).unlink()
     os.rename(kernel.tree.absolute(A), kernel.tree.absolute("memory/archive/a.md"))
     if is_forgotten:
-        (kernel.places.state / "observed.sqlite").unlink()
+        (kernel.places.state / "state.db").unlink()
     again = open_kernel(kernel.tree.root)
     again.committer.recover()
     before = again.tracked()
@@ -160,7 +160,7 @@ def test_a_save_made_while_no_process_ran_is_merged(kernel: Kernel, path: str, i
     kernel.write(path, opened)
     kernel.observed.note_change(path)
     kernel.committer.commit("x", by="t", changes=[update(path, opened, opened + b"ours\n")])
-    (kernel.committer.file_states if is_killed else kernel.committer).close()
+    (kernel.committer.database if is_killed else kernel.committer).close()
     kernel.write(path, opened.replace(b"by hand\n", b"") + b"new\n")
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.committer.recover()
@@ -303,7 +303,7 @@ def test_a_large_file_that_was_not_written_is_no_news(kernel: Kernel) -> None:
 def test_a_table_of_an_earlier_version_is_read(kernel: Kernel) -> None:
     """Stamps without the time of change cost one more hash, and nothing else."""
     kernel.committer.close()
-    table = kernel.places.state / "observed.sqlite"
+    table = kernel.places.state / "state.db"
     with closing(sqlite3.connect(table)) as database, database:
         database.execute("UPDATE seen SET stamp = '14:1:2'")
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
@@ -319,14 +319,14 @@ def test_a_table_with_random_pages_is_made_anew(kernel: Kernel, seed: int, is_li
     notes = {f"{FOLDER}{number}.md": f"note {number}\n" for number in range(300)}
     kernel.committer.commit("x", by="t", changes=[create(path, text) for path, text in notes.items()])
     kernel.committer.close()
-    table = kernel.places.state / "observed.sqlite"
+    table = kernel.places.state / "state.db"
     content, chance = bytearray(table.read_bytes()), Random(seed)
     running = open_kernel(kernel.tree.root, clock=kernel.clock)
     for page in chance.sample(range(1, len(content) // 4096), 8):
         content[page * 4096 : (page + 1) * 4096] = chance.randbytes(4096)
     table.write_bytes(content)
     if not is_live:
-        running.committer.file_states.close()
+        running.committer.database.close()
         running = open_kernel(kernel.tree.root, clock=kernel.clock)
         running.committer.recover()
         assert [] == running.observed.adopt()

@@ -29,8 +29,9 @@ from brainiac.events import (
     update,
 )
 from brainiac.storage.causes import undone_events
+from brainiac.storage.database import FILE, StateDatabase
 from brainiac.storage.journal import to_line
-from brainiac.storage.projection import FILE, TABLES, Projection
+from brainiac.storage.projection import TABLES, Projection
 from brainiac.storage.statements import StatementLog
 from tests.support.examples import examples
 from tests.support.kernel import make_root
@@ -50,8 +51,9 @@ def tables(projection: Projection) -> dict[str, list[tuple[Any, ...]]]:
 
 def rebuilt(brain: Brain) -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows of a projection that is made anew."""
-    with closing(Projection(brain.places.cache / new_id(), brain.tree, brain.journal)) as projection:
-        return tables(projection)
+    places = replace(brain.places, state=brain.places.state / new_id())
+    with closing(StateDatabase(places)) as database:
+        return tables(Projection(database, brain.tree, brain.journal))
 
 
 class ProjectionMachine(RuleBasedStateMachine):
@@ -269,7 +271,7 @@ class ProjectionMachine(RuleBasedStateMachine):
     @rule(how=st.sampled_from(["deleted", "emptied", "random", "half"]))
     def spoiled(self, how: str) -> None:
         for ending in ("", "-wal", "-shm"):
-            file = self.brains[0].places.cache / (FILE + ending)
+            file = self.brains[0].places.state / (FILE + ending)
             if how == "deleted":
                 file.unlink(missing_ok=True)
             elif file.exists() and ending != "-shm":  # that is shared memory: nothing but a process writes it

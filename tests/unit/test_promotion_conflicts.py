@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,10 @@ from brainiac.errors import ModelError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Purpose, Request, Result
+from brainiac.storage.commit import Committer
+from brainiac.storage.database import FILE
+from brainiac.testing import CountingDisk, Crash
+from brainiac.tree import LocalPlaces
 from tests.support.promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 
 
@@ -194,6 +200,40 @@ def test_a_person_who_comes_back_ends_the_run_with_what_is_decided(tmp_path: Pat
     assert () == brain.short_term().memory.events
     assert 1 == len(engine.of(Purpose.CONSOLIDATE))
     assert 4 == len(statements(brain))
+
+
+def spoil(places: LocalPlaces) -> None:
+    """Damage a table that is derived, in the file where the paid answers lie."""
+    with closing(sqlite3.connect(places.state / FILE)) as database:
+        ((page,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'seen'").fetchall()
+        ((size,),) = database.execute("PRAGMA page_size").fetchall()
+    with (places.state / FILE).open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize("happens", [lambda places: None, spoil])
+def test_no_answer_is_paid_twice(tmp_path: Path, happens: Callable[[LocalPlaces], None]) -> None:
+    """What was asked before a run was cut short is known to the next one: also where the derived tables were damaged
+    meanwhile."""
+
+    def last_before_it(request: Request) -> Result:
+        disk.stop_at = len(disk.done) + 1
+        return engine.verbatim(request)
+
+    engine, disk = ScriptedEngine({Purpose.SYNTHESIZE: last_before_it}), CountingDisk()
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "I work as a GP in Bristol.")
+    brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+    with pytest.raises(Crash):
+        promote(brain)
+    brain.close()
+    happens(brain.places)
+    brain = open_brain(tmp_path / "b", engine, brain.clock if isinstance(brain.clock, ManualClock) else None)
+    promote(brain)
+    assert 1 == len(engine.of(Purpose.SYNTHESIZE))
+    assert any("Bristol" in text for text in statements(brain))
+    assert {} == brain.database.kept("answers")
 
 
 def test_a_model_that_fails_changes_nothing_and_is_asked_no_question_twice(tmp_path: Path) -> None:

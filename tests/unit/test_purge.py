@@ -60,7 +60,9 @@ def test_nothing_is_left(brain: Brain, is_promoted: bool) -> None:
     assert brain.recall.search("emeralds willow")
     brain.recall.flush()
     assert everywhere(brain)
+    brain.database.keep("answers", "key", SECRET)  # what a model was paid for, of a run that was cut short
     purged = purge(brain, find_target(brain, exchange))
+    assert [] == everywhere(brain)
     brain.close()
     assert [] == everywhere(brain)
     assert {} == purged.still
@@ -119,7 +121,7 @@ def crashed(root: Path, stop_at: int) -> bool:
     except Crash:
         return True
     finally:
-        brain.committer.file_states.close()
+        brain.committer.database.close()
         brain.__dict__.pop("committer")
         brain.close()
     return False

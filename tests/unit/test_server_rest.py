@@ -152,7 +152,7 @@ def test_the_status_names_no_place_of_this_machine(server: Served) -> None:
     (root / "inbox/x.docx").write_bytes(b"x")
     server.brain.places.config.parent.mkdir(parents=True, exist_ok=True)
     server.brain.places.config.write_text("nonsense: 1\n")
-    (server.brain.places.state / "observed.sqlite.damaged").write_bytes(b"x")
+    (server.brain.places.state / "state.db.damaged").write_bytes(b"x")
     reply = server.send("GET", "/api/status")
     assert (200, root.name) == (reply.status, reply.json["brain"])
     assert any("nonsense" in problem for problem in reply.json["problems"])

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +19,12 @@ import pytest
 
 from brainiac.errors import UserError
 from brainiac.server.service import Start, Unit, start_of, unit_of
+from brainiac.storage.database import StateDatabase
 from brainiac.storage.files import locked
 from brainiac.storage.runstate import LOCK, RunState, write_run_state
+from brainiac.tree import LocalPlaces
 from tests.support.commands import Shell
+from tests.support.living import places_of
 from tests.support.models import make_brain
 
 STRANGE = 'my $HOME "notes" 100% ü'
@@ -38,7 +41,7 @@ class Machine:
 
     shell: Shell
     unit: Unit
-    state: Path
+    places: LocalPlaces
     bin: Path
 
     @property
@@ -73,7 +76,7 @@ def linux(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     (programs / "state").touch()
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     monkeypatch.setattr(sys, "platform", "linux")
-    return Machine(Shell(capsys, str(start.root)), unit_of(start), start.log.parent, programs)
+    return Machine(Shell(capsys, str(start.root)), unit_of(start), places_of(start.root), programs)
 
 
 def test_systemd_accepts_the_unit(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +145,7 @@ def test_status_says_whether_service_and_daemon_agree(linux: Machine) -> None:
     assert (False, True, "does not run") == judged(linux)
     linux.reports(4711)
     assert (False, True, "serves nothing yet") == judged(linux)
-    with daemon(linux.state, 4711):
+    with daemon(linux.places, 4711):
         assert (True, True, "runs the daemon") == judged(linux)
         linux.reports(4712)
         assert (False, True, "did not start") == judged(linux)
@@ -153,16 +156,17 @@ def test_status_says_whether_service_and_daemon_agree(linux: Machine) -> None:
 
 
 @contextmanager
-def daemon(state: Path, pid: int) -> Iterator[None]:
+def daemon(places: LocalPlaces, pid: int) -> Iterator[None]:
     """Hold what a running daemon holds, in a thread of its own."""
     is_begun, is_to_end = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with locked(state / LOCK):
+        with locked(places.state / LOCK):
             is_begun.set()
             is_to_end.wait()
 
-    write_run_state(state, RunState(pid=pid))
+    with closing(StateDatabase(places)) as database:
+        write_run_state(database, RunState(pid=pid))
     thread = threading.Thread(target=hold)
     thread.start()
     is_begun.wait()

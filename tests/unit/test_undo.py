@@ -304,7 +304,7 @@ def crashes(root: Path, stop_at: int) -> bool:
     except Crash:
         return True
     finally:
-        brain.committer.file_states.close()
+        brain.committer.database.close()
     return False
 
 
