@@ -65,7 +65,6 @@ class Brain(Library):
     def recall(self) -> Recall:
         """Search."""
         from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
-        from brainiac.llm.gate import may_be_embedded
         from brainiac.search.search import Recall
         from brainiac.storage.withheld import Withheld
 
@@ -76,7 +75,6 @@ class Brain(Library):
             self.clock,
             remote=lambda model, machine: RemoteEmbedder(model, machine, lambda: self.models.ledger),
             withheld=lambda: Withheld(self),
-            may_be_embedded=may_be_embedded,
             said_in=self._said_in,
         )
 

@@ -12,7 +12,7 @@ from brainiac.events import Event, ExchangeEvent, ExchangeMadePrivate, ImportSta
 from brainiac.formats.authors import PERSON, Author, door_and_name, least_trusted, without_mark
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import Exchange
-from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
 from brainiac.storage.filed import author_on_page
@@ -203,8 +203,7 @@ class Exchanges:
         is_marked = in_memory is not None and not gate.events([in_memory])
         if is_forgotten or is_private or is_marked:
             return None
-        ai = without_hidden(self._brain.tree, whole.prompt or whole.read_from, whole.ai)
-        return replace(whole, user=redact(self._brain, whole.user), ai=redact(self._brain, ai))
+        return replace(whole, user=redact(self._brain, whole.user), ai=redact(self._brain, whole.ai))
 
     @cached_property
     def _withheld(self) -> set[str]:

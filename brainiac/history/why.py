@@ -20,7 +20,7 @@ from brainiac.events import OutcomeEvent, PathKind
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
-from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.gate import Gate
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.text.tokens import coverage
 
@@ -314,11 +314,8 @@ class Provenance:
         if self._gate is None:
             return True
         words = "\n\n".join((step.before, step.after, step.reasoning))
-        tree, path = self._brain.tree, self._memory.path
-        # neither a private mark in the words, nor a link to a hidden path
-        is_open = not PRIVATE.search(words) and without_hidden(tree, path, words) == words
         # `_said` returns a private exchange without words
-        return is_open and all(source.user or source.ai for source in step.sources)
+        return not PRIVATE.search(words) and all(source.user or source.ai for source in step.sources)
 
     def _said(self, exchange: str) -> Said:
         """Return an exchange as the gate shows it to the reader; one with the id alone where it shows nothing of it."""

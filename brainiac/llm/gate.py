@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from brainiac.errors import ConfinementError, FormatError, ModelError
+from brainiac.errors import ConfinementError, ModelError
 from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event, without_private_paragraphs
-from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
-from brainiac.formats.page import is_private_note, shareable_text, title_of
+from brainiac.formats.page import is_private_note, shareable_text
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
@@ -31,8 +29,9 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageNa
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
+from brainiac.storage.pages import INDEX, linked_path
 from brainiac.storage.withheld import Withheld
-from brainiac.tree import NOTE_ENDINGS, Stamp, Tree
+from brainiac.tree import Tree
 
 R = TypeVar("R", bound="Request")
 
@@ -92,105 +91,6 @@ def _is_of_private_exchange(tree: Tree, path: str) -> bool:
     return any(_is_private_file(tree.absolute(file), is_exchange=True) for file in (*prompts, *responses))
 
 
-# --- links to hidden paths -----------------------------------------------------------------------------------------
-
-
-def without_hidden(tree: Tree, path: str, text: str) -> str:
-    """Return a text without the lines that have a link to a hidden path, or to a file that is gone and may be hidden.
-
-    A paragraph with such a link that goes over two lines is left out as a whole.
-
-    Args:
-        tree: The brain's folder.
-        path: The file that holds the text.
-        text: A note, or a part of one.
-    """
-    if "](" not in text and "[[" not in text:
-        return text
-    folder, name = posixpath.split(path)
-
-    def is_open(part: str) -> bool:
-        return all(_is_open(tree, folder, link, is_index=name == "_index.md") for link in find_links(part))
-
-    parts = []
-    for part in _GAP.split(text):  # paragraphs, and the gaps between them
-        lines = [line for line in part.split("\n") if is_open(line)]
-        # joined, too: a link whose title goes over two lines is in neither line
-        parts.append("\n".join(lines) if is_open(" ".join(lines)) else "")
-    return "".join(parts)
-
-
-def _is_open(tree: Tree, folder: str, link: Link, *, is_index: bool) -> bool:
-    """Return whether a link may be shown: it leads to no hidden path, and to no missing file that may be hidden.
-
-    Args:
-        tree: The brain's folder.
-        folder: That of the file with the link.
-        link: The link.
-        is_index: Whether the file is an index page.
-    """
-    if link.is_external or not link.target:
-        return True
-    if link.is_wiki:
-        return not _names_hidden(tree, link)
-    is_missing = True
-    # people and models write paths from the file's folder and from the root
-    for base in (folder, ""):
-        for target in (link.target, f"{link.target}.md"):
-            path = posixpath.normpath(posixpath.join(base, target.lstrip("/")))
-            try:
-                file = tree.readable(path)
-            except ConfinementError:
-                continue
-            if file.exists():
-                if is_hidden(tree, path):
-                    return False
-                is_missing = False
-    if not is_missing:
-        return True
-    # a process links only to files that exist: this one may have been moved to where it is hidden
-    was_written_by_process = bool(link.uuid) or (is_index and link.target.endswith(".md"))
-    return not was_written_by_process and not _names_hidden(tree, link)
-
-
-def _names_hidden(tree: Tree, link: Link) -> bool:
-    """Return whether the words of a link are the name or title of a hidden memory."""
-    return not _hidden_names(tree).isdisjoint((_name_key(link.target), _name_key(posixpath.basename(link.target))))
-
-
-def _name_key(name: str) -> str:
-    """Return a name in the form in which wiki links are compared: without case, white space and punctuation."""
-    folded = unicodedata.normalize("NFC", name).casefold().removesuffix(".md")
-    return re.sub(r"[\W_]+", "-", folded).strip("-")
-
-
-def _hidden_names(tree: Tree) -> set[str]:
-    """Return the names, paths and titles of all private notes of memory and sources, as wiki links may have them."""
-    names: set[str] = set()
-    for path, stamp in (tree.scan(tree.memory) | tree.source_notes()).items():
-        if path.lower().endswith(NOTE_ENDINGS):
-            names |= _names_if_hidden(os.path.normpath(tree.absolute(path)), path, stamp)
-    return names
-
-
-@lru_cache(maxsize=200_000)  # small, since most notes are not private
-def _names_if_hidden(file: str, path: str, _stamp: Stamp) -> frozenset[str]:
-    """Return the names that wiki links may use for a private note; none for a note that is not private.
-
-    The stamp is an argument so that a file is read again when it changed.
-    """
-    if not _is_private_file(Path(file)):
-        return frozenset()
-    try:
-        text = decode_text(read_bytes(Path(file)) or b"")
-        meta, offset = split(text)
-        title = title_of(meta, text, offset, path)
-    except (OSError, FormatError):
-        title = ""
-    names = (posixpath.basename(path), path, PRIVATE.sub("", title))
-    return frozenset(filter(None, map(_name_key, names)))
-
-
 # --- released content ----------------------------------------------------------------------------------------------
 
 
@@ -227,11 +127,6 @@ def released_texts(texts: Iterable[str], endpoint: Endpoint) -> Released:
     """
     is_remote = not endpoint.is_local
     return Released([WITHHELD if is_remote and PRIVATE.search(text) else text for text in texts], is_remote)
-
-
-def may_be_embedded(tree: Tree, path: str, text: str) -> bool:
-    """Return whether the text of a file that is not private may go to an embedder elsewhere."""
-    return not PRIVATE.search(text) and without_hidden(tree, path, text) == text
 
 
 # --- one request ---------------------------------------------------------------------------------------------------
@@ -335,7 +230,7 @@ class Gate:
         )
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return the hits that may be shown, without lines that link to hidden paths."""
+        """Return the hits that may be shown."""
         return [hit for _, hit in self.numbered_hits(hits)]
 
     def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
@@ -352,11 +247,9 @@ class Gate:
         for number, hit in enumerate(hits):
             if self._is_kept_back(hit.path) or self._withheld.hides(hit.path, hit.text, hit.anchor):
                 continue
-            if not self._hides_private:
-                yield number, hit
             # the index knows what is private, but a mark set a moment ago must count at once
-            elif self._may_be_shown(hit) and (text := self._without_hidden(hit.path, hit.text)).strip():
-                yield number, hit if text == hit.text else replace(hit, text=text)
+            if not self._hides_private or self._may_be_shown(hit):
+                yield number, hit
 
     def _may_be_shown(self, hit: Hit) -> bool:
         """Return whether a hit may be shown, by its own text, its page and, of an exchange, its prompt."""
@@ -390,10 +283,7 @@ class Gate:
         return exchanges_to_show
 
     def _shareable_statements(self, statements: Iterable[Existing]) -> list[Existing]:
-        """Return the statements that the model may be shown: none of a private part of a page or of a hidden page.
-
-        Links to hidden paths are taken out of them; `WITHHELD` stands where nothing is left of one.
-        """
+        """Return the statements that the model may be shown: none of a private part of a page or of a hidden page."""
         statements_to_show = []
         for statement in statements:
             if self._withheld.hides(statement.path, statement.content):
@@ -405,8 +295,7 @@ class Gate:
             text = _folded(statement.content)
             if text in _folded(page) and text not in _folded(shareable):
                 continue  # it stands in a private part alone
-            content = self._without_hidden(statement.path, statement.content) or WITHHELD
-            statements_to_show.append(replace(statement, content=content))
+            statements_to_show.append(statement)
         return statements_to_show
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
@@ -416,8 +305,7 @@ class Gate:
             if self.knows(page.path):
                 _, shareable = self._page(page.path)
                 has_about = shareable is not None and _folded(page.about) in _folded(shareable)
-                about = self._without_hidden(page.path, page.about) if has_about else ""
-                pages_to_show.append(replace(page, about=about))
+                pages_to_show.append(page if has_about else replace(page, about=""))
         return pages_to_show
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
@@ -504,7 +392,7 @@ class Gate:
         for placed in reversed(list(find_events(shown))):
             if self.is_private_by_now(placed.event.id):
                 shown = shown[: placed.start] + shown[placed.end :]
-        return self._without_hidden(path, shown)
+        return self._without_hidden(path, shown) if posixpath.basename(path) == INDEX else shown
 
     def system_text(self, path: Path) -> str | None:
         """Return the text of a file of `system/` (identity, template, workflow); None where it may not be shown."""
@@ -514,8 +402,13 @@ class Gate:
         return shareable_text(text)
 
     def _without_hidden(self, path: str, text: str) -> str:
-        """Return a text without lines that link to hidden paths."""
-        return without_hidden(self._tree, path, text) if self._hides_private else text
+        """Return an index page, or a summary, without the lines in which the program names what is hidden or gone."""
+
+        def may_be_named(link: Link) -> bool:
+            target = linked_path(link, path)
+            return link.is_external or link.is_wiki or (self._tree.holds(target) and self.knows(target))
+
+        return "\n".join(line for line in text.split("\n") if all(map(may_be_named, find_links(line))))
 
     def cleared(self, text: str) -> str:
         """Return a text that is in no file, such as a plugin's block, without paragraphs that are marked private."""

@@ -370,13 +370,10 @@ class Vectors:
     Args:
         folder: In the cache.
         embedder: What makes vectors.
-        may_leave: Whether a text of the page at a path may be given to an embedder elsewhere.
     """
 
-    def __init__(
-        self, folder: Path, embedder: Embedder, may_leave: Callable[[str, str], bool] = lambda path, text: True
-    ) -> None:
-        self._embedder, self.is_remote, self._may_leave = embedder, embedder.is_remote, may_leave
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
+        self._embedder, self.is_remote = embedder, embedder.is_remote
         self._file = VectorFile(folder, embedder.name)
         self._paths: dict[int, str] = {}  # of the page of each key
         self._query_vectors: dict[str, Matrix] = {}  # vectors of queries
@@ -399,11 +396,11 @@ class Vectors:
 
     def n_missing(self, page: Page) -> int:
         """Return how many of a page's units lack the vector that they are to have."""
-        return len(self._file.missing([content_key(unit) for unit in page.units if self._is_embedded(page.path, unit)]))
+        return len(self._file.missing([content_key(unit) for unit in page.units if self._is_embedded(unit)]))
 
     def embed_page(self, page: Page) -> bool:
         """Make the missing vectors of a page's units; return whether all have one now."""
-        texts = {content_key(unit): unit.read for unit in page.units if self._is_embedded(page.path, unit)}
+        texts = {content_key(unit): unit.read for unit in page.units if self._is_embedded(unit)}
         if missing := self._file.missing(list(texts)):
             missing += self._file.missing(list(_ORDINARY))
         # without the lock: a model may take seconds, and queries must not wait for it
@@ -416,7 +413,7 @@ class Vectors:
             self._paths.update(dict.fromkeys(texts, page.path))
         return True
 
-    def _is_embedded(self, path: str, unit: Unit) -> bool:
+    def _is_embedded(self, unit: Unit) -> bool:
         """Return whether a unit gets a vector: what a person said or wrote, and elsewhere only what may leave.
 
         What an assistant said at length is found by its words and by what it answered: to embed it all would take most
@@ -424,7 +421,7 @@ class Vectors:
         """
         if unit.side == "ai":
             return False
-        return not self.is_remote or (not unit.is_private and self._may_leave(path, unit.read))
+        return not (self.is_remote and unit.is_private)
 
     def _embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix | None:
         """Return vectors; None when the model fails, and for a minute after that.

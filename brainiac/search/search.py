@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -36,7 +35,6 @@ class Recall:
         clock: The time source.
         remote: Makes the embedder of a provider; None where there are no providers.
         withheld: Returns what is hidden, which no search returns; None for nothing.
-        may_be_embedded: Whether the text of a unit (tree, path, text) may go to an embedder elsewhere.
         said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
     """
 
@@ -48,13 +46,12 @@ class Recall:
         clock: Clock = SYSTEM,
         remote: RemoteEmbedders | None = None,
         withheld: Callable[[], Withheld] | None = None,
-        may_be_embedded: Callable[[Tree, str, str], bool] = lambda tree, path, text: True,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
     ) -> None:
         self.tree = tree
         self._places, self._settings, self._clock = places, settings, clock
         self._remote, self._withheld = remote, withheld
-        self._may_be_embedded, self._said_in = may_be_embedded, said_in
+        self._said_in = said_in
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._parts: tuple[Pages, Retrieval] | None = None  # opened on first use
@@ -217,5 +214,4 @@ class Recall:
         except EmbedderError as error:
             self._embedder_problem = str(error)
             return None
-        may_be_sent = partial(self._may_be_embedded, self.tree)
-        return Vectors(self._places.cache / "vectors", embedder, may_be_sent) if embedder else None
+        return Vectors(self._places.cache / "vectors", embedder) if embedder else None

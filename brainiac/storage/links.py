@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from brainiac.formats.markdown import Link, retarget_links, without_link_targets
-from brainiac.formats.page import Memory
+from brainiac.formats.page import Memory, is_private_note
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.pages import linked_path
 from brainiac.storage.store import Store
@@ -69,6 +69,7 @@ def with_repaired_links(
     moved: Mapping[str, str],
     places: Mapping[str, str],
     is_standing: Callable[[str], bool] = lambda path: False,
+    is_hidden: Callable[[str], bool] = lambda path: False,
 ) -> str:
     """Return a page's text with links repaired after pages moved, this one or others; all else stays byte for byte.
 
@@ -79,7 +80,9 @@ def with_repaired_links(
         moved: Old path to new one, of every file that moved.
         places: Present path by uuid, of every page; a link with a uuid leads to that page, whatever its path says.
         is_standing: Whether there is a file at a path; asked for a link without uuid to a file that did not move.
+        is_hidden: Whether a path is private: an open page is not told that it is, and keeps its link as it is.
     """
+    is_open = not is_private_note(text)
 
     def target_of(link: Link) -> str:
         """Return the new target of a link; "" to leave it as it is."""
@@ -87,6 +90,8 @@ def with_repaired_links(
             return ""
         old_target = linked_path(link, was)
         target = places.get(link.uuid) or moved.get(old_target, old_target)
+        if is_open and is_hidden(target):
+            return ""
         if target == old_target and posixpath.dirname(was) == posixpath.dirname(now):
             return ""
         is_known = link.uuid in places or old_target in moved or is_standing(old_target)

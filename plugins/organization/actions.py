@@ -490,7 +490,7 @@ class Draft:
     def changes(self) -> list[Change]:
         """Return the changes for the commit, with the links to moved pages repaired on every page."""
         path_by_uuid = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
-        holds = self._brain.tree.holds
+        hidden = {self.place(path) for path, page in self._pages.pages.items() if page.is_private}
         changes: list[Change] = []
         # every page: any of them may link to one that moves, and editors follow a link by its path
         for path, page in self._pages.pages.items():
@@ -501,7 +501,13 @@ class Draft:
             # a page that a person edits is repaired later, unless it is written in any case
             if self._moved and (now != path or path in self._texts or self._is_resting(path)):
                 after = with_repaired_links(
-                    after, was=path, now=now, moved=self._moved, places=path_by_uuid, is_standing=holds
+                    after,
+                    was=path,
+                    now=now,
+                    moved=self._moved,
+                    places=path_by_uuid,
+                    is_standing=self._brain.tree.holds,
+                    is_hidden=hidden.__contains__,
                 )
             if now != path:
                 changes.append(move(path, now, page.text, after))

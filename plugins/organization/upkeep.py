@@ -18,6 +18,7 @@ from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
+from brainiac.llm.gate import is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
@@ -245,10 +246,14 @@ def repair_all_links(brain: Brain, pages: PageSet, history: UsageHistory) -> Eve
         The event; None when every link leads where it should.
     """
     now = brain.clock.now()
+    hidden = {path for path, page in pages.pages.items() if page.is_private}
     changes = []
     for path, page in pages.pages.items():
         if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
-            after = with_repaired_links(page.text, was=path, now=path, moved={}, places=pages.path_by_uuid)
+            places = pages.path_by_uuid
+            after = with_repaired_links(
+                page.text, was=path, now=path, moved={}, places=places, is_hidden=hidden.__contains__
+            )
             if after != page.text and history.is_resting(path, now):
                 changes.append(update(path, page.text, after))
     return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
@@ -274,7 +279,7 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
     # the relative links on the moved page are outdated by its move: they are resolved by uuid, too
     targets = {link.uuid: graph.path_of(link.uuid) for link in find_links(text) if link.uuid}
     path_by_uuid_on_page = {name: path for name, path in targets.items() if path} | path_by_uuid
-    changes = []
+    changes, is_private = [], is_hidden(brain.tree, new)
     folder = posixpath.dirname(old)
     # the graph has no links of index pages: those of the old folder and the one above are added
     index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
@@ -283,7 +288,15 @@ def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
         if before is None:
             continue
         was, places = (old, path_by_uuid_on_page) if path == new else (path, path_by_uuid)
-        after = with_repaired_links(before, was=was, now=path, moved=moved, places=places, is_standing=brain.tree.holds)
+        after = with_repaired_links(
+            before,
+            was=was,
+            now=path,
+            moved=moved,
+            places=places,
+            is_standing=brain.tree.holds,
+            is_hidden=lambda target: is_private and target == new,
+        )
         if after != before:
             changes.append(update(path, before, after))
     return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None

@@ -22,6 +22,7 @@ from brainiac.library import read_prompt
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
 from brainiac.pipeline.daemon import Daemon, answer_one
 from brainiac.search.documents import page_of
+from brainiac.testing import World
 from tests.support.living import events_of, living, living_brain, places_of
 from tests.support.models import (
     NOW,
@@ -255,7 +256,7 @@ def remember(brain: Brain, *events: StmEvent) -> None:
 
 @pytest.mark.slow
 def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
-    """Not by an index page that is read or focused, a link, a list of files, nor a folder that holds nothing else."""
+    """Not by an index page that is read or focused, a list of files, nor a folder that holds nothing else."""
     index = "memory/long_term/concrete/_index.md"
     asked = ("memory/long_term/concrete", "memory/long_term/concrete/health")
     reads = [("read_memory", {"id": name}) for name in (index, "Mara")]
@@ -265,8 +266,6 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
         write_private(tmp_path, "concrete/quillwort.md", "Quillwort", "User has quillwort. ^h1")
         write_private(tmp_path, "concrete/zanzibar/trip.md", "Trip", "User hides there. ^h2")
         (tmp_path / "memory/long_term/concrete/health").mkdir()
-        with (tmp_path / "memory/long_term/concrete/mara.md").open("a") as file:
-            file.write(f'- [Quillwort](quillwort.md "uuid:{UUID}3")\n')
         derive_manifests(brain, ["memory/long_term/concrete", "memory/long_term/concrete/zanzibar"])
         text = (tmp_path / index).read_text()
         (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))
@@ -289,6 +288,25 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
     assert 4 == len(bodies)
     assert 3 == bodies[1].count("user lives in portland")  # focused: its beginning and the whole; then read
     assert [] == [word for word in CANARIES for body in bodies if word in body]
+
+
+def test_where_a_private_page_moves_to_is_written_into_no_open_page(tmp_path: Path) -> None:
+    """The open page keeps its link as it was written, a private one is healed."""
+    world = World(tmp_path)
+    top = "memory/long_term/concrete"
+    link = f'See [it](it.md "uuid:{UUID}1").\n'
+    private = "---\nprivate: true\n---\n"
+    world.save(f"{top}/it.md", f"---\nuuid: {UUID}1\nprivate: true\n---\n# It\n\nOf zanzibar.\n")
+    world.save(f"{top}/open.md", f"# Open\n\n{link}")
+    world.save(f"{top}/mine.md", f"{private}# Mine\n\n{link}")
+    world.run()
+    (world.root / top / "quillwort").mkdir()
+    (world.root / top / "it.md").rename(world.root / top / "quillwort/it.md")
+    world.run()
+    world.tick(3600)
+    tree = world.tree()
+    assert "](it.md" in tree[f"{top}/open.md"]
+    assert "](quillwort/it.md" in tree[f"{top}/mine.md"]
 
 
 def told_in_trip(brain: Brain, server: ChatServer) -> str:

@@ -85,7 +85,7 @@ def event(day: int, *, heading: str = "", below: str = "", said: str = "") -> di
 
 
 def linked(link: str, body: str = "- The {t} shed is by {link}. ^l1", **more: Any) -> Shape:
-    """Return an open page with a link to a private one whose title is the canary."""
+    """Return an open page with a link, written in the open, to a private one whose title is the canary."""
     hidden = f"---\n{HEAD}private: {{y}}\n---\n# {{c}} {{t}}\n\n- It is so. ^h1\n".replace("7000-8000", "7000-9000")
     shape = page(body.replace("{link}", link), **more)
     return Shape({**shape.files, FOLDER + "/hidden/{t}x.md": hidden}, calls=shape.calls)
@@ -234,6 +234,8 @@ SHAPES: dict[str, Shape] = {
     "block of a plugin": Shape(),
     "hit of a plugin": Shape({"memory/{t}.md": "---\nprivate: {y}\n---\nThe {c}.\n"}),
 }
+# what stands in the open is open, a link to a private page and its words too
+OPEN = {name for name in SHAPES if "link" in name and name != "link in a prompt"} | {"related memories"}
 NUMBERS = {name: number for number, name in enumerate(SHAPES)}
 PRIVATE_PROMPTS = ("private: true", "Private: yes", '"priv\\x61te": on', f"private: true\nmodel: {MODEL}")
 
@@ -425,7 +427,16 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.slow
 def test_no_private_word_is_sent(lives: Any) -> None:
     """F-STM-8, F-PRM-7: not for any purpose, not to the embedder, though the model asks for it by every tool."""
-    assert {} == {name: sent for name in SHAPES if (sent := lives(True).purposes_with(canary(name)))}
+    assert {} == {
+        name: sent for name in SHAPES if name not in OPEN and (sent := lives(True).purposes_with(canary(name)))
+    }
+
+
+@pytest.mark.slow
+def test_a_link_that_was_written_in_the_open_is_open(lives: Any) -> None:
+    """Its words are the open page's; what it leads to is not sent."""
+    assert OPEN == {name for name in OPEN if lives(True).purposes_with(canary(name))}
+    assert [] == lives(True).purposes_with("it is so. ^h1")
 
 
 @pytest.mark.slow
@@ -494,7 +505,7 @@ def test_no_private_word_passes_a_door(tmp_path: Path) -> None:
         is_private: seen_through_a_door(tmp_path / str(is_private), is_private=is_private)
         for is_private in (True, False)
     }
-    assert [] == [name for name in SHAPES if canary(name) in seen[True]]
+    assert [] == [name for name in SHAPES if name not in OPEN and canary(name) in seen[True]]
     assert "kanarie99qz" not in seen[True]
     unseen = [name for name in SHAPES if canary(name) not in seen[False]]
     assert len(unseen) < len(SHAPES) / 4, unseen

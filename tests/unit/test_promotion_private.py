@@ -15,8 +15,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE_MARK
-from brainiac.formats.page import shareable_text
-from brainiac.llm.gate import Gate, without_hidden
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result
 from brainiac.storage.statements import StatementLog
 from tests.support.models import write_settings
@@ -54,12 +53,9 @@ def hidden(brain: Brain, text: str = "User has diagnosis PRVstmt.") -> str:
 
 def exposed(brain: Brain) -> list[str]:
     """Return the pages that are not private and hold a private word; of index pages what a remote model may see."""
-    found = []
-    for entry in brain.tree.walk(brain.tree.memory):
-        path = brain.tree.relative(entry.path)
-        text = shareable_text(brain.read_text(path) or "") or ""
-        if "PRV" in (without_hidden(brain.tree, path, text) if entry.name == "_index.md" else text):
-            found.append(path)
+    gate = Gate(brain, is_remote=True)
+    paths = [brain.tree.relative(entry.path) for entry in brain.tree.walk(brain.tree.memory)]
+    found = [path for path in paths if "PRV" in (gate.read_note(path, tops=("memory",)) or "")]
     return found + [path for path, page in pages(brain).items() if "PRV" in page.text and not is_private(page.meta)]
 
 

@@ -19,7 +19,6 @@ import pytest
 from brainiac.formats.markdown import PRIVATE_MARK, StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.llm.embedding import RemoteEmbedder
-from brainiac.llm.gate import may_be_embedded
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.embed import (
     ORDINARY_SENTENCES,
@@ -274,7 +273,7 @@ def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPa
     }
     places.config.write_text(json.dumps(machine), "utf-8")
     settings = Settings(recall=RecallSettings(embedder="openai/meaning-1"))
-    return Recall(Tree(folder / "brain"), places, settings, remote=RemoteEmbedder, may_be_embedded=may_be_embedded)
+    return Recall(Tree(folder / "brain"), places, settings, remote=RemoteEmbedder)
 
 
 def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
