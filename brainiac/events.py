@@ -1220,7 +1220,7 @@ class ExchangeMadePrivate(EventData):
 
     Attributes:
         prompt: The prompt's path.
-        statements: Statements that were worded anew.
+        statements: Statements that moved to a private page; in older journals those that got the private mark.
         left: What was not made private, one sentence each.
         exchanges: Ids of the exchanges; none while a promotion runs, another event has them after it.
         sent: Calls to remote models that contained the exchanges; null where `exchanges` is not known.

@@ -185,15 +185,17 @@ def _with_exchange(
     )
     logged = document.with_event(event) if is_new else document
     facts = [*arguments(commands, "remember"), *reflection.facts, *reflection.decisions]
-    return logged.with_items(
-        goals=_items_from(brain, exchange, reflection.goals),
-        facts=_items_from(brain, exchange, facts if logged.has_event(event.id) else ()),
-        tasks=_items_from(
-            brain, exchange, _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])
-        ),
-        is_private=exchange.is_private,
-        # what another says is done may be so; the person's list goes by the person's words
-    ).with_done([*_ticked(document.memory.tasks, commands), *(reflection.done if event.origin == PERSON else ())])
+    tasks = _with_day(exchange.prompt, [*arguments(commands, "todo"), *reflection.tasks])
+    if not exchange.is_private:  # the lists are open: what follows from a private exchange stays within it
+        logged = logged.with_items(
+            goals=_items_from(brain, exchange, reflection.goals),
+            facts=_items_from(brain, exchange, facts if logged.has_event(event.id) else ()),
+            tasks=_items_from(brain, exchange, tasks),
+        )
+    # what another says is done may be so; the person's list goes by the person's words
+    return logged.with_done(
+        [*_ticked(document.memory.tasks, commands), *(reflection.done if event.origin == PERSON else ())]
+    )
 
 
 def _with_day(prompt: Prompt, tasks: Sequence[str]) -> Sequence[str]:

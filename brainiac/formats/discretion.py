@@ -13,15 +13,10 @@ from typing import Any
 
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEvent, fence_after, find_events
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, StmEvent, find_events
 
 _NOT_PRIVATE = frozenset(("", "false", "no", "off", "null", "~", "0"))
 _REMEMBERED = frozenset(("true", "yes", "on", "y", "1"))
-_FENCE = re.compile(r"^[ ]{0,3}(?:[-*+>][ \t]+)*(`{3,}|~{3,})")
-# the mark itself, headings and rules; where a marked paragraph has nothing else, the mark is about another text
-_NO_WORDS = re.compile(
-    rf"{PRIVATE.pattern}|^[ ]{{0,3}}(?:#{{1,6}}[ \t].*|[-=*_]{{3,}}[ \t\r]*)$", re.MULTILINE | re.IGNORECASE
-)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t\r]*$", re.MULTILINE)
 _START = 64  # length of a file's start that is looked at for `---`
@@ -121,20 +116,6 @@ def _unescaped(match: re.Match[str]) -> str:
 # --- marks ---------------------------------------------------------------------------------------------------------
 
 
-def without_private_paragraphs(text: str) -> str | None:
-    """Return a text without the paragraphs that have a private mark; None where a mark is in no paragraph of words.
-
-    Such a mark may be about all of the text. A code fence belongs to the paragraph it is in.
-    """
-    if not PRIVATE.search(text):
-        return text
-    parts = _paragraphs(text)
-    marked = [part for part in parts if PRIVATE.search(part)]
-    if any(not _NO_WORDS.sub("", part).strip() for part in marked):
-        return None
-    return "".join(part for part in parts if part not in marked)
-
-
 def is_private_event(event: StmEvent) -> bool:
     """Return whether an exchange is private: as a whole, or by a mark in one of its texts."""
     return event.is_private or any(PRIVATE.search(text) for text in (event.user, event.ai, event.thoughts))
@@ -163,16 +144,3 @@ def _below_id(text: str, placed: PlacedEvent) -> int:
         return match.end()
     heading_end = text.find("\n", placed.start, placed.end)
     return placed.end if heading_end < 0 else heading_end + 1
-
-
-def _paragraphs(text: str) -> list[str]:
-    """Split a text into its paragraphs and the blank lines between them; joined they are the text again."""
-    parts, fence, was_blank = [""], "", False
-    for line in text.splitlines(keepends=True):
-        is_blank = not fence and not line.strip()
-        if is_blank != was_blank:
-            parts.append("")
-        parts[-1] += line
-        was_blank = is_blank
-        fence = fence_after(fence, _FENCE.match(line))
-    return parts

@@ -540,7 +540,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
         else:
             parts[-1].lines.append((line, raw))
     texts, remark_lines = _texts_and_remarks(parts)
-    remarks = (words + newline_of(body) if words else "") + "".join(remark_lines)
+    remarks = _without_blank_ends((words + newline_of(body) if words else "") + "".join(remark_lines))
     return StmEvent(
         id=event_id or id_by_hand(f"{heading}\n{body}"),
         at=at,
@@ -548,7 +548,7 @@ def _event_from(heading: str, body: str) -> StmEvent:
         ai=texts["AI"],
         thoughts=texts["Thoughts"],
         is_private=is_private,
-        remarks=_without_blank_ends(with_private_marks(remarks) if is_private else remarks),
+        remarks=marked(remarks) if is_private else remarks,  # they may outlast the event
         origin=author.origin,
         by=author.by,
     )
@@ -624,6 +624,11 @@ def _texts_and_remarks(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str
     return {label: "\n".join(label_texts) for label, label_texts in texts.items()}, remarks
 
 
+def marked(text: str) -> str:
+    """Return lines with the private mark above them; none, or lines that have it, as they are."""
+    return text if not text or PRIVATE.search(text) else f"{PRIVATE_MARK}{newline_of(text)}{text}"
+
+
 def _without_blank_ends(text: str) -> str:
     """Return lines without the blank lines at the beginning and at the end."""
     content = text.rstrip(_BLANK)
@@ -633,20 +638,6 @@ def _without_blank_ends(text: str) -> str:
     start = text.rfind("\n", 0, first_word) + 1  # with the indentation of its line
     end = text.find("\n", len(content))
     return text[start : end + 1 if end >= 0 else len(text)]
-
-
-def with_private_marks(text: str) -> str:
-    """Return a private event's remarks with a private mark at the end of each paragraph; they may outlast the event."""
-    return re.sub(r"\S[^\n]*(?:\n[ \t]*\S[^\n]*)*", _with_mark, text)
-
-
-def _with_mark(match: re.Match[str]) -> str:
-    """Return a matched paragraph with the private mark at its end, unless it has one."""
-    text = match[0]
-    if PRIVATE.search(text):
-        return text
-    end = len(text.rstrip())
-    return f"{text[:end]} {PRIVATE_MARK}{text[end:]}"
 
 
 def render_exchange(event: StmEvent) -> str:

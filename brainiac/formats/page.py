@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,7 +14,7 @@ from typing import Any
 
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import asks_for_privacy, is_private_event, without_private_paragraphs
+from brainiac.formats.discretion import asks_for_privacy, is_private_event
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
 from brainiac.formats.markdown import (
     PRIVATE,
@@ -272,11 +272,7 @@ def new_block_id(text: str, taken: Collection[str]) -> str:
         attempt += 1
 
 
-# --- the part of a page that a remote model may see ------------------------------------------------------------------
-
-_MARKED_HEADING = re.compile(
-    rf"^#{{1,6}} .*{PRIVATE.pattern}|{PRIVATE.pattern}.*\n[ ]{{0,3}}(?:=+|-+)[ \t\r]*$", re.MULTILINE | re.IGNORECASE
-)
+# --- what of a page a remote model may see ---------------------------------------------------------------------------
 
 
 def is_private_note(text: str) -> bool:
@@ -285,30 +281,19 @@ def is_private_note(text: str) -> bool:
 
 
 def shareable_text(text: str) -> str | None:
-    """Return a note without its private parts, for a remote model.
-
-    Each exchange, list item and paragraph that has a private mark is left out whole.
+    """Return a note without its private exchanges, for a remote model.
 
     Returns:
-        The text; None where nothing may be shown: the front matter says so, a heading has the mark, or a mark stands
-        alone, so that nobody can tell what it is about.
+        The text; None where nothing may be shown: the front matter says so, or a private mark that is in no exchange.
     """
     if asks_for_privacy(text):
         return None
     if "<!--" not in text or not PRIVATE.search(text):
         return text
-    exchanges = [(placed.start, placed.end) for placed in find_events(text) if is_private_event(placed.event)]
-    text = _without_spans(text, exchanges)
-    items = [(item.start, item.end) for item in find_statements(text) if PRIVATE.search(text, item.start, item.end)]
-    text = _without_spans(text, items)
-    return None if _MARKED_HEADING.search(text) else without_private_paragraphs(text)
-
-
-def _without_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return a text without the parts between these offsets, which are in order and do not overlap."""
-    for start, end in reversed(spans):
-        text = text[:start] + text[end:]
-    return text
+    for placed in reversed(list(find_events(text))):
+        if is_private_event(placed.event):
+            text = text[: placed.start] + text[placed.end :]
+    return None if PRIVATE.search(text) else text
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -541,7 +526,12 @@ class MemoryDocument:
 
     def add_statement(self, text: str, block_id: str | None = None) -> MemoryDocument:
         """Add a statement below the last current one; on a page without any, above the first `##` section."""
-        line = statement_line(text, block_id or self.block_id_for(text))
+        return self.with_item(statement_line(text, block_id or self.block_id_for(text)))
+
+    def with_item(self, lines: str, *, is_history: bool = False) -> MemoryDocument:
+        """Add a list item as it is written: below the last current statement, or at the end of `## History`."""
+        if is_history:
+            return self._with(self._in_section(HISTORY, lines))
         section = _SECTION.search(self._text, self._offset)
         end = section.start() if section else len(self._text)
         current = [item for item in self.memory.statements if not item.is_history and item.section != STEPS]
@@ -549,8 +539,8 @@ class MemoryDocument:
         # a person's list without block ids counts only where it is above the first section
         items = with_block_id or [item for item in current if item.start < end]
         if items:
-            return self._with(splice(self._text, items[-1].end, line))
-        return self._with(_append(self._text, self._offset, end, line))
+            return self._with(splice(self._text, items[-1].end, lines))
+        return self._with(_append(self._text, self._offset, end, lines))
 
     def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
         """Add a step at the end of `## Steps`, with the next number."""
@@ -593,7 +583,7 @@ class MemoryDocument:
         start, end = statement.own
         retired = retired_text(self._text[start:end], on, replaced_by, since)
         item = f"- {retired}{self._text[end : statement.end]}".replace("\r\n", "\n").rstrip("\n") + "\n"
-        return self._with(self.without_statement(block_id)._in_section(HISTORY, item))
+        return self.without_statement(block_id).with_item(item, is_history=True)
 
     def _in_section(self, name: str, lines: str, before: str = "") -> str:
         """Return the text with lines added at the end of a `##` section; a missing section is made.

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.formats.discretion import without_private_paragraphs
 from brainiac.formats.markdown import (
     EVENT_HEADING,
     PRIVATE,
-    PRIVATE_MARK,
     PlacedEvent,
     StmEvent,
     end_of_content,
@@ -24,6 +22,7 @@ from brainiac.formats.markdown import (
     find_line,
     id_by_hand,
     is_timestamp,
+    marked,
     newline_of,
     one_line,
     parse_prose,
@@ -32,9 +31,9 @@ from brainiac.formats.markdown import (
     render_prose,
     splice,
     unescape,
-    with_private_marks,
 )
 from brainiac.formats.markers import check_markers
+from brainiac.formats.page import is_private_note
 
 __all__ = ["EMPTY", "Item", "ShortTermDocument", "ShortTermMemory", "StmEvent", "matching", "parse_short_term"]
 
@@ -80,7 +79,7 @@ class Item:
     Attributes:
         text: Its text on one line, without bullet, box and private mark.
         is_done: Whether its box is ticked.
-        is_private: Whether it has the private mark: it must never be shown to a remote model.
+        is_private: Whether it must never be shown to a remote model, as all of short-term memory.
         words: Its lines as written, bullet and box included, without the private mark.
         remarks: The unindented lines right below it; they stay when the item is removed.
     """
@@ -97,7 +96,7 @@ class ShortTermMemory:
     """`memory/short_term.md`; events newest first, as in the file.
 
     Attributes:
-        is_private: Whether all of it is private: a private mark is in no item, event or paragraph.
+        is_private: Whether all of it is private: a private mark stands outside of its events.
     """
 
     summary: str = ""
@@ -187,18 +186,12 @@ class ShortTermDocument:
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
             events=tuple(placed.event for placed in self.logged),
-            # the search first: it is fast, and most have no mark
-            is_private=PRIVATE.search(self._text) is not None and self._has_stray_mark(),
+            is_private=self._is_private,
         )
 
-    def _has_stray_mark(self) -> bool:
-        """Return whether a private mark stands alone, so that it may be about all of short-term memory.
-
-        A mark in an item, an event, the summary or a paragraph of words is about these.
-        """
-        document = self._without([*self.logged, *self._all_items()])
-        start, end = document._section(SUMMARY)
-        return without_private_paragraphs(document._text[:start] + "\n" + document._text[end:]) is None
+    @cached_property
+    def _is_private(self) -> bool:
+        return is_private_note(self._text)
 
     def _section(self, heading: str) -> tuple[int, int]:
         """Return start and end of a section's content."""
@@ -209,7 +202,7 @@ class ShortTermDocument:
     def _items(self, heading: str) -> list[_PlacedItem]:
         """Return the items of a list; those without text are left out."""
         start, end = self._section(heading)
-        items = (_placed_item(match) for match in _ITEM.finditer(self._text, start, end))
+        items = (_placed_item(match, is_private=self._is_private) for match in _ITEM.finditer(self._text, start, end))
         return [placed for placed in items if placed.item.text]
 
     @cached_property
@@ -272,29 +265,25 @@ class ShortTermDocument:
         goals: Iterable[str] = (),
         facts: Iterable[str] = (),
         tasks: Iterable[str] = (),
-        *,
-        is_private: bool = False,
     ) -> ShortTermDocument:
         """Add items to the lists; a text that is an open item of its list already is not added again."""
-        mark = f" {PRIVATE_MARK}" if is_private else ""
-        document = self._with_list(GOALS, goals, "[ ] ", mark)._with_list(TASKS, tasks, "[ ] ", mark)
-        return document._with_list(FACTS, facts, "", mark)
+        document = self._with_list(GOALS, goals, "[ ] ")._with_list(TASKS, tasks, "[ ] ")
+        return document._with_list(FACTS, facts, "")
 
-    def _with_list(self, heading: str, texts: Iterable[str], box: str, mark: str) -> ShortTermDocument:
+    def _with_list(self, heading: str, texts: Iterable[str], box: str) -> ShortTermDocument:
         """Add items to one list, but those that are open items of it already.
 
         Args:
             heading: Of the list.
             texts: Of the items.
             box: "[ ] " where items of this list have boxes, "" for facts.
-            mark: The private mark with a space before it; "" for none.
         """
         items = self._items(heading)
         open_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
         added = {_key(text): one_line(text) for text in texts if text.strip()}
         new = [text for key, text in added.items() if key not in open_keys]
         # a fact has no box, and must not be read as if it had one
-        lines = [f"- {box or _escape_of(text)}{text}{mark}\n" for text in new]
+        lines = [f"- {box or _escape_of(text)}{text}\n" for text in new]
         if not lines:
             return self
         start, end = self._section(heading)
@@ -302,20 +291,6 @@ class ShortTermDocument:
         if at == end and end < len(self._text):
             lines.append("\n")  # a rule right below a text would make a heading of it
         return ShortTermDocument(splice(self._text, at, "".join(lines)))
-
-    def with_private_items(self, is_to_mark: Callable[[str], bool]) -> ShortTermDocument:
-        """Add the private mark to some items.
-
-        Args:
-            is_to_mark: Returns whether an item is to be marked, given its text.
-        """
-        text = self._text
-        for placed in sorted(self._all_items(), key=lambda placed: placed.start, reverse=True):
-            if not placed.item.is_private and is_to_mark(placed.item.text):
-                end = text.find("\n", placed.start)
-                at = len(text[: len(text) if end < 0 else end].rstrip("\r"))
-                text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
-        return ShortTermDocument(text)
 
     def summary_span(self) -> tuple[int, int]:
         """Return start and end of the summary in the text."""
@@ -402,16 +377,16 @@ class ShortTermDocument:
         return document if summary is None else document.with_summary(summary, is_ours)
 
 
-def _placed_item(match: re.Match[str]) -> _PlacedItem:
+def _placed_item(match: re.Match[str], *, is_private: bool) -> _PlacedItem:
     """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
     box, text = match["box"], " ".join(PRIVATE.sub(" ", match["text"]).split())
     if box is None and text.startswith("\\") and _BOX.match(text):
         text = text[1:]  # the backslash of `_escape_of`
     wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
     below = wrapped[0] if wrapped else ""
-    is_private = PRIVATE.search(match[0] + below) is not None
-    # the remarks outlast the item, as a private paragraph of their own
-    remarks = newline_of(match[0]) + (with_private_marks(below) if is_private else below) if below else ""
+    # the remarks outlast the item, as a paragraph of their own
+    lines = marked(below) if PRIVATE.search(match[0]) else below
+    remarks = newline_of(match[0]) + lines if below else ""
     item = Item(
         text=unescape(text),
         is_done=box in ("[x]", "[X]"),

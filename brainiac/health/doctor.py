@@ -39,9 +39,10 @@ from brainiac.events import (
     update,
 )
 from brainiac.formats.access_log import parse_access_log
+from brainiac.formats.discretion import asks_for_privacy
 from brainiac.formats.index_page import new_index
-from brainiac.formats.markdown import find_events
-from brainiac.formats.page import MemoryDocument
+from brainiac.formats.markdown import PRIVATE, find_events
+from brainiac.formats.page import MemoryDocument, is_private_note
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
 from brainiac.history.purge import apply_tombstones, remains
@@ -68,6 +69,7 @@ def examine(brain: Brain) -> Iterator[Problem]:
     for check in (check_names, check_front_matter, check_uuids, check_index_pages, check_links):
         yield from check(brain, pages)
     yield from check_short_term(brain)
+    yield from check_marks(brain)
     yield from check_access_log(brain)
     yield from check_journal(brain)
     for tombstone, path in remains(brain):
@@ -284,6 +286,19 @@ def check_short_term(brain: Brain) -> Iterator[Problem]:
                 return  # reported by `check_versions`
             todo = "put the heading back; what stands there is kept"
             yield Problem(brain.tree.relative(brain.tree.short_term), error.problem, todo)
+
+
+def check_marks(brain: Brain) -> Iterator[Problem]:
+    """Check that no private mark outside of an exchange makes a whole file private; those of `review.md` are ours."""
+    tree = brain.tree
+    for path in sorted(tree.scan(tree.memory, tree.system).keys() - {tree.relative(tree.review)}):
+        text = ""
+        with suppress(OSError):  # a page without read permission is reported by another check
+            text = brain.read_text(path) or ""
+        if PRIVATE.search(text) and is_private_note(text) and not asks_for_privacy(text):
+            what = "has a mark `<!-- private -->`, by which all of it is private: no model elsewhere is shown any of it"
+            todo = "move what is private to a page with `private: true`, or write that there, and take the mark out"
+            yield Problem(path, what, todo)
 
 
 def check_access_log(brain: Brain) -> Iterator[Problem]:

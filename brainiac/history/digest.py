@@ -345,8 +345,7 @@ def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
 
 
 def _text_of(page: Memory, statement: Statement) -> _Text:
-    is_private = page.is_private or PRIVATE.search(statement.text) is not None
-    return _Text(page, one_line(statement.text), is_private, statement)
+    return _Text(page, one_line(statement.text), page.is_private, statement)
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

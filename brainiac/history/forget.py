@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,7 +102,7 @@ def _event_of(target: Target, plan: ForgetPlan) -> ExchangeForgotten | MemoryFor
 
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
     """Return the plan of everything that is to be removed from the present tree for a target."""
-    return _Planner(brain, target).plan_all()
+    return Planner(brain, target).plan_all()
 
 
 class ForgetPlan:
@@ -164,7 +164,7 @@ class ForgetPlan:
         return [*(each for each in changes if all(each.path != index.path for index in folders)), *folders]
 
 
-class _Planner:
+class Planner:
     """Plans what is to be removed for a target, file by file; each step reads the files as planned so far."""
 
     def __init__(self, brain: Brain, target: Target) -> None:
@@ -298,13 +298,20 @@ class _Planner:
 
     def _remaining_page(self, memory: Memory) -> MemoryDocument:
         """Return a page without the exchanges, without what rests on them alone, and without their ids as sources."""
-        page = MemoryDocument(_without_exchanges(memory.text, self._ids), memory.path)
+        page = MemoryDocument(self._without_exchanges(memory.text), memory.path)
         for statement in memory.statements:
             page = self._without_source(page, statement)
         sources = [str(source) for source in memory.meta.get("sources") or ()]
         other_sources = [source for source in sources if source not in self._ids]
         page = page.set_meta(sources=other_sources) if other_sources != sources else page
         return _without_unused_mentions(page)
+
+    def _without_exchanges(self, text: str) -> str:
+        """Return a page without the exchanges; a person's remarks within them stay."""
+        for placed in reversed(list(find_events(text))):
+            if placed.event.id in self._ids:
+                text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
+        return text
 
     def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
         """Plan to remove a page that is nothing but a captured note, unless a person edited it since."""
@@ -445,14 +452,6 @@ def is_bare(memory: Memory) -> bool:
 def is_by_process(memory: Memory, log: StatementLog) -> bool:
     """Return whether a process wrote on a page: a statement, or an exchange word for word."""
     return log.knows_page(memory.uuid) or any(find_events(memory.text))
-
-
-def _without_exchanges(text: str, exchanges: Container[str]) -> str:
-    """Return a page without these exchanges; a person's remarks within them stay."""
-    for placed in reversed(list(find_events(text))):
-        if placed.event.id in exchanges:
-            text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
-    return text
 
 
 def _statement(page: MemoryDocument, block: str) -> Statement | None:

@@ -1,17 +1,21 @@
 """When a person makes an answered exchange private, everything in memory that rests on it is made private too.
 
-Nothing is removed: its event, items, statements and lines get the private mark, and a page that rests on it alone gets
-`private: true`. Calls to models that had its text before are listed in `memory/review.md` with model and time.
+Its event gets the private mark, what rests on it moves to private pages, and a page that rests on it alone gets
+`private: true`; what was said in the open too stays. Calls to models that had its text before are listed in
+`memory/review.md` with model and time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+import itertools
+import posixpath
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from brainiac.brain import Brain
+from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, ModelError
 from brainiac.events import (
     Event,
@@ -22,17 +26,26 @@ from brainiac.events import (
     PathKind,
     RemoteCalls,
     StatementRecord,
-    StatementRef,
+    new_id,
 )
 from brainiac.formats.discretion import mark_events_private
 from brainiac.formats.frontmatter import edit_meta
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, one_line, with_private_marks
-from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory, shareable_text
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, one_line
+from brainiac.formats.page import (
+    Memory,
+    MemoryDocument,
+    Statement,
+    is_private_note,
+    new_memory,
+    parse_memory,
+    shareable_text,
+)
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
-from brainiac.formats.short_term import ShortTermDocument
+from brainiac.formats.short_term import Item, ShortTermDocument
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import (
     ForgetPlan,
+    Planner,
     find_remaining,
     is_bare,
     is_by_process,
@@ -40,11 +53,13 @@ from brainiac.history.forget import (
     pieces_of,
     unreadable,
 )
+from brainiac.history.targets import Target
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.files import locked
+from brainiac.storage.links import MENTIONS, still_named, with_repaired_links
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import StatementLog, sources_of, text_hash
+from brainiac.storage.statements import sources_of, text_hash
 
 
 def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
@@ -85,7 +100,7 @@ def _was_private(brain: Brain, event: Event) -> bool:
 
 
 def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final: bool) -> None:
-    """Mark everything that rests on exchanges private in one commit, and list the calls that had their texts.
+    """Make everything that rests on exchanges private in one commit, and list the calls that had their texts.
 
     Args:
         brain: The brain.
@@ -95,7 +110,7 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final
             exchanges, from which the next call knows that nothing is left to do for them.
     """
     with brain.short_term_lock():
-        plan = _Marking(brain, exchanges).plan_all()
+        plan = _Withdrawal(brain, Target(exchanges)).plan_all()
         statements, left = tuple(plan.statements), tuple(plan.kept)
         made_private = ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
         if is_final:
@@ -173,47 +188,89 @@ def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Collect
     plan.write(path, f"{text}{gap}- {line} {PRIVATE_MARK}\n")
 
 
-# --- marking -------------------------------------------------------------------------------------------------------
+# --- what becomes private ------------------------------------------------------------------------------------------
 
 
-class _Marking:
-    """Plans the private marks on everything that rests on some exchanges."""
+class _Withdrawal(Planner):
+    """Plans how what rests on some exchanges becomes private.
 
-    def __init__(self, brain: Brain, exchanges: tuple[str, ...]) -> None:
-        self._brain, self._ids = brain, frozenset(exchanges)
-        self._log = StatementLog(brain)
-        self._words: list[str] = []  # the person's texts, and the statements made from them: what must not be repeated
-        self.plan = ForgetPlan(brain)  # of new texts; nothing is removed
+    The exchanges get the private mark. A statement that rests on them moves to a private page, unless an open exchange
+    says the same; a page on which nothing else stands becomes private. The lists and the summary of short-term memory
+    lose what came of them: the exchanges themselves stay there.
+    """
+
+    _repeated: Sequence[str] = ()  # the person's words, and the statements made of them: what must not be repeated
 
     def plan_all(self) -> ForgetPlan:
-        """Return the plan: short-term memory, pages, review, and texts elsewhere that repeat the same words."""
-        tree, exchanges = self._brain.tree, Exchanges(self._brain)
-        self._words += [exchanges.said(exchange).user for exchange in sorted(self._ids)]
-        self._edit(tree.relative(tree.short_term), self._mark_short_term)
-        for page in pages_naming(self._brain, self._ids):
-            if shareable_text(page.text) is not None:
-                self._edit(page.path, partial(self._mark_page, page.path))
-        self.plan.kept += [f"{path} cannot be read ({problem})" for path, problem in unreadable(self._brain, self._ids)]
-        self._edit(tree.relative(tree.review), self._mark_review)
-        self._mark_echoes()
-        return self.plan
+        """Return the plan: pages, texts elsewhere that repeat the same words, short-term memory, review."""
+        brain, plan = self._brain, self.plan
+        plan.texts += [self._exchanges.said(exchange).user for exchange in sorted(self._ids)]
+        for page in pages_naming(brain, self._ids):
+            self._edit(page.path, self._withdraw_from_page)
+        plan.kept += [f"{path} cannot be read ({problem})" for path, problem in unreadable(brain, self._ids)]
+        # what a person said again without a mark stays as it is, and is named
+        pieces = pieces_of(plan.texts)
+        self._repeated = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
+        places = {path for paths in find_remaining(brain, pieces).values() for path in paths}
+        for path in sorted(places):
+            kind = brain.tree.kind_of(path)
+            if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
+                self._edit(path, self._withdraw_from_page)
+            elif kind is PathKind.RESPONSE and self._is_unmarked_echo(path, places):
+                # its exchange is private with it
+                self._edit(path, lambda path, text: self.plan.write(path, edit_meta(text, private=True)))
+        self._edit(brain.tree.relative(brain.tree.short_term), self._withdraw_from_short_term)
+        self._edit(brain.tree.relative(brain.tree.review), self._mark_review)
+        return plan
 
-    def _edit(self, path: str, mark: Callable[[str], str]) -> None:
-        """Plan a file's text as `mark` returns it; a file that cannot be parsed is named in `kept`."""
+    def _edit(self, path: str, withdraw: Callable[[str, str], None]) -> None:
+        """Plan a file, given its path and text; one that cannot be parsed is named in `kept`."""
         text = self.plan.read(path)
         if text is not None:
             try:
-                self.plan.write(path, mark(text))
+                withdraw(path, text)
             except FormatError as error:
                 self.plan.kept.append(f"{path} cannot be read ({error.problem})")
 
+    def _repeats(self, text: str) -> bool:
+        """Return whether a text has the words; False while it is not known which these are."""
+        return any(words in _folded(text) for words in self._repeated)
+
+    def _is_unmarked_echo(self, answer: str, places: Collection[str]) -> bool:
+        """Return whether an answer that repeats the words is not private yet, and its own prompt does not say them."""
+        return not is_hidden(self._brain.tree, answer) and set(places).isdisjoint(prompt_path_of(answer))
+
+    def _without_exchanges(self, text: str) -> str:
+        """Return a text in which the exchanges are marked, and those whose answer alone repeats the words."""
+
+        def is_to_mark(placed: PlacedEvent) -> bool:
+            event = placed.event
+            is_echo = self._repeats(f"{event.ai}\n{event.thoughts}") and not self._repeats(event.user)
+            return event.id in self._ids or is_echo
+
+        return mark_events_private(text, is_to_mark)
+
     # --- short-term memory ----------------------------------------------------------------------------------
 
-    def _mark_short_term(self, text: str) -> str:
-        """Return short-term memory in which the exchanges, and what was noted from them, are marked private."""
-        text = mark_events_private(text, lambda placed: placed.event.id in self._ids)
-        text = _with_marked_items(text, lambda said: not self._ids.isdisjoint(self._log.sources_of_item(said)))
-        return _with_marked_summary(text) if self._is_in_summary() else text
+    def _withdraw_from_short_term(self, path: str, text: str) -> None:
+        """Plan short-term memory with the exchanges marked, without the items and the summary that may tell of them."""
+        document = ShortTermDocument(self._without_exchanges(text))
+        memory = document.memory
+        private = self._ids | {event.id for event in memory.events if event.is_private}
+        said = _folded("\n".join(event.user for event in memory.events if not event.is_private))
+
+        def is_withdrawn(item: Item) -> bool:
+            sources = self._log.sources_of_item(item.text)
+            return bool(sources) and sources <= private and _folded(item.text) not in said
+
+        lists = (memory.goals, memory.facts, memory.tasks)
+        document = document.without_items(*([item.text for item in items if is_withdrawn(item)] for items in lists))
+        if self._is_in_summary() or self._repeats(memory.summary):
+            document = document.with_summary("", self._log.is_own_summary)
+        now = document.memory
+        if self._repeats("\n\n".join([now.summary, *(item.text for item in (*now.goals, *now.facts, *now.tasks))])):
+            self.plan.kept.append(f"{path} says it too, openly")
+        self.plan.write(path, str(document))
 
     def _is_in_summary(self) -> bool:
         """Return whether the promotion that wrote the present summary read one of the exchanges."""
@@ -225,53 +282,71 @@ class _Marking:
 
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _mark_page(self, path: str, text: str) -> str:
-        """Return a page with marks on the exchanges and statements from them, or with `private: true` for all.
-
-        The words of the statements are kept for `_mark_echoes`.
-        """
+    def _withdraw_from_page(self, path: str, text: str) -> None:
+        """Plan a page without what becomes private; all of it does where it is a captured note, or nothing is left."""
+        if is_private_note(text):
+            return
         memory = parse_memory(path, text)
         note = self._log.whole_body_of(memory.uuid)
-        if note and not self._ids.isdisjoint(note.record.sources):  # the page is a captured note as a whole
-            return str(MemoryDocument(text, path).set_meta(private=True))
-        statements = [statement for statement in memory.statements if self._becomes_private(memory, statement)]
-        self._words += [statement.text for statement in statements]
-        after = _with_marked_statements(text, statements)
-        after = mark_events_private(after, lambda placed: placed.event.id in self._ids)
-        open_text = shareable_text(after)
-        # where only headings would be left to show, the whole page becomes private, its title included
-        has_headings_alone = open_text is not None and is_bare(parse_memory(path, open_text))
-        if has_headings_alone and is_by_process(memory, self._log):
-            return str(MemoryDocument(text, path).set_meta(private=True))
-        self._record_new_wording(memory, after, statements)
-        return self._without_keys(after, path)
+        self._moved: list[Statement] = []
+        page = self._remaining_page(memory)
+        left = parse_memory(path, shareable_text(str(page)) or "")
+        is_empty = is_bare(left) and is_by_process(memory, self._log)
+        if is_empty or (note and not self._ids.isdisjoint(note.record.sources)):
+            self.plan.write(path, str(MemoryDocument(text, path).set_meta(private=True)))
+            return
+        if self._repeats("\n".join(statement.text for statement in page.memory.statements)):
+            self.plan.kept.append(f"{path} says it too, openly")
+        if isinstance(left.meta.get(MENTIONS), list):
+            page = page.set_meta(**{MENTIONS: still_named(left)})
+        if self._moved:
+            self._move(memory)
+        self.plan.write(path, self._without_keys(str(page), path))
 
-    def _becomes_private(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether to mark a statement: it rests on these exchanges, and its words on no others alone."""
-        changes = self._log.provenance_of(memory.uuid, statement)
-        if PRIVATE.search(statement.text) or self._ids.isdisjoint(sources_of(changes)):
-            return False
+    def _without_source(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
+        """Return a page without a statement that rests on these exchanges and was not said openly too."""
+        changes = self._log.provenance_of(page.memory.uuid, statement)
         # of each operation that wrote these very words
         sources = [change.record.sources for change in changes if change.hash == text_hash(statement.text)]
-        was_said_openly = any(others and self._ids.isdisjoint(others) for others in sources)
-        return not was_said_openly
+        if self._ids.isdisjoint(sources_of(changes)) or any(
+            others and self._ids.isdisjoint(others) for others in sources
+        ):
+            return page
+        self._moved.append(statement)
+        self.plan.texts.append(statement.text)
+        return self._with_current_again(page.without_statement(statement.block_id), changes[-1].retired)
 
-    def _record_new_wording(self, memory: Memory, after: str, statements: Iterable[Statement]) -> None:
-        """Record the new wording of statements, so that `why` and `forget` know what they rest on."""
-        now = {statement.block_id: statement for statement in parse_memory(memory.path, after).statements}
-        for statement in statements:
-            block = statement.block_id
-            if block and block in now:
-                row = StatementRecord(
-                    operation="UPDATE",
-                    path=memory.path,
-                    page=memory.uuid,
-                    block=block,
-                    hash=text_hash(now[block].text),
-                    sources=tuple(sorted(sources_of(self._log.provenance_of(memory.uuid, statement)))),
-                    replaced=StatementRef(block=block, hash=text_hash(statement.text)),
-                )
-                self.plan.statements.append(row)
+    def _move(self, memory: Memory) -> None:
+        """Plan the private page, in the folder `private/` beside a page, with the statements that leave it."""
+        folder, name = posixpath.split(memory.path)
+        numbers = itertools.chain([""], (f"{number}-" for number in itertools.count(2)))
+        paths = (f"{folder}/private/{number}{name}" for number in numbers)
+        path = next(path for path in paths if (text := self.plan.read(path)) is None or is_private_note(text))
+        keys = {key: memory.meta[key] for key in ("subject", "subject_type") if key in memory.meta}
+        text = self.plan.read(path) or new_memory(
+            memory.title, uuid=new_id(), now=iso(self._brain.clock.now()), private=True, **keys
+        )
+        page, is_standing = MemoryDocument(text, path), self._brain.tree.holds
+        for statement in self._moved:
+            lines = memory.text[statement.start : statement.end].rstrip() + "\n"
+            lines = with_repaired_links(lines, was=memory.path, now=path, moved={}, places={}, is_standing=is_standing)
+            page = page.with_item(lines, is_history=statement.is_history)
+        now = {statement.block_id: statement for statement in page.memory.statements}
+        # so that `why` and `forget` know what they rest on
+        rows = [
+            StatementRecord(
+                operation="NEW",
+                path=path,
+                page=page.memory.uuid,
+                block=statement.block_id,
+                hash=text_hash(now[statement.block_id].text),
+                sources=tuple(sorted(sources_of(self._log.provenance_of(memory.uuid, statement)))),
+            )
+            for statement in self._moved
+        ]
+        self.plan.statements += rows
+        sources = {*(page.memory.meta.get("sources") or ()), *(source for row in rows for source in row.sources)}
+        self.plan.write(path, str(page.set_meta(sources=sorted(sources))))
 
     def _without_keys(self, text: str, path: str) -> str:
         """Return a page without the tags and the canonical key that come from these exchanges alone."""
@@ -293,10 +368,10 @@ class _Marking:
                 (own if is_own else others).update((*candidate.tags, candidate.canonical_key))
         return own - others - {""}
 
-    # --- review, and what repeats it ------------------------------------------------------------------------
+    # --- review ---------------------------------------------------------------------------------------------
 
-    def _mark_review(self, text: str) -> str:
-        """Return `review.md` with marks on the proposals that rest on the exchanges."""
+    def _mark_review(self, path: str, text: str) -> None:
+        """Plan `review.md` with marks on the proposals that rest on the exchanges."""
         proposals = self._log.proposals()
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
@@ -304,92 +379,7 @@ class _Marking:
             if not self._ids.isdisjoint(proposals.get(tick.id, ())) and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
-        return text
-
-    def _mark_echoes(self) -> None:
-        """Mark what repeats the private words: answers of other exchanges, digests, the summary.
-
-        What a person said again without a mark stays as it is and is named in the review line.
-        """
-        pieces = pieces_of(self._words)
-        words = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
-
-        def repeats(text: str) -> bool:
-            folded = _folded(text)
-            return any(piece in folded for piece in words)
-
-        places = {path for paths in find_remaining(self._brain, pieces).values() for path in paths}
-        for path in sorted(places):
-            kind = self._brain.tree.kind_of(path)
-            if kind is PathKind.SHORT_TERM:
-                self._edit(path, partial(self._mark_echo_in_short_term, repeats))
-            elif kind in (PathKind.MEMORY, PathKind.ARCHIVED):
-                self._edit(path, partial(self._mark_echo, path, repeats))
-            elif kind is PathKind.RESPONSE and self._is_unmarked_echo(path, places):
-                self._edit(path, partial(edit_meta, private=True))  # its exchange is private with it
-
-    def _is_unmarked_echo(self, answer: str, places: Collection[str]) -> bool:
-        """Return whether an answer that repeats the words is not private yet, and its own prompt does not say them."""
-        return not is_hidden(self._brain.tree, answer) and set(places).isdisjoint(prompt_path_of(answer))
-
-    def _mark_echo_in_short_term(self, repeats: Callable[[str], bool], text: str) -> str:
-        """Return short-term memory with marks on the answers, items and summary that repeat the words."""
-        if shareable_text(text) is None:  # all of it is private already
-            return text
-        text = _with_marked_items(_with_marked_answers(text, repeats), repeats)
-        return _with_marked_summary(text) if repeats(ShortTermDocument(text).memory.summary) else text
-
-    def _mark_echo(self, path: str, repeats: Callable[[str], bool], text: str) -> str:
-        """Return a page with marks on the answers, and on statements from these exchanges alone, that repeat the words.
-
-        Where other statements repeat them too, the plan's `kept` names the page.
-        """
-        if shareable_text(text) is None:  # all of it is private already
-            return text
-        memory = parse_memory(path, _with_marked_answers(text, repeats))
-        echoes = [
-            statement
-            for statement in memory.statements
-            if repeats(statement.text) and not PRIVATE.search(statement.text)
-        ]
-        own_echoes = [statement for statement in echoes if self._is_from_exchanges_alone(memory, statement)]
-        if len(own_echoes) < len(echoes):
-            self.plan.kept.append(f"{path} says it too, openly")
-        return _with_marked_statements(memory.text, own_echoes)
-
-    def _is_from_exchanges_alone(self, memory: Memory, statement: Statement) -> bool:
-        """Return whether a process wrote a statement, from the exchanges that become private and from no others."""
-        changes = self._log.provenance_of(memory.uuid, statement)
-        return bool(changes) and sources_of(changes) <= self._ids
-
-
-def _with_marked_answers(text: str, repeats: Callable[[str], bool]) -> str:
-    """Return a text with marks on the exchanges whose answer repeats the words although their prompt does not."""
-    return mark_events_private(
-        text, lambda placed: repeats(f"{placed.event.ai}\n{placed.event.thoughts}") and not repeats(placed.event.user)
-    )
-
-
-def _with_marked_statements(text: str, statements: Iterable[Statement]) -> str:
-    """Return a page in which statements are marked private, each before its block id."""
-    for statement in sorted(statements, key=lambda statement: statement.start, reverse=True):
-        start, end = statement.own
-        # within the strokes of a retired statement: only there is the mark read as part of it
-        struck = text.rfind("~~", start, end) if statement.is_history else -1
-        at = struck if struck > start else end
-        text = f"{text[:at]} {PRIVATE_MARK}{text[at:]}"
-    return text
-
-
-def _with_marked_items(text: str, has_words: Callable[[str], bool]) -> str:
-    """Return short-term memory in which the items whose texts the function accepts are marked private."""
-    return str(ShortTermDocument(text).with_private_items(has_words))
-
-
-def _with_marked_summary(text: str) -> str:
-    """Return short-term memory with a private mark on each paragraph of its summary."""
-    start, end = ShortTermDocument(text).summary_span()
-    return text[:start] + with_private_marks(text[start:end]) + text[end:]
+        self.plan.write(path, text)
 
 
 def _folded(text: str) -> str:

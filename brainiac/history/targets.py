@@ -239,7 +239,7 @@ class _WordSearch:
         # the title of a day's page does not say what the page is about
         if not is_date(stem_of(page.path)) and self._matches(f"{page.title}\n{stem_of(page.path)}"):
             self._parts["pages"][page.path] = f"{page.path}: the whole page"
-            self._is_private |= bool(page.meta.get("private")) or bool(PRIVATE.search(page.text))
+            self._is_private |= page.is_private or bool(PRIVATE.search(page.text))
             for placed in find_events(page.text):
                 self._parts["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
             return
@@ -250,7 +250,7 @@ class _WordSearch:
         units = (text[start:end] for start, end in units_of(text))
         for unit in (*values_of(text), *units):
             if self._matches(said_in(unit)):
-                self._is_private |= bool(PRIVATE.search(unit)) or is_private_note(text)
+                self._is_private |= is_private_note(text)
                 self._parts["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
 
 

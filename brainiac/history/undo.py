@@ -423,11 +423,8 @@ def _ticked(items: Iterable[Item], later: Iterable[Item]) -> list[Item]:
 
 
 def _with_items(document: ShortTermDocument, lists: Sequence[Iterable[Item]]) -> ShortTermDocument:
-    """Return the document with items added to its three lists, private ones with their mark."""
-    for is_private in (False, True):
-        texts = ([item.text for item in items if item.is_private == is_private] for items in lists)
-        document = document.with_items(*texts, is_private=is_private)
-    return document
+    """Return the document with items added to its three lists."""
+    return document.with_items(*([item.text for item in items] for items in lists))
 
 
 # --- one statement: `brainiac correct`, and `undo` of its last change ------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from brainiac.errors import ConfinementError, ModelError
 from brainiac.events import PathKind
-from brainiac.formats.discretion import is_private_event, without_private_paragraphs
+from brainiac.formats.discretion import is_private_event
 from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
 from brainiac.formats.page import is_private_note, shareable_text
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
@@ -189,16 +189,9 @@ class Gate:
             return memory
         if memory.is_private:
             return type(memory)()
-        goals, facts, tasks = (
-            tuple(item for item in items if not item.is_private) for items in (memory.goals, memory.facts, memory.tasks)
-        )
         # a page that the summary links to, or an exchange that it quotes, may have become private since
-        summary = self._without_hidden(
-            self._tree.relative(self._tree.short_term),
-            _QUOTED.sub("", without_private_paragraphs(memory.summary) or ""),
-        )
-        events = tuple(self.events(memory.events))
-        return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
+        summary = self._without_hidden(self._tree.relative(self._tree.short_term), _QUOTED.sub("", memory.summary))
+        return replace(memory, summary=summary, events=tuple(self.events(memory.events)))
 
     def events(self, events: Iterable[StmEvent]) -> list[StmEvent]:
         """Return the exchanges that may be shown; one whose prompt became private since is left out."""
@@ -289,8 +282,7 @@ class Gate:
             if self._withheld.hides(statement.path, statement.content):
                 continue
             page, shareable = self._page(statement.path)
-            is_marked = self._hides_private and PRIVATE.search(statement.content)
-            if shareable is None or not self.knows(statement.path) or is_marked:
+            if shareable is None or not self.knows(statement.path):
                 continue
             text = _folded(statement.content)
             if text in _folded(page) and text not in _folded(shareable):

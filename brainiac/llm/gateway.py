@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 
 from brainiac.errors import ModelError
 from brainiac.formats.discretion import is_private_event
-from brainiac.formats.markdown import PRIVATE
 from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
@@ -158,9 +157,4 @@ class Gateway:
 
 def _has_private(memory: ShortTermMemory) -> bool:
     """Return whether any part of short-term memory is private."""
-    return (
-        memory.is_private
-        or PRIVATE.search(memory.summary) is not None
-        or any(is_private_event(event) for event in memory.events)
-        or any(item.is_private for item in (*memory.goals, *memory.facts, *memory.tasks))
-    )
+    return memory.is_private or any(map(is_private_event, memory.events))

@@ -237,8 +237,10 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
     """
     if has_markers(text):  # both versions are merged soon; until then nobody can tell which lines hold
         return Page(path, posixpath.basename(path).removesuffix(".md"), ())
+    is_private = shareable_text(text) is None
     if kind is PathKind.SHORT_TERM:
-        return Page(path, "Short-term memory", tuple(_short_term_units(text, zone)))
+        units = tuple(replace(unit, is_private=unit.is_private or is_private) for unit in _short_term_units(text, zone))
+        return Page(path, "Short-term memory", units)
     try:
         meta, start = split(text, path)
         body = text[start:]
@@ -248,7 +250,6 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
     title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
     # an index page repeats its pages: only its links count
     units = () if kind is PathKind.INDEX_PAGE else tuple(_units(body, zone, title, is_imported=IMPORTED in path))
-    is_private = shareable_text(text) is None
     # the page stays findable here; its units are kept from embedders elsewhere
     if is_private:
         units = tuple(replace(unit, is_private=True) for unit in units)
@@ -410,21 +411,18 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
         return
     memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
-    # the summary may tell of anything that has a mark
-    is_summary_private, is_all_private = PRIVATE.search(text) is not None, memory.is_private
     for paragraph in memory.summary.split("\n\n"):
         if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
-            yield Unit(paragraph.strip(), is_private=is_summary_private)
+            yield Unit(paragraph.strip())
     for item in items:
-        is_private, author = item.is_private or is_all_private, author_of_statement(item.text)
-        yield Unit(item.text, UnitKind.STATEMENT, is_private=is_private, author=author)
+        yield Unit(item.text, UnitKind.STATEMENT, author=author_of_statement(item.text))
     remarks = document.remarks
-    are_remarks_private = is_all_private or PRIVATE.search(remarks) is not None
-    yield from (replace(unit, is_private=are_remarks_private) for unit in _prose_units(remarks, zone))
+    is_marked = PRIVATE.search(remarks) is not None
+    yield from (replace(unit, is_private=is_marked) for unit in _prose_units(remarks, zone))
     is_dialogue = _is_dialogue(memory.events)
     # oldest first, so that a unit's neighbours are what was said right before and after it
     for event in reversed(memory.events):
-        yield from (replace(unit, is_private=unit.is_private or is_all_private) for unit in _turns(event, is_dialogue))
+        yield from _turns(event, is_dialogue)
 
 
 def _is_dialogue(events: Sequence[StmEvent]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from brainiac.errors import FormatError
 from brainiac.events import ProposalApplied, RetireProposal, StatementRecord
-from brainiac.formats.markdown import PRIVATE, one_line
+from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory, parse_memory
 from brainiac.search.documents import Former, Hit
 from brainiac.storage.causes import undone_events
@@ -121,7 +121,7 @@ class _Pages:
         # one that was changed in place has the same block id; a retired one names that of its successor
         block_ids = {row.block, *(item.replaced_by for item in retired)}
         now = next((new for new in page.statements if not new.is_history and new.block_id in block_ids), None)
-        if now is None or (self._hides_private and (page.is_private or PRIVATE.search(now.text))):
+        if now is None or (self._hides_private and page.is_private):
             return ""
         return one_line(now.text)
 

@@ -13,7 +13,7 @@ from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.authors import PERSON
 from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
-from brainiac.formats.markdown import find_events
+from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, parse_memory, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.storage.links import with_links_from, with_rooted_links
@@ -116,7 +116,7 @@ class Folders:
                 yield from self._page_entry(path, name)
             elif index := self._index_of(path):
                 about = _cut(index.about, _MAX_QUOTED) if _DATE.search(path) else _first_sentence(index.summary)
-                summary = self._moved_up(about, path)
+                summary = "" if PRIVATE.search(index.summary) else self._moved_up(about, path)
                 yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, summary)
 
     def _moved_up(self, summary: str, folder: str) -> str:

@@ -20,7 +20,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError, UserError
 from brainiac.formats import prompt as prompts
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.markdown import PRIVATE, Link, LinkStream, retarget_links
+from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import parse_prompt
 from brainiac.history.devices import waiting_message
 from brainiac.history.why import StatementMatch, find_statement
@@ -544,7 +544,7 @@ def suggest(
     target = find_statement(brain, name, gate)
     if target is not None and target.is_exact:
         record = _about_statement(brain, target, change, text, caller)
-        is_private = target.memory.is_private or bool(PRIVATE.search(target.statement.text))
+        is_private = target.memory.is_private
     elif change == "forget":
         record, is_private = _about_page(brain, name, caller)
     else:

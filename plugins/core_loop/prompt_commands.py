@@ -10,11 +10,13 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from brainiac.brain import Brain
+from brainiac.formats.discretion import is_private_event
 from brainiac.formats.markdown import format_link, relative_link
-from brainiac.formats.prompt import Command, Prompt, arguments
-from brainiac.formats.short_term import Item, matching
+from brainiac.formats.prompt import Command, Prompt, arguments, parse_commands
+from brainiac.formats.short_term import Item, ShortTermMemory, matching
 from brainiac.llm.context.memory import ShownPages
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import MAX_PASSAGES, NOTHING, SECRET, WISHES, passages, quotations
@@ -88,7 +90,7 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
             case "todo" | "done" | "remember" if not request.prompt.remember:
                 reply.paragraphs.append(f"Not done, since nothing of this prompt is kept: `/{command.name}`.")
             case "todo" | "done" | "tasks":
-                _reply_to_tasks(command, request.short_term.tasks, reply)
+                _reply_to_tasks(command, request.short_term, reply)
             case "remember":
                 reply.paragraphs.append(_missing_words(command) or f"To be remembered as written: {command.argument}")
             case "help":
@@ -117,10 +119,14 @@ def _missing_words(command: Command) -> str:
     return "" if command.argument else f"`/{command.name}` needs words behind it; `/help` shows how."
 
 
-def _reply_to_tasks(command: Command, tasks: Sequence[Item], reply: CommandReply) -> None:
-    """Add the paragraph for `/todo`, `/done` or `/tasks`."""
+def _reply_to_tasks(command: Command, memory: ShortTermMemory, reply: CommandReply) -> None:
+    """Add the paragraph for `/todo`, `/done` or `/tasks`; those of private exchanges are in no list."""
+    tasks = memory.tasks
     open_tasks = [task for task in tasks if not task.is_done]
     if command.name == "tasks":
+        private = [event.user for event in reversed(memory.events) if is_private_event(event)]
+        todos = (arguments(parse_commands(user)[0], "todo") for user in private)
+        open_tasks += [Item(text, is_private=True) for text in chain.from_iterable(todos)]
         reply.is_private |= any(task.is_private for task in open_tasks)
         reply.paragraphs.append(_listed(open_tasks) or "No open tasks.")
         return
@@ -200,7 +206,7 @@ def add_hints(brain: Brain, request: AnswerRequest, near: Collection[str], reply
         reply.paragraphs.append(WISHES[kind])
         shown = len(reply.paragraphs)
         if kind == "tasks":
-            _reply_to_tasks(Command("tasks"), request.short_term.tasks, reply)
+            _reply_to_tasks(Command("tasks"), request.short_term, reply)
         elif kind == "about_me":
             reply.paragraphs.append(_about_person(brain, request) or "Nothing yet.")
         reply.paragraphs[shown:] = [redact(brain, paragraph) for paragraph in reply.paragraphs[shown:]]

@@ -14,7 +14,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
 from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import PRIVATE, one_line
+from brainiac.formats.markdown import one_line
 from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import folded
@@ -444,7 +444,7 @@ def renew_summary(draft: Draft, path: str) -> None:
     before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
     current = [statement.text for statement in page_draft.current]
     former = [statement.text for statement in before.current_statements]
-    first = next((text for text in current if not PRIVATE.search(text)), "")
+    first = current[0] if current else ""
     summary = str(memory.meta.get("summary") or "")
     retired = [text for text in former if text not in current]
     if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):

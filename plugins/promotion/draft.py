@@ -17,7 +17,7 @@ from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, create, new_id, remove, update
 from brainiac.formats.authors import PERSON, author_of_statement
 from brainiac.formats.index_page import parse_index
-from brainiac.formats.markdown import PRIVATE, one_line
+from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory, MemoryDocument, Statement, new_memory
 from brainiac.history.forget import is_bare
 from brainiac.history.why import folded
@@ -275,7 +275,7 @@ class Draft:
                 title=memory.title,
                 statement=statement,
                 is_ours=self.log.is_ours(page, statement),
-                is_private=memory.is_private or PRIVATE.search(statement.text) is not None,
+                is_private=memory.is_private,
                 text=with_rooted_links(self.brain, statement.text, [folder], self.pages.path_by_uuid),
                 since=self.log.since_of(page, statement),
             )

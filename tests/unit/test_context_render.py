@@ -177,17 +177,18 @@ def test_pruned_memory_shows_its_lists_anew(brain: Brain) -> None:
 
 @pytest.mark.parametrize("fate", ["forgotten", "private", "remote"])
 def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: str) -> None:
-    """A fact that is forgotten, marked private, or private for an endpoint that turned remote is told nowhere."""
+    """A fact that is forgotten, private by now, or private for an endpoint that turned remote is told nowhere."""
     from brainiac.formats.short_term import Item
 
     assembler = Assembler(brain)
-    facts = (Item("User has a cat"), Item("User has quillwort", is_private=fate == "remote"))
-    first = answer_request(short_term=short_term(3, facts=facts))
+    facts = (Item("User has a cat"), Item("User has quillwort"))
+    first = answer_request(short_term=replace(short_term(3, facts=facts), is_private=fate == "remote"))
     assert "quillwort" in assembler.assemble(first, model=MODEL, gate=Gate(brain, is_remote=fate != "remote")).text
-    left = {"forgotten": facts[:1], "private": (facts[0], Item("User has quillwort", is_private=True))}.get(fate, facts)
+    is_forgotten = fate == "forgotten"
     for turn in (3, 4):
-        text = assembler.assemble(answer_request(short_term=short_term(turn, facts=left)), model=MODEL).text
-        assert [True, False] == ["User has a cat" in text, "quillwort" in text]
+        memory = replace(short_term(turn, facts=facts[: 1 if is_forgotten else 2]), is_private=not is_forgotten)
+        text = assembler.assemble(answer_request(short_term=memory), model=MODEL).text
+        assert [is_forgotten, False] == ["User has a cat" in text, "quillwort" in text]
 
 
 def test_memories_that_stay_relevant_keep_their_place(brain: Brain) -> None:

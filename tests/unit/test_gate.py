@@ -20,7 +20,7 @@ from brainiac.formats.short_term import EMPTY, Item, parse_short_term
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.completion import Completion, embed
 from brainiac.llm.context.assembler import Assembler
-from brainiac.llm.context.blocks import Block
+from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate, Released, released_texts
 from brainiac.llm.litellm_engine import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, Request, Result, Summary
@@ -190,6 +190,7 @@ def test_an_engine_of_a_plugin_is_shown_what_the_gate_admits(tmp_path: Path) -> 
 
 LONE = {
     "summary": EMPTY.replace("## Summary\n", "## Summary\nI hide quillwort.\n\n<!-- private -->\n"),
+    "item": EMPTY.replace("### Goals\n", "### Goals\n- [ ] Plant moss <!-- private -->\n- [ ] Hide quillwort\n"),
     "title": EMPTY.replace("## Summary\n", "<!-- private -->\n\n## Summary\nI hide quillwort.\n"),
     "lists": EMPTY.replace("### Goals\n", "<!-- private -->\n\n### Goals\n- [ ] Hide quillwort\n"),
     "own section": EMPTY.replace("### Goals\n", "### Goals\n- [ ] Hide quillwort\n").replace(
@@ -199,8 +200,8 @@ LONE = {
 
 
 @pytest.mark.parametrize("where", LONE)
-def test_a_mark_that_stands_alone_keeps_all_that_it_may_be_about(where: str, tmp_path: Path) -> None:
-    """F-STM-8: in short-term memory the Summary or all of it, for models and embedder; a note as a whole."""
+def test_a_mark_in_no_exchange_keeps_all_of_short_term_memory(where: str, tmp_path: Path) -> None:
+    """F-STM-8: all of short-term memory, for models and embedder; a note as a whole."""
     brain = make_brain(tmp_path)
     memory = parse_short_term(LONE[where])
     shown = Gate(brain, is_remote=True).short_term(memory)
@@ -211,14 +212,15 @@ def test_a_mark_that_stands_alone_keeps_all_that_it_may_be_about(where: str, tmp
     brain.close()
 
 
-def test_a_summary_without_marks_is_shown(tmp_path: Path) -> None:
-    """What bears no mark beside what does is shown as it stands."""
+def test_beside_a_private_exchange_short_term_memory_is_shown(tmp_path: Path) -> None:
+    """A mark within an exchange is about that exchange alone."""
     brain = make_brain(tmp_path)
-    memory = replace(short_term(), summary="Open.\n\nI hide quillwort. <!-- private -->\n\nMore.")
+    memory = replace(short_term(), summary="Open.\n\nMore.")
+    memory = replace(memory, events=(*memory.events, event_of(7, "I hide quillwort. <!-- private -->")))
     shown = Gate(brain, is_remote=True).short_term(memory)
     assert ["Open.", "More."] == shown.summary.split()
     assert (Item("See Gotland"),) == shown.goals
-    assert memory.events == shown.events
+    assert memory.events[:-1] == shown.events
     brain.close()
 
 
@@ -242,7 +244,8 @@ def test_what_is_put_on_the_clipboard_leaves_this_machine(
     name_brain(str(tmp_path))
     monkeypatch.setenv("PATH", "")
     (tmp_path / "memory/short_term.md").write_text(
-        EMPTY.replace("### Goals\n", "### Goals\n- [ ] Hide quillwort <!-- private -->\n- [ ] Plant moss\n")
+        EMPTY.replace("### Goals\n", "### Goals\n- [ ] Plant moss\n")
+        + '### 2025-09-15T08:00:00Z\n<!-- event: e1 -->\n<!-- private -->\n**User:** "I hide quillwort."\n'
     )
     command.context("What are my goals?")
     assert "quillwort" in capsys.readouterr().out
@@ -284,12 +287,18 @@ def test_a_private_template_gives_way_to_the_built_in_one(tmp_path: Path) -> Non
 
 
 def test_the_last_check_is_made_for_a_door_with_a_model_on_this_machine_too(tmp_path: Path) -> None:
-    """A private paragraph of the instructions is the person's alone; the client's own private words are answered."""
+    """Of a private paragraph among the instructions, and the client's own private words are answered all the same."""
     with ChatServer() as server:
         server.default = say("So.")
         brain = model_brain(tmp_path, server)
-        template = "Speak of moss.\n\nSpeak of quillwort. <!-- private -->\n"
-        (tmp_path / "system/prompts/answer.md").write_text(template)
+
+        class Meddler:
+            @hookimpl
+            def context_blocks(self, brain: Brain, request: object) -> list[Block]:
+                texts = ["Speak of moss.\n\nSpeak of quillwort. <!-- private -->"]
+                return [Block("meddler", texts, Stability.LONG_TERM, "## Meddler")]
+
+        brain.plugins.register(Meddler(), "meddler")
         prompt = prompt_of("I grow sundew. <!-- private -->\n\nWhat do I grow?")
         shown = []
         for by in ("", "a client"):
@@ -305,16 +314,18 @@ def test_the_last_check_is_made_for_a_door_with_a_model_on_this_machine_too(tmp_
     assert [missed] == Gate(brain, is_remote=False).release([missed]).content
 
 
-def test_only_what_stands_openly_of_a_page_is_compared_elsewhere(tmp_path: Path) -> None:
-    """An existing statement that is marked, by a line below it too, is shown to no remote model."""
+def test_of_a_page_with_a_mark_no_statement_is_compared_elsewhere(tmp_path: Path) -> None:
+    """Wherever on it the mark stands: all of the page is private."""
     from brainiac.llm.schemas import ConsolidateRequest, Existing
 
     brain = make_brain(tmp_path)
     write_memory(tmp_path, "concrete/a.md", "A", 3, "User has quillwort.\n  - it is so <!-- private -->\n- Open. ^o1")
+    write_memory(tmp_path, "concrete/b.md", "B", 4, "Open. ^o2")
     path = "memory/long_term/concrete/a.md"
     existing = [Existing("s1", "User has quillwort.", path), Existing("s2", "Open.", path)]
+    existing.append(Existing("s3", "Open.", "memory/long_term/concrete/b.md"))
     request = ConsolidateRequest(now=NOW, said=[], short_term=short_term(), existing=existing)
-    assert [existing[1]] == Gate(brain, is_remote=True).admit(request).existing
+    assert [existing[2]] == Gate(brain, is_remote=True).admit(request).existing
     brain.close()
 
 

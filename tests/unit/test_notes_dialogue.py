@@ -85,11 +85,13 @@ def test_a_heading_that_is_no_moment_is_a_remark() -> None:
 
 
 def test_remarks_of_a_private_event_are_marked() -> None:
-    """F-STM-8: they stay private where they stand alone; a paragraph that bears the mark keeps it as it is."""
-    text = f'### {AT}\n<!-- event: 01 -->\n<!-- private -->\n**User:** "x"\na\nb\n\nc <!-- private -->\n'
+    """F-STM-8: they stay private where they stand alone; lines that bear the mark are left as they are."""
+    text = f'### {AT}\n<!-- event: 01 -->\n<!-- private -->\n**User:** "x"\na\nb\n\nc\n'
     (placed,) = find_events(text)
-    assert "a\nb <!-- private -->\n\nc <!-- private -->\n" == placed.event.remarks
+    assert "<!-- private -->\na\nb\n\nc\n" == placed.event.remarks
     assert placed.event.is_private
+    (placed,) = find_events(f'### {AT}\n<!-- event: 01 -->\n**User:** "x"\na\n\nc <!-- private -->\n')
+    assert ("a\n\nc <!-- private -->\n", True) == (placed.event.remarks, placed.event.is_private)
 
 
 @given(

@@ -15,6 +15,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import PathKind
+from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import Exchange, Response, is_off_record
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
@@ -152,7 +153,7 @@ def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path)
             assert [] == server.requests
             noted = brain.short_term().memory
             assert noted.events[0].is_private
-            assert all(item.is_private for item in (*noted.goals, *noted.facts, *noted.tasks))
+            assert () == (*noted.goals, *noted.facts, *noted.tasks)  # its lists are open
             asked = "---\nfocus: ['[[Hidden]]', '[s](secret.md)', 'memory/short_term.md']\n---\nWhat gift for Mara?\n"
             drop(tmp_path / "inbox/trip/open.md", asked)
             eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer", 60)
@@ -173,13 +174,14 @@ def drop(path: Path, text: str) -> None:
 
 
 def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
-    """F-STM-8: the mark is no part of the item's text; ticking and adding heed the item as any other."""
-    document = ShortTermDocument(EMPTY).with_items(tasks=["Buy it"], facts=["It is so"], is_private=True)
+    """F-STM-8: it is no part of the item's text, ticking and adding heed the item as any other; all is private."""
+    text = EMPTY.replace("### Tasks\n", "### Tasks\n- [ ] Buy it <!-- private -->\n")
+    document = ShortTermDocument(text).with_items(facts=["It is so"])
     assert (Item("Buy it", is_private=True),) == document.memory.tasks
     assert (Item("It is so", is_private=True),) == document.memory.facts
     assert str(document) == str(document.with_items(tasks=["buy  it"]))
     assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
-    assert "Buy it" not in (shareable_text(str(document)) or "")
+    assert shareable_text(str(document)) is None
 
 
 @pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
@@ -206,28 +208,41 @@ def test_a_plain_no_is_not_private(value: str) -> None:
     "marked",
     [
         "- It has a quillwort\n  end <!-- private -->",
-        "- It has a quillwort\nend <!-- private -->",
-        "- The quillwort <!-- private --> since May",
         "- The quillwort <!--Private-->  ^a1",
-        "- Of it\n  - the quillwort <!-- private -->\n\n  and a quillwort more",
         "The quillwort <!-- private -->\nand more quillwort.",
-        "The quillwort.\n<!-- private -->",
+        "The quillwort.\n\n<!-- private -->",
+        "## Health <!-- private -->\n\nQuillwort.",
+        "```\nA quillwort <!-- private -->\n```",
+    ],
+)
+def test_a_mark_keeps_the_whole_note(marked: str, tmp_path: Path) -> None:
+    """Wherever in it a person put the mark, but in an exchange: nothing is shown, and `doctor` names the note."""
+    text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
+    assert shareable_text(text) is None
+    world = World(tmp_path)
+    for path in ("memory/long_term/concrete/a.md", "system/prompts/answer.md"):
+        world.save(path, text)
+        (line,) = (line for line in world.cli("doctor").out.splitlines() if line.startswith(f"{path}: has a mark"))
+        assert "all of it is private" in line
+        (world.root / path).unlink()
+    world.save("memory/review.md", f"- [ ] So. {PRIVATE_MARK} <!-- proposal: p1 -->\n")  # a mark of ours
+    assert "has a mark" not in world.cli("doctor").out
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
         '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort" <!-- private -->',
         '### 2026-01-01T00:00:00Z <!-- private -->\n<!-- event: e1 -->\n**User:** "quillwort"',
         "### 2026-01-01T00:00:00Z\n<!-- event: e1 --> <!-- private -->\n**User:**\n> a\n> quillwort",
         '### 2026-01-01T00:00:00Z\n<!-- event: e1 -->\n**User:** "quillwort"\n**AI:** "A."\n<!-- private -->',
     ],
 )
-def test_what_bears_a_mark_is_cut_whole(marked: str) -> None:
-    """An item with its further lines, a paragraph, an exchange; wherever in it a person put the mark."""
+def test_an_exchange_that_bears_a_mark_is_cut_whole(marked: str) -> None:
+    """Wherever in it a person put the mark; what stands beside it is open."""
     text = f'# Title\n\n- Before.\n\n{marked}\n\n### 2026-01-02T00:00:00Z\n<!-- event: e2 -->\n**User:** "After."\n'
     left = shareable_text(text) or ""
     assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
-
-
-def test_a_mark_in_a_heading_keeps_the_whole_note() -> None:
-    """Where what it stands above ends is the person's to know: nothing is shown."""
-    assert shareable_text("# A\n\nOpen.\n\n## Health <!-- private -->\n\nQuillwort.\n") is None
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,7 @@ SHAPES: dict[str, Shape] = {
         {"system/workflows/a.md": "---\nname: a\ndescription: The {c}\nprivate: {y}\n---\nDo the {c}.\n"}
     ),
     "paragraph of a workflow": Shape(
-        {"system/workflows/b.md": "---\nname: b\ndescription: so\n---\n\nDo it.\n\nThe {c}. {m}\n"},
-        asked="workflow: b",
+        {"system/workflows/b.md": "---\nname: b\ndescription: The {c}\n---\n\nDo it.\n\nSo. {m}\n"}
     ),
     "template": Shape(
         {"system/prompts/synthesize.md": "---\nprivate: {y}\n---\nThe {c}. Answer by {{{{ schema }}}}.\n"}

@@ -12,7 +12,6 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.events import ExchangeMadePrivate
 from brainiac.formats.page import shareable_text
-from brainiac.formats.short_term import EMPTY
 from brainiac.history.forget import forget
 from brainiac.history.targets import find_target
 from brainiac.history.undo import undo
@@ -78,23 +77,24 @@ def made_private(brain: Brain) -> list[dict[str, Any]]:
     return [dict(event.data) for event in brain.journal.events(kinds={ExchangeMadePrivate})]
 
 
-def test_what_stands_in_short_term_memory_is_marked(brain: Brain) -> None:
-    """Its event and the items that came of it; what was said besides stays as it was."""
+def test_of_short_term_memory_the_exchange_alone_is_left(brain: Brain) -> None:
+    """Its event is marked, the lists lose what came of it, `/tasks` reads it there; what was said besides stays."""
     exchange = say_to(brain, "a.md", "/todo water the quillwort\n/remember I decided on a quillwort.\n")
     say_to(brain, "b.md", "/todo buy moss\n")
     assert telling(brain)
     ask_for(brain, "a.md")
     memory = brain.short_term().memory
     assert {exchange: True} == {event.id: event.is_private for event in memory.events if "quillwort" in event.user}
-    items = (*memory.goals, *memory.facts, *memory.tasks)
-    assert {True} == {item.is_private for item in items if "quillwort" in item.text}
-    assert {False} == {item.is_private for item in items if "moss" in item.text}
+    assert ["buy moss"] == [item.text for item in (*memory.goals, *memory.facts, *memory.tasks)]
     assert [] == telling(brain)
     assert ["inbox/a.md"] == [each["prompt"] for each in made_private(brain)]
+    say_to(brain, "c.md", "/tasks\n")
+    answer = (brain.root / "inbox/c.response.md").read_text()
+    assert all(words in answer for words in ("private: true", "- [ ] buy moss", "- [ ] water the quillwort"))
 
 
-def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain) -> None:
-    """Pages, the day's words and the index lines; a page that rests on it alone is private with its name and title."""
+def test_what_was_promoted_moves_to_a_private_page(brain: Brain) -> None:
+    """Its statements do, the day's words are marked; a page that rests on it alone is private with name and title."""
     say_to(brain, "a.md", f"/remember {SECRET}\n/remember My sister lives in Oslo, #quilla\n")
     say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
     promote(brain)
@@ -105,8 +105,8 @@ def test_what_was_promoted_is_marked_statement_by_statement(brain: Brain) -> Non
     assert [] == telling(brain)
     assert [] == telling(brain, "quilla")
     assert telling(brain, "bicycle")
-    everything = "\n".join(path.read_text() for path in brain.tree.memory.rglob("*.md"))
-    assert "I have a quillwort in Zanzibar" in everything
+    (moved,) = (file for file in brain.tree.long_term.rglob("private/*.md") if file.name != "_index.md")
+    assert all(words in moved.read_text() for words in ("I have a quillwort in Zanzibar", "\nprivate: true\n"))
     indexes = [path.read_text() for path in brain.tree.long_term.rglob("_index.md")]
     assert not any("quillwort in" in text.lower() for text in indexes)
     brain.observed.adopt()
@@ -152,19 +152,18 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain) -> None:
     assert [] == telling(brain)
 
 
-@pytest.mark.parametrize("is_promoted", [False, True])
-def test_a_summary_made_in_sight_of_it_is_marked(brain: Brain, is_promoted: bool) -> None:
-    """Each paragraph of it, since nobody can tell which tells of it; one that repeats it, in any case."""
-    text = EMPTY.replace("## Summary\n", "## Summary\nUser said: I have a quillwort in Zanzibar.\n\nMore.\n")
+def test_a_summary_made_in_sight_of_it_goes(brain: Brain) -> None:
+    """All that the program wrote of it, since nobody can tell which words tell of it; the person's own words stay,
+    and where they say it too, `review.md` names the file."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
-    if is_promoted:
-        promote(brain)
-    (brain.root / "memory/short_term.md").write_text(
-        brain.tree.short_term.read_text().replace("## Summary\n", "## Summary\n" + text.split("## Summary\n")[1][:54])
-    )
+    promote(brain)
+    written = brain.short_term().memory.summary
+    assert written
+    file = brain.tree.short_term
+    file.write_text(file.read_text().replace("## Summary\n", f"## Summary\nMine: {SECRET}\n\n"))
     ask_for(brain, "a.md")
-    assert [] == telling(brain)
-    assert "quillwort" in brain.tree.short_term.read_text()
+    assert f"Mine: {SECRET}" == brain.short_term().memory.summary
+    assert "memory/short_term.md says it too, openly" in brain.tree.review.read_text()
 
 
 def test_remember_false_later_is_taken_back_and_told(brain: Brain) -> None:
@@ -217,7 +216,7 @@ def test_while_a_promotion_runs_it_is_done_now_and_once_more(brain: Brain) -> No
 
 
 def test_it_can_be_explained_forgotten_and_undone(brain: Brain) -> None:
-    """A marked statement keeps its sources: `why` tells them, `forget` finds it; `undo` opens it again."""
+    """A statement that moved keeps its sources: `why` tells them, `forget` finds it; `undo` opens it again."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
     say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
     promote(brain)

@@ -413,15 +413,13 @@ ORDINARY = (
 
 @pytest.fixture
 def kept(plain: World) -> World:
-    """A brain that has a task, a pinned fact, and one of each that is private."""
-    lists = {
-        "Key Facts & Decisions": "- I pay 640 euros rent.\n- I owe Tom 70 euros. <!-- private -->\n",
-        "Tasks": "- [ ] call the plumber\n",
-    }
+    """A brain that has a task, a pinned fact, and a private exchange."""
+    lists = {"Key Facts & Decisions": "- I pay 640 euros rent.\n", "Tasks": "- [ ] call the plumber\n"}
     text = plain.tree()["memory/short_term.md"]
     for name, items in lists.items():
         text = text.replace(f"### {name}\n", f"### {name}\n{items}")
-    plain.save("memory/short_term.md", text)
+    said = '### 2025-09-15T08:00:00Z\n<!-- event: e1 -->\n<!-- private -->\n**User:** "I owe Tom 70 euros."\n'
+    plain.save("memory/short_term.md", text.rstrip("\n") + "\n" + said)
     return plain
 
 
@@ -456,10 +454,10 @@ def test_what_only_sounds_like_a_wish_gets_the_ordinary_answer_alone(kept: World
 def test_a_task_that_is_private_makes_the_listing_private(kept: World) -> None:
     """As `/tasks` does: the answer with it goes to no model elsewhere."""
     text = kept.tree()["memory/short_term.md"]
-    kept.save("memory/short_term.md", text.replace("call the plumber", "call the plumber <!-- private -->"))
+    kept.save("memory/short_term.md", text.replace("I owe Tom 70 euros.", "todo: pay Tom"))
     asked = kept.drop("wish.md", "what are my tasks\n")
     kept.run()
-    assert "- [ ] call the plumber" in (asked.answer or "")
+    assert "- [ ] call the plumber\n- [ ] pay Tom" in (asked.answer or "")
     assert "private: true" in kept.tree()["inbox/wish.response.md"]
 
 
