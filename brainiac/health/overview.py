@@ -19,6 +19,7 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import SettingsError
 from brainiac.events import PathKind, PluginFailed
+from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices, waiting_message
@@ -128,7 +129,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
     deque(tree.walk(*journals, misfits=misfits), maxlen=0)
     counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     notes = sum(map(is_shown, tree.source_notes()))
-    exchanges = (brain.read_text(tree.short_term) or "").count("\n<!-- event: ")
+    text = brain.read_text(tree.short_term) or ""
+    exchanges = ((shareable_text(text) or "") if may_show else text).count("\n<!-- event: ")
     daemon = _daemon(brain)
     pending = daemon.pop("pending") if daemon["is_running"] else _unanswered(brain, without_response, inbox, daemon)
     faults = _faults(brain)

@@ -147,12 +147,13 @@ class Gate:
     def __init__(
         self, library: Library, *, is_remote: bool, is_answer_kept: bool = False, is_door: bool = False
     ) -> None:
-        self._library, self.is_remote, self._is_answer_kept = library, is_remote, is_answer_kept
+        self._library, self.is_remote = library, is_remote
+        # one order: who may see nothing private sees nothing off the record either
         self._hides_private = is_remote or is_door
+        self._hides_off_record = self._hides_private or is_answer_kept
         self._tree = library.tree
         self._pages: dict[str, tuple[str, str | None]] = {}  # see `_page`; by path
         self._is_visible: dict[str, bool] = {}  # by path
-        self._is_off_record: dict[str, bool] = {}  # by path
 
     @cached_property
     def _withheld(self) -> Withheld:
@@ -203,7 +204,7 @@ class Gate:
     def is_private_by_now(self, exchange: str) -> bool:
         """Return whether a file of an exchange is private or off the record now, whatever it was when it was said."""
         path = self._library.answered.path_of(exchange) if self._hides_private else None
-        return path is not None and (not self.knows(path) or is_off_record(self._library.read(path)))
+        return path is not None and not self.knows(path)
 
     def turns(self, turns: Iterable[Exchange]) -> list[Exchange]:
         """Return the earlier turns that may be shown, without secrets (files of the inbox still hold them)."""
@@ -238,7 +239,7 @@ class Gate:
     def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that may be shown, each with its index among all hits."""
         for number, hit in enumerate(hits):
-            if self._is_kept_back(hit.path) or self._withheld.hides(hit.path, hit.text, hit.anchor):
+            if not self.knows(hit.path) or self._withheld.hides(hit.path, hit.text, hit.anchor):
                 continue
             # the index knows what is private, but a mark set a moment ago must count at once
             if not self._hides_private or self._may_be_shown(hit):
@@ -246,7 +247,7 @@ class Gate:
 
     def _may_be_shown(self, hit: Hit) -> bool:
         """Return whether a hit may be shown, by its own text, its page and, of an exchange, its prompt."""
-        if PRIVATE.search(hit.text) or not self.knows(hit.path):
+        if PRIVATE.search(hit.text):
             return False
         page, shareable = self._page(hit.path)
         if shareable is None:
@@ -327,19 +328,13 @@ class Gate:
 
     def knows(self, path: str) -> bool:
         """Return whether the name of a file or folder may be shown."""
-        if not self._hides_private:
+        if not self._hides_off_record:
             return True
         if path not in self._is_visible:
-            self._is_visible[path] = not is_hidden(self._tree, path)
+            is_private = self._hides_private and is_hidden(self._tree, path)
+            file = self._tree.absolute(path)
+            self._is_visible[path] = not (is_private or (file.is_file() and is_off_record(read_bytes(file))))
         return self._is_visible[path]
-
-    def _is_kept_back(self, path: str) -> bool:
-        """Return whether a file is off the record, and the answer, which might repeat it, is kept."""
-        if not self._is_answer_kept:
-            return False
-        if path not in self._is_off_record:
-            self._is_off_record[path] = is_off_record(self._library.read(path))
-        return self._is_off_record[path]
 
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
         """Return the text of a note; None where it may not be shown or does not exist.
@@ -371,12 +366,12 @@ class Gate:
 
     def _shown_note(self, path: str) -> str | None:
         """Return the part of a note that may be shown; None where there is none, or no such note."""
-        text = None if self._is_kept_back(path) else self._library.read_text(path)
+        text = self._library.read_text(path) if self.knows(path) else None
         if text:
             text = self._withheld.rest_of(path, text) or None  # None where all of it is hidden
         if text is None or not self._hides_private:
             return text
-        if not self.knows(path) or (shown := shareable_text(text)) is None:
+        if (shown := shareable_text(text)) is None:
             return None
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets

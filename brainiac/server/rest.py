@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from functools import partial
@@ -18,7 +19,7 @@ from starlette.routing import Route
 from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, NoteOffRecord
+from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, ModelCalled, NoteOffRecord, PromptAnswered
 from brainiac.formats.authors import PERSON, client_label
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
@@ -163,19 +164,22 @@ def _after(brain: Brain, sequence: int) -> tuple[int, list[str]]:
     return last, texts
 
 
-# these say that something was private or off the record, which no client may know
-_HIDDEN = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate)
+# these say that something was private or off the record, or may be of what was, which no client may know
+_HIDDEN = (NoteOffRecord, ExchangeOffRecord, ExchangeMadePrivate, ModelCalled)
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def _values_of(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
-    """Return what a client gets of an event; None for an event whose files it may not see.
+    """Return what a client gets of an event; None for one whose files, or an exchange that it names, it may not see.
 
     It gets no fields of the event, which may be of a private page, and no names of files that were deleted, since
     nothing says any more whether they were private.
     """
-    if isinstance(event.what, _HIDDEN):
-        return None
     paths = [change.path for change in event.changes]
+    named = {event.id, event.cause or "", *_ID.findall(json.dumps(event.data))}
+    is_off_record = isinstance(event.what, PromptAnswered) and not paths
+    if is_off_record or isinstance(event.what, _HIDDEN) or any(map(gate.is_private_by_now, named)):
+        return None
     paths_to_show = [path for path in paths if brain.tree.absolute(path).is_file() and gate.knows(path)]
     if paths and not paths_to_show:
         return None

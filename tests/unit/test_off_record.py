@@ -13,6 +13,7 @@ import pytest
 from brainiac_plugins.organization.actions import derive_manifests
 
 from brainiac.formats.prompt import is_off_record, parse_prompt
+from brainiac.llm.gate import Gate
 from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain
@@ -304,6 +305,19 @@ def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path) -> N
         (brain.root / "inbox" / name).write_text(f"{meta}What is the shed code?\n")
         answers[name] = answer_one(brain, f"inbox/{name}").read_text()
     assert {"kept.md": False, "unkept.md": True} == {name: "quillwort" in text for name, text in answers.items()}
+    brain.close()
+
+
+def test_what_is_off_the_record_is_shown_to_no_model_elsewhere(tmp_path: Path) -> None:
+    """In a chat that is off the record either: who may see nothing private sees nothing off the record."""
+    brain = make_brain(tmp_path / "brain")
+    path = "memory/long_term/concrete/a.md"
+    (brain.root / path).write_text("---\nremember: false\n---\n# Shed\n\n- The shed code is quillwortzanzibar. ^a1\n")
+    hits = brain.recall.search("shed code")
+    assert [path] == [hit.path for hit in hits]
+    for is_remote in (True, False):
+        gate = Gate(brain, is_remote=is_remote)
+        assert [not is_remote] * 3 == [gate.knows(path), bool(gate.hits(hits)), gate.read_note(path) is not None]
     brain.close()
 
 

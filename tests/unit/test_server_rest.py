@@ -14,6 +14,7 @@ import pytest
 from brainiac.events import ChangeSuggested
 from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import parse_prompt
+from brainiac.pipeline.daemon import answer_one
 from brainiac.server.address import remove_address
 from tests.support.commands import Shell
 from tests.support.served import Reply, Served, served
@@ -180,6 +181,26 @@ def test_private_pages_pass_neither_status_nor_events(server: Served) -> None:
     assert any(f"{FOLDER}/open.md" in event["paths"] for event in told)
     assert "diary" not in str(told)
     assert "off" not in str(told)
+
+
+def test_a_door_learns_nothing_of_a_private_exchange(server: Served) -> None:
+    """Not that there was one, not when, not how many: of all that was recorded the open exchange alone is told."""
+    call(server, "remember", text="My heron is called Ada.")
+    seen = server.brain.journal.last()[1]
+    counted = server.send("GET", "/api/status").json["counts"]["exchanges_in_stm"]
+    texts = {
+        "secret.md": "---\nprivate: true\n---\n/todo water the sundew\n",
+        "off.md": "/off\nWhat of it?\n",
+        "open.md": "A heron.\n",
+    }
+    for name, text in texts.items():
+        (server.brain.root / "inbox" / name).write_text(text)
+        answer_one(server.brain, f"inbox/{name}")
+    assert counted + 1 == server.send("GET", "/api/status").json["counts"]["exchanges_in_stm"]
+    recorded = [event.id for event in server.brain.journal.events()]
+    told = events_after(server, seen, 3)
+    assert ["note-edited", "prompt-answered", "exchange-reflected"] == [event["kind"] for event in told]
+    assert recorded[-3:] == [event["id"] for event in told]
 
 
 def events_after(server: Served, event: str, number: int) -> list[dict[str, Any]]:
