@@ -1354,7 +1354,7 @@ class NoteMerged(EventData):
     Attributes:
         displaced_by: Id of the event whose write displaced the save.
         save: Hash of the save.
-        conflict: Path of the file, where both changed the same lines.
+        conflict: Path of the file, where both changed the same, and both texts stand.
         stale: Hash of our version, where an editor that had not loaded it saved the file.
         texts: The save's path and hash, where no change of the event has it.
     """

@@ -24,7 +24,7 @@ from brainiac.events import PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
 from brainiac.storage.files import Disk, locked, make_folders, read_bytes
-from brainiac.storage.merge import TORN_NS, age_ns
+from brainiac.storage.saves import TORN_NS, age_ns
 from brainiac.storage.store import Store
 from brainiac.tree import OUR_TEMPORARY_PREFIX, Stamp
 

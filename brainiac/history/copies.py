@@ -43,12 +43,9 @@ from brainiac.events import (
 )
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import (
-    PRIVATE,
-    PRIVATE_MARK,
     Link,
     decode_text,
     find_links,
-    one_line,
     retarget_links,
 )
 from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
@@ -59,8 +56,7 @@ from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
-from brainiac.storage.review import EMPTY as EMPTY_REVIEW
-from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.review import Proposal, review_change, with_differences
 from brainiac.storage.versions import Difference, Merge, merge
 
 TAKE = "take-copy"  # the operation of a proposal
@@ -80,7 +76,6 @@ _MERGED = frozenset(
 )
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 _DIFFERENCES = "differences"  # a folder in this machine's state
-_MAX_SHOWN = 300  # characters of a statement in `review.md`
 
 
 def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[Event]:
@@ -548,26 +543,11 @@ def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:
 def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
     """Return the change that adds a line to `memory/review.md` for each statement of which both texts stand, if any."""
     review = brain.tree.relative(brain.tree.review)
-    if not merged.differences or path == review:
-        return []
     before = brain.read_text(review)
-    text = EMPTY_REVIEW if before is None or not before.strip() else before
-    is_private = is_private_note(decode_text(merged.text))
-    for difference in merged.differences:
-        line = _review_line(path, difference, is_private=is_private)
-        if line not in text:
-            text += ("" if text.endswith("\n") else "\n") + line
-    if text == before:
+    text = with_differences(before, path, merged, "two devices")
+    if not merged.differences or path == review or text == before:
         return []
     return [_change(review, None if before is None else _encoded(before), _encoded(text))]
-
-
-def _review_line(path: str, difference: Difference, *, is_private: bool) -> str:
-    """Return the line that names both texts; it is the same on every device that merges the same two versions."""
-    kept, other = (one_line(PRIVATE.sub("", text))[:_MAX_SHOWN] for text in (difference.kept, difference.other))
-    is_private |= any(PRIVATE.search(text) for text in (difference.kept, difference.other))
-    mark = f" {PRIVATE_MARK}" if is_private else ""
-    return f"- {path}: two devices changed it, and both stand; keep what holds: `{kept}` or `{other}`{mark}\n"
 
 
 class _Removals:

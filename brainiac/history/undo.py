@@ -1,7 +1,8 @@
 """Undoes a commit or the last change of one statement, and corrects a statement; each by a new commit.
 
-A commit is undone whole, if its files are unchanged since; otherwise each file in the way is named. Short-term memory,
-to which every exchange adds, is reversed item by item; logs and manifests stay as they are.
+A commit is undone whole. In a file that was changed since, what others wrote stays: it is a merge
+(`storage/versions.py`) of the present text with the one before the event. Where both changed the same, the lines in the
+way are named, with the event to take back first. Logs and manifests stay as they are.
 
 When a statement is corrected, its former wording goes to History. The new wording is the person's own: no process
 rewrites it, an earlier exchange does not bring the former one back (`plugins/promotion/placing.py`), and a search
@@ -10,14 +11,13 @@ result from the exchange that it rested on names the present wording (`search/ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import NamedTuple
 
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import BlobError, FormatError, UserError
+from brainiac.errors import BlobError, UserError
 from brainiac.events import (
     Change,
     Event,
@@ -38,10 +38,9 @@ from brainiac.events import (
 )
 from brainiac.formats.authors import ORIGINS, PERSON, Author
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.markdown import one_line
+from brainiac.formats.markdown import find_events, one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement, first_keys
 from brainiac.formats.prompt import parse_commands
-from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import StatementMatch, folded
@@ -51,9 +50,11 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
 from brainiac.storage.folders import Folders
-from brainiac.storage.merge import merge_lines, three_way
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
+from brainiac.storage.versions import merge
 from brainiac.text.tokens import coverage, pieces
+
+_MAX_SHOWN, _MAX_LINES = 80, 3  # characters of a line, and lines, of those in the way of undoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,69 +246,42 @@ class _Reversal:
             self._add_obstacle(f"came from {change.source}, where another file stands now", "move that one away")
 
     def _reverse_partly(self, now: bytes) -> None:
-        """Reverse a change in a file that was changed since, if the later changes can stay; else add an obstacle."""
-        kind, has_before = self._brain.tree.kind_of(self._path), self._change.before is not None
-        if kind is PathKind.SHORT_TERM and has_before:
-            self._reverse_short_term(now)
-        elif kind is PathKind.REVIEW or (kind is PathKind.MEMORY and self._undoing.is_catch_up):
-            self._reverse_lines(now)
-        elif kind is PathKind.INDEX_PAGE:
-            self._reverse_index_page(now)
-        else:
-            self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
+        """Reverse a change in a file that was changed since, if the later changes can stay; else add an obstacle.
 
-    def _reverse_index_page(self, now: bytes) -> None:
-        """Reverse a change of an index page where a three-way merge can do it; its manifest follows the files."""
-        merged = None
-        if self._change.before is not None and (texts := self._texts()):
-            before, after = texts
-            merged = three_way(after, now, before)
-        if merged is None:
-            self._undoing.stays.append(f"{self._path}: stays as it is by now; its manifest follows the files")
-        elif merged != now:
-            self._undoing.changes.append(update(self._path, now, merged))
-
-    def _reverse_lines(self, now: bytes) -> None:
-        """Reverse the event's change of a page by a three-way merge; lines that were changed since stay.
-
-        The text after the event is the base, the present text one side, and the text before the event the other.
+        It is a merge: the text after the event is the base, the present text one side, the text before it the other.
         """
-        before = b"" if self._change.before is None else self._text_or_obstacle(self._change.before)
-        after = None if before is None else self._text_or_obstacle(self._change.after)
+        path, change, kind = self._path, self._change, self._brain.tree.kind_of(self._path)
+        # what is derived, or was written long ago, stands in nobody's way: what was changed since stays
+        is_lenient = kind in (PathKind.REVIEW, PathKind.INDEX_PAGE)
+        is_lenient |= kind is PathKind.MEMORY and self._undoing.is_catch_up
+        if change.source is not None or (change.before is None and kind is not PathKind.REVIEW):
+            if is_lenient:
+                self._undoing.stays.append(f"{path}: stays as it is by now")
+            else:
+                self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
+            return
+        before = b"" if change.before is None else self._text_or_obstacle(change.before)
+        after = None if before is None else self._text_or_obstacle(change.after)
         if before is None or after is None:
             return
-        merged = merge_lines(after, now, before, prefer_ours=False)
-        if merged and not merged.is_clean:
-            # somebody changed the very lines since: their wording stays
-            merged = merge_lines(after, now, before, prefer_ours=True)
-            self._undoing.stays.append(f"{self._path}: lines that were changed since stay as they are")
-        if merged is None:
-            self._add_obstacle("was changed since, and is too long to be compared", "mend it by hand")
-        elif not merged.text.strip():
-            self._undoing.changes.append(remove(self._path, now))
+        merged = merge(kind, after, now, before, prefer="ours", keeps_other=False)
+        lines = [*(difference.kept for difference in merged.differences), *merged.outlived]
+        if lines and is_lenient:
+            self._undoing.stays.append(f"{path}: lines that were changed since stay as they are")
+        elif lines:
+            named = ", ".join(map(_name_of, lines[:_MAX_LINES]))
+            self._add_obstacle(f"{named} was edited since {self._by_whom()}".rstrip(), self._todo())
+        if kind is PathKind.SHORT_TERM:
+            self._check_exchanges(*(_exchanges(text) for text in (before, after, now)))
+        if not merged.text.strip():
+            self._undoing.changes.append(remove(path, now))
         elif merged.text != now:
-            self._undoing.changes.append(update(self._path, now, merged.text))
+            self._undoing.changes.append(update(path, now, merged.text))
 
-    def _reverse_short_term(self, now: bytes) -> None:
-        """Reverse a change of short-term memory item by item, and keep what was added since."""
-        texts = self._texts()
-        if texts is None:
-            return
-        before, after, present = map(_decoded, (*texts, now))
-        try:
-            text, problems = without_change(before, after, present)
-        except FormatError as error:
-            text, problems = "", [error.problem]
-        for problem in problems:
-            self._add_obstacle(problem, "put it right by hand; the text of before is in the journal")
-        if not problems and text != present:
-            self._undoing.changes.append(update(self._path, now, text))
-
-    def _texts(self) -> tuple[bytes, bytes] | None:
-        """Return the texts before and after the change; None where one is not kept any more, which is an obstacle."""
-        before = self._text_or_obstacle(self._change.before)
-        after = None if before is None else self._text_or_obstacle(self._change.after)
-        return None if before is None or after is None else (before, after)
+    def _check_exchanges(self, before: Mapping[str, str], after: Mapping[str, str], now: Mapping[str, str]) -> None:
+        """Add an obstacle for each exchange that the event added and that is not there any more: it went elsewhere."""
+        for name in after.keys() - before.keys() - now.keys():
+            self._add_obstacle(f"its exchange of {after[name]} is not there any more", self._todo())
 
     def _text_or_obstacle(self, digest: str | None) -> bytes | None:
         """Return a text of the journal; where it is not kept any more, add this as an obstacle and return None."""
@@ -324,10 +298,10 @@ class _Reversal:
         self._undoing.obstacles.append(Obstacle(self._path, what, todo))
 
     def _last_changer(self) -> Event | None:
-        """Return the last event that changed the file after the one to undo."""
-        return max(
-            events_changing(self._brain, self._path, self._undoing.event.seq), key=lambda event: event.seq, default=None
-        )
+        """Return the last event that changed the file after the one to undo; not what is taken back itself."""
+        undone, later = undone_events(self._brain), events_changing(self._brain, self._path, self._undoing.event.seq)
+        standing = (event for event in later if event.id not in undone and not isinstance(event.what, EventUndone))
+        return max(standing, key=lambda event: event.seq, default=None)
 
     def _by_whom(self) -> str:
         """Return the words for who changed the file since; "" where the journal does not say."""
@@ -340,91 +314,15 @@ class _Reversal:
         return f"take that back first (`brainiac undo {later.id}`), or {by_hand}" if later else by_hand
 
 
-def _decoded(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
+def _name_of(lines: str) -> str:
+    """Return the name for a person of lines that were edited."""
+    exchange = next(find_events(lines, 0), None)
+    return f"its exchange of {exchange.event.at}" if exchange else f"“{one_line(lines)[:_MAX_SHOWN]}”"
 
 
-# --- short-term memory, by its parts: events, items, summary ------------------------------------------------------
-
-
-def without_change(before: str, after: str, now: str) -> tuple[str, list[str]]:
-    """Return short-term memory with one earlier change reversed, and a sentence for each part where that failed.
-
-    What the change added is removed, what it removed comes back, what it ticked is open again; all else stays.
-
-    Args:
-        before: The text before the change.
-        after: The text after the change.
-        now: The present text.
-
-    Raises:
-        FormatError: One of them lacks its headings.
-    """
-    old, new, document = ShortTermDocument(before).memory, ShortTermDocument(after).memory, ShortTermDocument(now)
-    problems = _problems_of_added_events(old, new, document.memory)
-    # change by change, not by putting the old text back: what was said or typed since stays
-    document = document.without_event(*(event.id for event in new.events if event not in old.events))
-    for event in old.events:
-        if event not in new.events:
-            document = document.with_event(event)
-    document = _with_items_reversed(document, old, new)
-    if old.summary != new.summary:
-        if document.memory.summary == new.summary:
-            document = document.with_summary(old.summary)
-        else:
-            problems.append("its summary was written anew since")
-    return str(document), problems
-
-
-def _with_items_reversed(document: ShortTermDocument, old: ShortTermMemory, new: ShortTermMemory) -> ShortTermDocument:
-    """Return the document with the change of its lists from `old` to `new` reversed: items first, then boxes."""
-    added, removed = _only_in(new, old), _only_in(old, new)
-    document = document.without_items(*([item.text for item in items] for items in added))
-    document = _with_items(document, removed)
-    before = [item for items, others in zip(_lists(old), _lists(new), strict=True) for item in _ticked(items, others)]
-    document = document.with_open(item.text for item in before if not item.is_done)
-    # `_with_items` brings items back with open boxes
-    before += chain.from_iterable(removed)
-    return document.with_done(item.text for item in before if item.is_done)
-
-
-def _problems_of_added_events(old: ShortTermMemory, new: ShortTermMemory, now: ShortTermMemory) -> list[str]:
-    """Return a sentence for each event that the change added and that was edited or removed since."""
-    present = {event.id: event for event in now.events}
-    problems = []
-    for event in new.events:
-        if event in old.events:
-            continue
-        if event.id not in present:
-            problems.append(f"its exchange of {event.at} is not there any more")
-        elif present[event.id] != event:
-            problems.append(f"its exchange of {event.at} was edited since")
-    return problems
-
-
-def _lists(memory: ShortTermMemory) -> tuple[Sequence[Item], ...]:
-    """Return the three lists of short-term memory."""
-    return memory.goals, memory.facts, memory.tasks
-
-
-def _only_in(memory: ShortTermMemory, other: ShortTermMemory) -> list[list[Item]]:
-    """Return for each of the three lists its items whose texts the same list of another version lacks."""
-    lists = []
-    for items, others in zip(_lists(memory), _lists(other), strict=True):
-        texts = {item.text for item in others}
-        lists.append([item for item in items if item.text not in texts])
-    return lists
-
-
-def _ticked(items: Iterable[Item], later: Iterable[Item]) -> list[Item]:
-    """Return those of the items (in their earlier state) whose box was ticked or cleared later."""
-    boxes = {item.text: item.is_done for item in later}
-    return [item for item in items if boxes.get(item.text, item.is_done) != item.is_done]
-
-
-def _with_items(document: ShortTermDocument, lists: Sequence[Iterable[Item]]) -> ShortTermDocument:
-    """Return the document with items added to its three lists."""
-    return document.with_items(*([item.text for item in items] for items in lists))
+def _exchanges(text: bytes) -> dict[str, str]:
+    """Return the times of the exchanges in a version of short-term memory, by their ids."""
+    return {placed.event.id: placed.event.at for placed in find_events(text.decode("utf-8", "surrogateescape"), 0)}
 
 
 # --- one statement: `brainiac correct`, and `undo` of its last change ------------------------------------------------

@@ -40,7 +40,7 @@ from brainiac.formats.markers import CONFLICT
 from brainiac.formats.prompt import client_of
 from brainiac.storage.file_state import FileState
 from brainiac.storage.files import read_bytes
-from brainiac.storage.merge import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
+from brainiac.storage.saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.transactions import Transactions
 from brainiac.tree import Stamp
 
@@ -201,7 +201,10 @@ class ExternalEdits:
         except (FileNotFoundError, NotADirectoryError):
             return self._record_stamp(path, None)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            return self._record_stamp(path, Stamp.of(info).written)
+            change, state = self._record_stamp(path, Stamp.of(info).written), self._states.get(path)
+            if change is not None and state is not None and info.st_size > MAX_BYTES:
+                self.saves.name_too_large(state)
+            return change
         content = self._read_settled(path)
         if content is None:
             return None

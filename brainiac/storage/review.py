@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from brainiac.events import Change, ProposalRecord, create, update
-from brainiac.formats.markdown import PRIVATE_MARK, newline_of, one_line
-from brainiac.storage.store import Store
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, newline_of, one_line
+from brainiac.formats.page import is_private_note
+from brainiac.storage.versions import Merge
+from brainiac.tree import Tree
 
 EMPTY = """\
 # Review
@@ -19,9 +22,19 @@ EMPTY = """\
 What Brainiac would like to do and may not. Put an `x` into a box to have it done, a `-` to decline; save the file.
 
 """
+_MAX_SHOWN = 300  # characters of a text in a line about two
 _ID = re.compile(r"<!-- proposal: (\S+) -->")
 _LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<mark>[xX -])\][ \t]")
+
+
+class _Files(Protocol):
+    """What has the file: a `Store`."""
+
+    tree: Tree
+
+    def read_text(self, path: str) -> str | None:
+        """Return a file's text; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,32 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
     return text
 
 
-def review_change(store: Store, proposals: Iterable[Proposal]) -> list[Change]:
+def with_differences(text: str | None, path: str, merged: Merge, who: str) -> str:
+    """Return `review.md` with a line for each two texts that both stand in a merged file, where it has none yet.
+
+    The lines are alike on every device that merges the same two versions.
+
+    Args:
+        text: The present file; None where there is none.
+        path: The merged file.
+        merged: It. A difference without a `kept` text is a sentence.
+        who: Who changed the same.
+    """
+    if not merged.differences:
+        return text or ""
+    text = EMPTY if text is None or not text.strip() else text
+    is_private = is_private_note(decode_text(merged.text))
+    for difference in merged.differences:
+        kept, other = (one_line(PRIVATE.sub("", words))[:_MAX_SHOWN] for words in (difference.kept, difference.other))
+        has_mark = is_private or any(PRIVATE.search(words) for words in (difference.kept, difference.other))
+        what = f"both stand; keep what holds: `{kept}` or `{other}`" if difference.kept else other
+        line = f"- {path}: {who} changed it, and {what}{f' {PRIVATE_MARK}' if has_mark else ''}\n"
+        if line not in text:
+            text += ("" if text.endswith("\n") else "\n") + line
+    return text
+
+
+def review_change(store: _Files, proposals: Iterable[Proposal]) -> list[Change]:
     """Return the change that adds proposals to `review.md`; no change where all of them have a line."""
     proposals = list(proposals)
     if not proposals:

@@ -145,7 +145,7 @@ class Transactions:
         return self._commit(_event(kind, by, plan.recorded, data | off_record, cause), plan.steps, plan.texts)
 
     def run_merge(
-        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes
+        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes | None
     ) -> Event:
         """Merge a person's save into the file it was meant for; the caller holds the commit lock.
 
@@ -154,13 +154,14 @@ class Transactions:
             changes: The changes that the merge makes; without any, only the save's text is kept.
             path: The file.
             base: Hash of the version that the save was made from.
-            save: The person's text.
+            save: The person's text; None where it is too large to be kept.
 
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan, digest = _Plan(self, changes, expect={}, contents={}), content_hash(save)
-        if not self.is_hash_only(path, save):
+        plan = _Plan(self, changes, expect={}, contents={})
+        if save is not None and not self.is_hash_only(path, save):
+            digest = content_hash(save)
             plan.texts[digest] = save
             if any(change.path == path for change in changes):
                 # the person's version is recorded first and ours after it, so that undoing ours gives theirs back

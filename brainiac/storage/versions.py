@@ -1,20 +1,24 @@
-"""`merge`: two versions of one of our files become one, by what things are; for conflict copies, git and its markers.
+"""`merge`: two versions of one of our files become one, by what things are.
 
-A file is read as units with keys: events, statements and proposals by their ids, list items and lines by their text,
-front matter by its keys. What one side added stands; what one side removed and the other left alone goes; of what both
-changed, both texts stand. The result depends on the two texts and the base alone, not on which of them is "ours", so
-that two devices that merge at once write the same bytes.
+For saves made without seeing our last writes, conflict copies, moved pages, git and its markers, and undo. A file is
+read as units with keys: events, statements and proposals by their ids, list items and lines by their text, front
+matter by its keys. What one side added stands; what one side removed and the other left alone goes; an edit outlives a
+removal; of what both changed, both texts stand. Of two devices the result depends on the texts alone, so that two that
+merge at once write the same bytes; of a save or an undo, one side is preferred: its text has the place.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from merge3 import Merge3
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
@@ -23,7 +27,6 @@ from brainiac.formats.index_page import MANIFEST, RELATED
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, find_links, is_timestamp
 from brainiac.formats.page import Statement, find_statements, new_block_id
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
-from brainiac.storage.merge import with_all_lines
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _META_KEY = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#:\-\[{][^:\n]*):(?:\s|$)")
@@ -36,13 +39,17 @@ _EARLIEST = frozenset({"uuid", "created_at", "brain_id"})  # of two values of th
 _LATEST = frozenset({"updated_at"})
 _COUNTED = frozenset({"reinforcement_count"})
 _AFTER_ALL_DATES = "~"
+_WITHOUT_ID = frozenset({"line", "item"})  # units that are known by their text: a changed one is another one
+_MAX_COMPARED = 2_000_000  # characters of one unit; comparing its lines takes seconds beyond this
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A statement or an entry of front matter that both versions changed; both texts stand in the merged file.
+    """What both versions changed; both texts stand in the merged file.
+
+    Between devices these are statements and entries of front matter; where one side is preferred, lines too.
 
     Attributes:
         kept: The text that has the place or the block id.
@@ -64,10 +71,12 @@ class Merge:
     Attributes:
         text: The whole file.
         differences: What a person may want to decide.
+        outlived: Texts that one side changed and the other removed; they stand.
     """
 
     text: bytes
     differences: tuple[Difference, ...] = ()
+    outlived: tuple[str, ...] = ()
 
 
 def merge(
@@ -76,6 +85,9 @@ def merge(
     ours: bytes,
     theirs: bytes,
     was_removed: Callable[[str], bool] = lambda text: False,
+    prefer: Literal["ours", "theirs"] | None = None,
+    *,
+    keeps_other: bool = True,
 ) -> Merge:
     """Merge two versions of a file.
 
@@ -83,8 +95,11 @@ def merge(
         kind: What the file is for.
         base: The version that both grew from; None where it is not known: then nothing counts as removed.
         ours: The one version.
-        theirs: The other version; exchanging the two gives the same result.
+        theirs: The other version.
         was_removed: Without a base, whether a process removed a text before, so that it must not come back.
+        prefer: The side whose text has the place where both changed the same, the other stands below it; None where
+            nobody knows who wrote last: then exchanging the two gives the same result.
+        keeps_other: Whether the text of the other side stands there too; else it is only among the differences.
     """
     if ours == theirs or base == theirs:
         return Merge(ours)
@@ -93,9 +108,11 @@ def merge(
     if kind in (PathKind.RESPONSE, PathKind.ERROR) and _meta_of(ours, "prompt_id") != _meta_of(theirs, "prompt_id"):
         # two devices answered one prompt: only the earlier answer counts, and all devices must choose the same
         return Merge(min(ours, theirs, key=lambda raw: (_meta_of(raw, "created_at") or _AFTER_ALL_DATES, raw)))
-    first, second = sorted((_Version(kind, ours), _Version(kind, theirs)), key=lambda version: version.raw)
-    former = None if base is None else _Version(kind, base)
-    return _Merging(kind, former, *_with_reordered_first(former, first, second), was_removed).result()
+    sides = _Version(kind, ours), _Version(kind, theirs)
+    if prefer == "theirs" or (prefer is None and theirs < ours):
+        sides = (sides[1], sides[0])
+    former, is_preferred = None if base is None else _Version(kind, base), prefer is not None
+    return _Merging(kind, former, *sides, was_removed, is_preferred=is_preferred, keeps_other=keeps_other).result()
 
 
 def _meta_of(raw: bytes, name: str) -> str:
@@ -287,7 +304,7 @@ def _with_gaps(units: Iterable[_Unit]) -> Iterator[_Unit]:
         yield last
         body = unit.text.rstrip("\n \t")
         end = unit.text.find("\n", len(body)) + 1
-        last = replace(unit, text=unit.text[:end], gap=unit.text[end:])
+        last = unit if end == len(unit.text) else replace(unit, text=unit.text[:end], gap=unit.text[end:])
     yield last
 
 
@@ -300,27 +317,17 @@ def _bare(text: str) -> str:
 # --- the merge -----------------------------------------------------------------------------------------------------
 
 
-def _with_reordered_first(base: _Version | None, first: _Version, second: _Version) -> tuple[_Version, _Version]:
-    """Return the two versions, exchanged where the first has the units in the order of the base.
-
-    The result has the order of the first, and a side that changed the order is to prevail.
-    """
-    if base is None:
-        return first, second
-    common = first.units.keys() & second.units.keys() & base.units.keys()
-    order, former = [key for key in first.keys if key in common], [key for key in base.keys if key in common]
-    return (second, first) if order == former else (first, second)
-
-
 class _Merging:
     """One merge of units.
 
     Args:
         kind: What the file is for.
         base: The version that both grew from, if it is known.
-        first: The one version; its units keep their order.
-        second: The other version; its further units are put between.
+        first: The one version; where one is preferred, that one.
+        second: The other version.
         was_removed: Without a base, whether a process removed a text before.
+        is_preferred: Whether the first one's text has the place where both changed the same.
+        keeps_other: Whether the other one's stands there too.
     """
 
     def __init__(
@@ -330,12 +337,28 @@ class _Merging:
         first: _Version,
         second: _Version,
         was_removed: Callable[[str], bool],
+        *,
+        is_preferred: bool,
+        keeps_other: bool,
     ) -> None:
-        self._kind, self._first, self._second, self._was_removed = kind, first, second, was_removed
+        self._kind, self._was_removed = kind, was_removed
+        self._is_preferred, self._keeps_other = is_preferred, keeps_other
         self._base: Mapping[Key, _Unit] | None = base.units if base else None
-        self._sides = first, second
+        self._first, self._second = self._sides = first, second
+        # the side whose order the result has, and the one whose further units are put between
+        self._leading, self._following = (second, first) if base and self._keeps_order(base) else (first, second)
         self._differences: list[Difference] = []
+        self._outlived: list[str] = []
         self._meta: dict[str, Any] = {}  # merged lists of front matter, to be written over those of the first side
+
+    def _keeps_order(self, base: _Version) -> bool:
+        """Return whether the first side has the units in the order of the base, so that the other may have changed it.
+
+        Of a preferred side that must be so; else the same side must be chosen on all devices.
+        """
+        common = self._first.units.keys() & self._second.units.keys() & base.units.keys()
+        first, second, former = ([key for key in side.keys if key in common] for side in (*self._sides, base))
+        return first == former and (second != former or not self._is_preferred)
 
     def result(self) -> Merge:
         """Return the merged text and what both changed."""
@@ -346,9 +369,9 @@ class _Merging:
         text = self._with_sound_meta(text)
         if not all(side.ends_with_newline for side in self._sides):
             text = text.removesuffix("\n")
-        if all(side.is_crlf for side in self._sides):
+        if self._first.is_crlf if self._is_preferred else all(side.is_crlf for side in self._sides):
             text = text.replace("\n", "\r\n")
-        return Merge(text.encode("utf-8", "surrogateescape"), tuple(self._differences))
+        return Merge(text.encode("utf-8", "surrogateescape"), tuple(self._differences), tuple(self._outlived))
 
     def _spaced(self, units: Sequence[_Unit]) -> Iterator[_Unit]:
         """Yield the units, with a blank line where a text would else become part of a list item or event above it."""
@@ -360,16 +383,48 @@ class _Merging:
             yield unit
 
     def _ordered(self) -> list[_Unit]:
-        """Return the units that stand: those of `first` in its order, each other one below what it stood below."""
-        standing = {key: self._standing(key) for key in dict.fromkeys((*self._first.keys, *self._second.keys))}
+        """Return the units that stand: those of the leading side, each other one below what it stood below."""
+        keys = dict.fromkeys((*self._leading.keys, *self._following.keys))
+        standing = {key: self._standing(key) for key in keys}
+        places = self._places_of_replaced(standing)
         added_below: dict[Key, list[_Unit]] = defaultdict(list)
         above: Key = ("top",)  # each version begins with this unit
-        for key in self._second.keys:
-            if key in self._first.units:
+        for key in self._following.keys:
+            if key in self._leading.units:
                 above = key
             else:
-                added_below[above] += standing[key]
-        return self._without_repeated(unit for key in self._first.keys for unit in (*standing[key], *added_below[key]))
+                added_below[places.get(key, above)] += standing[key]
+        units = (unit for key in self._leading.keys for unit in (*standing[key], *added_below[key]))
+        return self._without_repeated(units)
+
+    def _places_of_replaced(self, standing: dict[Key, list[_Unit]]) -> dict[Key, Key]:
+        """Return below which units of the leading side others are put, where both sides replaced the same lines.
+
+        Lines without id that both replaced between the same two neighbours count as one unit that both changed.
+
+        Args:
+            standing: What stands of each key; those of the other side may be taken out.
+        """
+        if self._base is None or not self._is_preferred:
+            return {}
+        mine, others = (side.units for side in self._sides)
+        common = self._base.keys() & mine.keys() & others.keys()
+        former, first, second = (_between(units, common) for units in (self._base, mine, others))
+        places: dict[Key, Key] = {}
+        for neighbours, keys in former.items():
+            is_replaced = any(key not in mine and key not in others for key in keys)
+            kept = [key for key in first.get(neighbours, ()) if key not in self._base and key not in others]
+            added = [key for key in second.get(neighbours, ()) if key not in self._base and key not in mine]
+            if is_replaced and kept and added:
+                texts = "".join(mine[key].text for key in kept), "".join(others[key].text for key in added)
+                standing |= {} if self._differ(*texts) else {key: [] for key in added}
+                places |= dict.fromkeys(added, kept[-1]) if self._leading is self._first else {}
+        return places
+
+    def _differ(self, kept: str, other: str) -> bool:
+        """Note what both changed; return whether the other text stands too."""
+        self._differences.append(Difference(kept.strip(), other.strip()))
+        return self._keeps_other
 
     def _standing(self, key: Key) -> list[_Unit]:
         """Return the units that a key has in the result: none where it was removed, two where both texts stand."""
@@ -377,11 +432,15 @@ class _Merging:
         first, second = self._first.units.get(key), self._second.units.get(key)
         if first and second:
             gap = _chosen_gap(base, first, second)
-            return [replace(unit, gap=gap) for unit in self._of_both(base, first, second)]
+            units = self._of_both(base, first, second)
+            return [unit if unit.gap == gap else replace(unit, gap=gap) for unit in units]
         unit = first or second
         assert unit is not None
         if base is not None:
-            return [] if base.text == unit.text else [unit]  # an edit counts more than a removal
+            if base.text == unit.text:
+                return []
+            self._outlived.append(unit.text)
+            return [unit]
         # where a base lacks it, this side added it; without a base the journals tell
         return [] if self._base is None and self._is_removed(unit) else [unit]
 
@@ -402,7 +461,8 @@ class _Merging:
             return [first]
         if base and base.text == first.text:
             return [second]
-        first, second = sorted((first, second), key=lambda unit: unit.text)  # alike on all devices
+        if not self._is_preferred:
+            first, second = sorted((first, second), key=lambda unit: unit.text)  # alike on all devices
         match first.kind:
             case "meta":
                 return self._meta_of_both(base, first, second)
@@ -415,16 +475,16 @@ class _Merging:
             case "block" if _words(first.text[: first.own_end]) != _words(second.text[: second.own_end]):
                 return self._both_statements(first, second)
         # an event, a line, or an item that differs only in what stands below its words
-        return [replace(first, text=_joined_lines(base, first, second))]
+        return [replace(first, text=self._joined_lines(base, first, second))]
 
     def _both_statements(self, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return both texts of a statement, the second with another block id; one of History is the second."""
-        first, second = sorted((first, second), key=lambda unit: ("~~" in unit.text, unit.text))
+        first, second = sorted((first, second), key=lambda unit: "~~" in unit.text)
         block_id = self._block_id_of(second, first.name)
         text = second.text[: second.own_end] + f" ^{block_id}"
         text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.name}")
-        self._differences.append(Difference(first.text.strip(), text.strip()))
-        return [first, replace(second, key=("block", block_id), text=text)]
+        is_kept = self._differ(first.text, text)
+        return [first, replace(second, key=("block", block_id), text=text)] if is_kept else [first]
 
     def _block_id_of(self, statement: _Unit, former_id: str) -> str:
         """Return the block id that a side has for the words of a statement besides the former one, else a new one."""
@@ -439,9 +499,11 @@ class _Merging:
         seen: dict[Key, str] = {}
         result = []
         for unit in units:
-            if unit.kind == "block" and seen.get(unit.key) == _words(unit.text):
-                continue
-            seen[unit.key] = _words(unit.text)
+            if unit.kind == "block":
+                words = _words(unit.text)
+                if seen.get(unit.key) == words:
+                    continue
+                seen[unit.key] = words
             result.append(unit)
         return result
 
@@ -452,18 +514,18 @@ class _Merging:
 
         Args:
             base: The entry in the base.
-            first: The one whose text is smaller.
+            first: The preferred one, else the one whose text is smaller.
             second: The other one.
         """
-        name, former = first.name, _value(base)
+        name, former, size = first.name, _value(base), len(self._differences)
         match _value(first), _value(second):
             case _ if name in _EARLIEST:
-                return [first]
+                return [min(first, second, key=lambda unit: str(_value(unit) or _AFTER_ALL_DATES))]
             case _ if name in _LATEST:
-                return [second]
+                return [max(first, second, key=lambda unit: str(_value(unit) or ""))]
             case int(count), int(other) if name in _COUNTED:
-                count = count + other - former if isinstance(former, int) else max(count, other)
-                return [replace(first, text=f"{name}: {count}\n")]
+                total = count + other - former if isinstance(former, int) else 0
+                return [replace(first, text=f"{name}: {max(count, other, total)}\n")]
             case bool(value), bool():  # the more discreet one: private rather than not, anything else rather not
                 return [first if value is (name == "private") else second]
             case list(entries), list(others):
@@ -474,12 +536,44 @@ class _Merging:
                 with suppress(FormatError):  # a setting whose list is too intricate is a difference like any other
                     return [replace(first, text=_with_value(first.text, name, both))]
             case dict(), dict() if self._kind is PathKind.CONFIG:
-                joined = replace(first, text=_joined_lines(base, first, second))
+                joined = replace(first, text=self._joined_lines(base, first, second))
                 if isinstance(_value(joined), dict):
                     return [joined]
-        self._differences.append(Difference(second.text.strip(), first.text.strip()))
-        comment = _commented(first.text.splitlines())
-        return [second, _Unit(("line", comment.strip()), comment)]
+        del self._differences[size:]  # of lines that could not be joined
+        kept, other_entry = (first, second) if self._is_preferred else (second, first)
+        comment = _commented(other_entry.text.splitlines())
+        is_kept = self._differ(kept.text, other_entry.text)
+        return [kept, _Unit(("line", comment.strip()), comment)] if is_kept else [kept]
+
+    # lines
+
+    def _joined_lines(self, base: _Unit | None, first: _Unit, second: _Unit) -> str:
+        """Return the lines of both texts of a unit, where both changed the same those of the first above the other's.
+
+        Args:
+            base: The unit in the base; without one no line counts as removed.
+            first: The one text.
+            second: The other text.
+        """
+        if max(len(first.text), len(second.text)) > _MAX_COMPARED:
+            return first.text + second.text
+        lines, others = _LINE.findall(first.text), _LINE.findall(second.text)
+        blocks = SequenceMatcher(None, lines, others, autojunk=False).get_matching_blocks()
+        common = [line for block in blocks for line in lines[block.a : block.a + block.size]]
+        former = _LINE.findall(base.text) if base else common
+        joined: list[str] = []
+        for kind, *groups in Merge3(former, lines, others).merge_groups():
+            if kind != "conflict":
+                joined += groups[0]
+                continue
+            replaced, kept, other = groups
+            if _has_all(kept, other) or _has_all(other, kept):
+                joined += kept if _has_all(kept, other) else other
+                continue
+            is_difference = replaced and self._is_preferred
+            is_kept = not is_difference or self._differ("".join(kept), "".join(other))
+            joined += [*kept, *other] if is_kept else kept
+        return "".join(joined)
 
     def _with_sound_meta(self, text: str) -> str:
         """Return the text with the merged lists of front matter; with that of one side where it cannot be parsed."""
@@ -513,9 +607,11 @@ class _Merging:
     def _with_events_in_order(self, units: Sequence[_Unit]) -> list[_Unit]:
         """Return the units with the events by their time: in short-term memory newest first, on a page newest last."""
         places = [place for place, unit in enumerate(units) if unit.kind == "event"]
-        events = sorted((units[place] for place in places), key=lambda unit: unit.key)
-        # sorting is stable: events of one time stay in the order of their ids
-        events.sort(key=lambda unit: unit.at, reverse=self._kind is PathKind.SHORT_TERM)
+        is_newest_first = self._kind is PathKind.SHORT_TERM
+        # of one time by their ids, which grow
+        events = sorted(
+            (units[place] for place in places), key=lambda unit: (unit.at, unit.key), reverse=is_newest_first
+        )
         result = list(units)
         for place, unit in zip(places, events, strict=True):
             is_last = place == len(units) - 1
@@ -531,6 +627,8 @@ def _would_join(unit: _Unit, following: _Unit) -> bool:
 
 def _chosen_gap(base: _Unit | None, first: _Unit, second: _Unit) -> str:
     """Return the blank lines below a unit that both sides have: those of the side that changed them, else the more."""
+    if first.key == ("top",):  # a gap there was mostly one below a unit that one side removed
+        return min(first.gap, second.gap)
     if base and base.gap == first.gap:
         return second.gap
     if base and base.gap == second.gap:
@@ -538,11 +636,24 @@ def _chosen_gap(base: _Unit | None, first: _Unit, second: _Unit) -> str:
     return max(first.gap, second.gap)
 
 
-def _joined_lines(base: _Unit | None, first: _Unit, second: _Unit) -> str:
-    """Return the lines of both sides, merged with those of the base."""
-    texts = [unit.text.encode("utf-8", "surrogateescape") for unit in (first, second)]
-    former = base.text.encode("utf-8", "surrogateescape") if base else None
-    return with_all_lines(former, *texts).decode("utf-8", "surrogateescape")
+def _between(units: Iterable[Key], common: Collection[Key]) -> dict[tuple[Key, Key], list[Key]]:
+    """Return the keys of the lines and items without id that stand between two neighbouring common units, by these."""
+    runs: dict[tuple[Key, Key], list[Key]] = {}
+    above: Key = ("top",)
+    run: list[Key] = []
+    for key in (*units, ("bottom",)):
+        if key in common or key == ("bottom",):
+            runs[above, key] = run
+            above, run = key, []
+        elif key[0] in _WITHOUT_ID:
+            run.append(key)
+    return runs
+
+
+def _has_all(lines: Sequence[str], others: Iterable[str]) -> bool:
+    """Return whether all lines of another text stand in a text, in order."""
+    remaining = iter(lines)
+    return all(line in remaining for line in others)  # `in` consumes the iterator
 
 
 def _words(lines: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from brainiac.errors import ConfinementError, ConflictError, UserError
 from brainiac.events import Change, append, content_hash, create, move, observe, remove, update
+from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.files import Disk
 from tests.support.kernel import EMPTY_STM, STM, CountingDisk, Kernel, make_root, open_kernel
 
@@ -159,18 +160,58 @@ def test_an_editor_that_holds_the_old_file_open_is_merged(kernel: Kernel) -> Non
     assert [] == [p.name for p in kernel.tree.absolute(A).parent.iterdir() if p.name.startswith(".")]
 
 
-def test_a_save_that_cannot_be_merged_is_put_back(kernel: Kernel) -> None:
-    """The person's text stands, ours is in the journal, and a line in review.md says so."""
-    kernel.write(A, "one\n")
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_of_a_line_that_both_changed_both_texts_stand(kernel: Kernel, is_stale: bool) -> None:
+    """The person's has the place, ours stands below it, and a line in review.md names both."""
+    kernel.write(A, "head\none\n")
+    kernel.observed.note_change(A)
     with open(kernel.tree.absolute(A), "r+b") as held:
-        event = kernel.committer.commit("x", by="t", changes=[update(A, "one\n", "ours\n")])
-        held.write(b"mine\n")
+        kernel.committer.commit("x", by="t", changes=[update(A, "head\none\n", "head\nours\n")])
+        if not is_stale:
+            held.write(b"head\nmine\n")
+    if is_stale:
+        kernel.write(A, "head\nmine\n")
+        assert kernel.observed.note_change(A) is not None
     kernel.advance(11)
     kernel.committer.check_displaced()
-    assert b"mine\n" == kernel.read(A)
-    assert event.id in (kernel.read("memory/review.md") or b"").decode()
-    assert b"ours\n" == kernel.journal.blobs.get(content_hash(b"ours\n"))
+    assert b"head\nmine\nours\n" == kernel.read(A)
+    assert (
+        f"- {A}: you and Brainiac changed it, and both stand; keep what holds: `mine` or `ours`\n"
+        in (kernel.read("memory/review.md") or b"").decode()
+    )
     assert kernel.tracked() == kernel.folded()
+
+
+def test_a_save_of_a_statement_that_we_reworded_keeps_both(kernel: Kernel) -> None:
+    """A stale buffer with another wording takes the place; ours stands below it under a new id, and is named."""
+    text = "# Ines\n\n- Lives in Porto. ^ab12\n- Likes tea. ^cd34\n"
+    kernel.write(A, text)
+    kernel.observed.note_change(A)
+    changes = [update(A, text, text.replace("Porto", "Lisbon"))]
+    kernel.committer.commit("x", by="t", changes=changes)
+    kernel.write(A, text.replace("Porto", "Braga").replace("- Likes tea. ^cd34\n", ""))
+    assert kernel.observed.note_change(A) is not None
+    kept, other, *rest = (kernel.read(A) or b"").decode().splitlines()[2:]
+    assert ("- Lives in Braga. ^ab12", True, []) == (kept, other.startswith("- Lives in Lisbon. ^"), rest)
+    assert "^ab12" not in other
+    review = (kernel.read("memory/review.md") or b"").decode()
+    assert f"keep what holds: `{kept}` or `{other}`" in review
+
+
+def test_a_save_too_large_to_be_merged_stands(kernel: Kernel) -> None:
+    """Ours is kept in the journal, and review.md names the file."""
+    kernel.write(A, "one\n")
+    kernel.observed.note_change(A)
+    kernel.committer.commit("x", by="t", changes=[update(A, "one\n", "one\nours\n")])
+    save = b"one\n" + b"x" * (MAX_BYTES + 1)
+    for _ in range(2):
+        kernel.write(A, save)
+        kernel.observed.note_change(A)
+        save += b"y"
+    assert save[:-1] == kernel.read(A)
+    review = (kernel.read("memory/review.md") or b"").decode()
+    assert 1 == review.count(f"{A}: you and Brainiac changed it, and it is too large to be merged")
+    assert b"one\nours\n" == kernel.journal.blobs.get(content_hash(b"one\nours\n"))
 
 
 def test_a_displaced_save_survives_the_end_of_the_process(kernel: Kernel) -> None:

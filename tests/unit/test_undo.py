@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from brainiac.history.undo import plan, undo
 from brainiac.storage.causes import consequences, find_event, last_undoable
 from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
-from brainiac.testing import make_brain
+from brainiac.testing import World, make_brain
 from tests.support.commands import Shell
 from tests.support.kernel import CountingDisk, Crash
 
@@ -161,6 +162,57 @@ def test_what_was_pruned_comes_back_beside_what_came_since(brain: Brain) -> None
         memory.summary,
     )
     assert brain.read(A) is None
+
+
+@pytest.mark.slow
+def test_runs_are_taken_back_one_after_the_other(tmp_path: Path) -> None:
+    """Three runs and a person wrote on one page: each run goes in its turn, and what the person wrote stays.
+
+    What cannot go yet is named with who wrote there since, and how that is taken back.
+    """
+    world, page = World(tmp_path), "memory/long_term/concrete/notes/2025-09.md"
+    told = ["My sister Ines lives in Porto.", "My dentist is Dr. Weiss.", "My brother Paul plays the cello."]
+    for text in told:
+        world.cli("ask", f"/remember {text}")
+        world.tick(3600)
+        world.cli("promote")
+        if text == told[0]:
+            world.save(page, world.tree()[page] + "\nBy hand.\n")
+            world.run()
+        world.tick(86400)
+    with world.opened() as opened:
+        runs = [event.id for event in opened.journal.events(kinds={"memory-promoted"})]
+    refused = world.cli("undo", runs[1])
+    assert (1, True) == (refused.code, f"take that back first (`brainiac undo {runs[2]}`)" in refused.err)
+    for number in (2, 1):
+        assert 0 == world.cli("undo", runs[number]).code
+        text = world.tree()[page]
+        assert [each < number for each in range(3)] == [words in text for words in told]
+        assert text.endswith("\nBy hand.\n")
+    refused = world.cli("undo", runs[0])
+    assert (1, True) == (refused.code, f"{page}: was changed since by person" in refused.err)
+    by_hand = re.search(r"`brainiac undo (\S+)`", refused.err)
+    assert by_hand is not None
+    for event in (by_hand[1], runs[0]):
+        assert 0 == world.cli("undo", event).code
+    assert page not in world.tree()
+    assert all(text in world.tree()[STM] for text in told)
+
+
+def test_a_statement_edited_since_is_not_taken_out(brain: Brain) -> None:
+    """What an event stated and somebody reworded since is named with who did; other statements are no obstacle."""
+    brain.commit("page-made", by="x", changes=[create(A, "# A\n\n- One. ^aa11\n")])
+    stated = "# A\n\n- One. ^aa11\n- Two. ^bb22\n"
+    event = brain.commit("stated", by="x", changes=[update(A, "# A\n\n- One. ^aa11\n", stated)])
+    longer = stated + "- Three. ^cc33\n"
+    brain.commit("stated", by="y", changes=[update(A, stated, longer)])
+    later = brain.commit("reworded", by="y", changes=[update(A, longer, longer.replace("Two.", "Two or so."))])
+    with pytest.raises(UserError, match=r"“- Two or so\. \^bb22” was edited since by y .*`brainiac undo") as refused:
+        undo(brain, event)
+    assert later.id in str(refused.value)
+    undo(brain, later)
+    undo(brain, event)
+    assert "# A\n\n- One. ^aa11\n- Three. ^cc33\n" == brain.read_text(A)
 
 
 def test_an_event_edited_by_hand_is_not_taken_out(brain: Brain) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 import yaml
@@ -93,6 +94,38 @@ def test_front_matter_that_both_changed() -> None:
     assert {"emotion: joy\n", "# emotion: grief\n"} <= set(both.splitlines(keepends=True))
     ours, theirs = (BOB.replace("---\n# Bob", f"private: {flag}\n---\n# Bob") for flag in ("true", "false"))
     assert "private: true" in merged(None, ours, theirs)
+
+
+def test_counts_and_dates_are_merged_by_what_they_mean() -> None:
+    """A count never falls below what either side says, and a date counts as the same with quotes or without."""
+    sides = [BOB.replace("count: 2", f"count: {count}") for count in (0, 1)]
+    assert "reinforcement_count: 1\n" in merged(BOB.replace("count: 2", "count: 5"), sides[0], sides[1])
+    keys = ("created_at", "updated_at")
+    quoted, plain = BOB, BOB
+    for key in keys:
+        quoted = quoted.replace(f"{key}: 2025-01-01", f"{key}: '2025-03-01'")
+        plain = plain.replace(f"{key}: 2025-01-01", f"{key}: 2025-02-01")
+    page = parse_memory("bob.md", merged(BOB, quoted, plain))
+    assert ("2025-02-01", "2025-03-01") == (page.created_at, page.updated_at)
+
+
+@pytest.mark.parametrize("prefer", ["ours", "theirs"])
+def test_the_preferred_side_has_the_place(prefer: Literal["ours", "theirs"]) -> None:
+    """Of a statement, an entry and lines that both changed, its text stands first; all that stands twice is told."""
+    ours = BOB.replace("Porto", "Lisbon").replace("neutral", "joy").replace("A paragraph.\n", "One.\nMore.\n")
+    theirs = BOB.replace("Porto", "Braga").replace("neutral", "calm").replace("A paragraph.\n", "Two.\n")
+    result = merge(PathKind.MEMORY, BOB.encode(), ours.encode(), theirs.encode(), prefer=prefer)
+    lines = result.text.decode().splitlines()
+    texts = [("Lives in Lisbon", "Lives in Braga"), ("emotion: joy", "emotion: calm"), ("More.", "Two.")]
+    for pair in texts:
+        kept, other = pair if prefer == "ours" else pair[::-1]
+        (place,) = (number for number, line in enumerate(lines) if kept in line)
+        other = other if other != "More." else "One."
+        assert other in lines[place + 1]
+    assert 3 == len(result.differences)
+    alone = merge(PathKind.MEMORY, BOB.encode(), ours.encode(), theirs.encode(), prefer=prefer, keeps_other=False)
+    assert (ours if prefer == "ours" else theirs) == alone.text.decode()
+    assert 3 == len(alone.differences)
 
 
 def stm(*numbers: int, tasks: tuple[str, ...] = (), done: tuple[str, ...] = ()) -> str:

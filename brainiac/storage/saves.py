@@ -1,0 +1,311 @@
+"""Merges saves that were made without having seen our last writes; `versions.merge` does it.
+
+There are two kinds of concurrent saves, and none is overwritten. A stale save comes from an editor that loaded the file
+before our last writes. A displaced save was made at the moment when our write swapped the file, or up to ten seconds
+later into the old file, by an editor that still had it open. See docs/decisions/saves-and-merges.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from brainiac.clock import parse_iso
+from brainiac.errors import BlobError, ConflictError
+from brainiac.events import Change, Event, NoteMerged, PathKind, content_hash, create, update
+from brainiac.storage.copies import has_copy
+from brainiac.storage.file_state import FileState, version_hash
+from brainiac.storage.files import read_bytes
+from brainiac.storage.review import with_differences
+from brainiac.storage.transactions import Transactions
+from brainiac.storage.versions import Difference, Merge, merge
+from brainiac.storage.write_ahead import Intent, Step
+
+MAX_BYTES = 2_000_000  # merging takes seconds beyond this; such files are left as the person saved them
+REST_SECONDS = 10  # an editor may hold a file open that we replaced, and write into it, for so long
+TORN_NS = 200_000_000  # an empty or shortened file counts as fully saved after this time
+TORN_VERSIONS = 4  # a shortened file is compared with the beginnings of so many last versions
+# A save that differs from a version by more than this share of the lines of both, and more lines, was not made from it.
+UNLIKE, UNLIKE_LINES = 1 / 3, 20
+_WE = "you and Brainiac"
+_TOO_LARGE = Difference("", "it is too large to be merged, and your save stands; what else was written is kept")
+_UNQUOTED = Difference("", "both stand in it")
+_ID = re.compile(rb"(?<![^ \t])\^[A-Za-z0-9-]+(?=[ \t\r]*$)|<!-- \w+: \S+ -->", re.MULTILINE)
+
+
+class _Marks(NamedTuple):
+    """What a version is known by: the hashes of its lines, and of the ids in it."""
+
+    lines: frozenset[int]
+    ids: frozenset[int]
+
+
+class ConcurrentSaves:
+    """Merges stale and displaced saves; all calls need the commit lock.
+
+    Args:
+        transactions: Carries out the merges, and has the list of swapped-out files.
+        notice: Records a person's edits at (relative) paths, and returns the files' contents by path.
+    """
+
+    def __init__(
+        self, transactions: Transactions, notice: Callable[[Sequence[str]], Mapping[str, bytes | None]]
+    ) -> None:
+        self._transactions, self._notice = transactions, notice
+        self._tree, self._states = transactions.tree, transactions.file_states
+        self._write_ahead = transactions.write_ahead
+        # the versions of some files: reading all texts for each save would take longer than the save
+        self._marks_of = lru_cache(maxsize=512)(self._kept_marks)
+
+    def merge_stale(self, state: FileState, save: bytes) -> bool:
+        """Merge a person's save with our last version if the editor had loaded an earlier one; return whether it did.
+
+        Args:
+            state: The file before the save.
+            save: The file's content now.
+        """
+        base = self._base_of(state.path, state.versions, save)
+        # where a copy lies beside the file, a sync tool put another device's version there: no editor's save
+        if base is None or has_copy(self._tree, state.path, state.hash):
+            return False
+        kind, ours = self._tree.kind_of(state.path), self._transactions.text_of(state.hash)
+        former = self.text_of(base)
+        if former is not None and _are_unlike(former, save):
+            former = None  # the true base is not known any more: nothing counts as removed
+        merged = merge(kind, former, ours, save, prefer="theirs")
+        if merged.text == save:  # an edit like any other, made in sight of ours
+            return False
+        changes = [update(state.path, save, merged.text)]
+        with contextlib.suppress(ConflictError):  # the person saved once more; that save is looked at next
+            event = self._run(NoteMerged(stale=state.hash), changes, state.path, base, save, merged, _WE)
+            if "displaced" in event.data:  # writing the merged text displaced a still newer save
+                self.check_displaced()
+        return True
+
+    def name_too_large(self, state: FileState) -> None:
+        """Say in `memory/review.md` that a save stands alone, since the file is too large to be merged with ours."""
+        merged = Merge(b"", (_TOO_LARGE,))
+        if state.is_ours and (changes := self._review_changes(state.path, merged, _WE)):
+            with contextlib.suppress(ConflictError):
+                self._transactions.run_merge(NoteMerged(conflict=state.path), changes, state.path, None, None)
+
+    def _run(
+        self,
+        event: NoteMerged,
+        changes: list[Change],
+        path: str,
+        base: str | None,
+        save: bytes,
+        merged: Merge,
+        who: str,
+    ) -> Event:
+        """Commit a merge, with a line in `memory/review.md` for each text that stands beside another.
+
+        Args:
+            event: What happens.
+            changes: Those of the file.
+            path: The file.
+            base: Hash of the version that the save was made from.
+            save: The save.
+            merged: What it was merged to.
+            who: Who changed the same, for a person.
+
+        Raises:
+            ConflictError: A file moved meanwhile; nothing was changed.
+        """
+        if merged.differences:
+            event, changes = replace(event, conflict=path), [*changes, *self._review_changes(path, merged, who)]
+        return self._transactions.run_merge(event, changes, path, base, save)
+
+    def _base_of(self, path: str, versions: Sequence[str], save: bytes) -> str | None:
+        """Return the hash of the version that an editor had loaded when it made a save: the last one it has seen.
+
+        It has seen a version where it shows something of it that is in no version before: an id, which nobody types by
+        chance, or a line that still stands. The first version counts as seen.
+
+        Args:
+            path: The file.
+            versions: `FileState.versions`; the last one was the file's content before the save.
+            save: The content that a person saved.
+
+        Returns:
+            None where it has seen the last one or has nothing of the one it should have been made from, and where a
+            person put an earlier text back (`git checkout`).
+        """
+        digests = [version_hash(version) for version in versions]
+        trail = [(digest, marks) for digest in digests if (marks := self._marks_of(digest)) is not None]
+        if len(trail) < 2 or trail[-1][0] != digests[-1]:
+            return None
+        saved, present = _marks_of(save), trail[-1][1]
+        (seen, base), *later = trail
+        lines, ids = set(base.lines), set(base.ids)
+        for digest, marks in later:
+            if not (present.lines & saved.lines & marks.lines) <= lines or not (saved.ids & marks.ids) <= ids:
+                seen, base = digest, marks
+            lines |= marks.lines
+            ids |= marks.ids
+        if base.lines == present.lines or base.lines.isdisjoint(saved.lines) or self._is_earlier_text(save):
+            return None
+        return seen
+
+    def _kept_marks(self, digest: str) -> _Marks | None:
+        """Return the marks of a version by its hash; None where its text is not kept."""
+        text = self.text_of(digest)
+        return None if text is None else _marks_of(text)
+
+    def _is_earlier_text(self, text: bytes) -> bool:
+        """Return whether a text was the content of some file before, by this device's journal."""
+        journal, digest = self._transactions.journal, content_hash(text)
+        return digest in journal.blobs and journal.has_written(digest)
+
+    def looks_torn(self, path: str, content: bytes) -> bool:
+        """Return whether a file may be half written: it is empty, or equals the beginning of one of its last versions.
+
+        False for a file whose content is the last seen one.
+        """
+        state = self._states.get(path)
+        if state is None or state.hash == content_hash(content):
+            return False
+        # the editor may be writing a version from before our last few writes
+        texts = (self.text_of(version_hash(version)) for version in state.versions[-TORN_VERSIONS:])
+        return not content or any(text is not None and text.startswith(content) for text in texts)
+
+    def check_displaced(self) -> list[str]:
+        """Merge saves that were made into displaced files; remove displaced files after ten unchanged seconds.
+
+        A displaced file with another content than our commit expected has a person's save in it. It is merged into
+        the file, or put in its place where there is none any more. Where both changed the same lines,
+        `memory/review.md` says so. The journal keeps all texts.
+
+        Returns:
+            Paths whose saves were merged or put back.
+        """
+        merged_paths = []
+        for intent, step, file in self._transactions.displaced_files():
+            content = read_bytes(file)
+            if content is None:
+                continue
+            # one second more, since an event's time has no fractions
+            due_at = parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
+            is_due = self._transactions.clock.now() >= due_at
+            if content_hash(content) != self._write_ahead.base_of(step):
+                content = self._read_when_whole(file, step, content)
+                # the next check reads it again; once it is due, it is merged as it is
+                if not is_due and self.looks_torn(step.path, content):
+                    continue
+                if not self._try_to_merge_displaced(intent, step, content):
+                    continue
+                merged_paths.append(step.path)
+            # read once more, in case an editor has written in the meantime
+            if is_due and content == read_bytes(file):
+                self._transactions.disk.unlink(file)
+        return merged_paths
+
+    def _read_when_whole(self, file: Path, step: Step, content: bytes) -> bytes:
+        """Return a displaced file's content; wait a moment where it lacks lines, since it may be half saved."""
+        base_lines = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
+        while base_lines - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
+            time.sleep(0.01)
+            content = read_bytes(file) or content
+        return content
+
+    def _try_to_merge_displaced(self, intent: Intent, step: Step, save: bytes) -> bool:
+        """Merge a displaced save into its file; return False where the file changed meanwhile: the next check retries.
+
+        Args:
+            intent: The commit that displaced the file.
+            step: The step of the commit.
+            save: The displaced file's content.
+        """
+        try:
+            self._merge_displaced(intent, step, self._notice([step.path])[step.path], save)
+        except ConflictError:
+            return False
+        self._write_ahead.note_merged(step, content_hash(save))
+        return True
+
+    def _merge_displaced(self, intent: Intent, step: Step, present: bytes | None, save: bytes) -> None:
+        """Merge a displaced save into the present file, or make the file of it where there is none any more.
+
+        Where both changed the same lines, the person's win over ours, and their later ones over their earlier ones.
+        """
+        path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
+        if present is None:
+            last_base = self._write_ahead.base_of(step)
+            self._transactions.run_merge(event, [create(path, save)], path, last_base, save)
+            return
+        base, state = self._base_of_displaced(step, save), self._states.get(path)
+        # where it is not ours, the person saved twice, and the present file is the later save
+        is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
+        merged = self._merged_with_displaced(path, self.text_of(base) or b"", present, save, prefer_save=is_ours)
+        changes = [update(path, present, merged.text)] if merged.text != present else []
+        self._run(event, changes, path, base, save, merged, _WE if is_ours else "two saves of yours")
+
+    def _merged_with_displaced(
+        self, path: str, base: bytes, present: bytes, save: bytes, *, prefer_save: bool
+    ) -> Merge:
+        """Return the present text merged with a displaced save; the preferred one where they are too large."""
+        kind = self._tree.kind_of(path)
+        if kind is PathKind.ACCESS_LOG and save.startswith(base):
+            return Merge(present + save[len(base) :])  # the added lines, though the log may be cleared
+        if max(len(base), len(present), len(save)) > MAX_BYTES:
+            return Merge(save if prefer_save else present, (_TOO_LARGE,))
+        return merge(kind, base, present, save, prefer="theirs" if prefer_save else "ours")
+
+    def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
+        """Return the hash of the version from which a displaced save was made.
+
+        It is what was last merged from the swapped-out file; else what the save has seen, at most what we swapped out.
+        """
+        last_base = self._write_ahead.base_of(step)
+        return last_base if last_base != step.before else self._base_of(step.path, step.versions, save) or last_base
+
+    def _review_changes(self, path: str, merged: Merge, who: str) -> list[Change]:
+        """Return the change that names in `memory/review.md` what stands beside another text; none where it does."""
+        review, content = self._tree.relative(self._tree.review), read_bytes(self._tree.review)
+        if self._transactions.is_hash_only(path, merged.text):  # its words are kept nowhere else
+            merged = replace(merged, differences=(_UNQUOTED,))
+        before = None if content is None else content.decode("utf-8", "surrogateescape")
+        after = with_differences(before, path, merged, who)
+        if path == review or after == before:
+            return []
+        return [create(review, after) if content is None else update(review, content, after)]
+
+    def text_of(self, digest: str | None) -> bytes | None:
+        """Return a text by its hash; None for no hash, and for a text that is off the record or purged."""
+        if digest is not None:
+            with contextlib.suppress(BlobError):
+                return self._transactions.text_of(digest)
+        return None
+
+
+def _marks_of(text: bytes) -> _Marks:
+    """Return what a version is known by."""
+    return _Marks(frozenset(map(hash, nonblank_lines(text))), frozenset(map(hash, _ID.findall(text))))
+
+
+def _are_unlike(version: bytes, save: bytes) -> bool:
+    """Return whether a save differs from a version in so many lines that it was not made from it."""
+    lines, saved = nonblank_lines(version), nonblank_lines(save)
+    return len(lines ^ saved) > max(UNLIKE_LINES, UNLIKE * (len(lines) + len(saved)))
+
+
+def age_ns(path: Path) -> int:
+    """Return how long ago a file was written, in nanoseconds, by its modification time; 0 where there is none."""
+    try:
+        return time.time_ns() - os.stat(path).st_mtime_ns  # file times are the system clock's
+    except OSError:
+        return 0
+
+
+def nonblank_lines(text: bytes) -> set[bytes]:
+    """Return the lines of a text that are not blank, without the white space around them."""
+    return {line.strip() for line in text.split(b"\n")} - {b""}
