@@ -219,8 +219,11 @@ def of_days(hits: Sequence[Hit]) -> list[int]:
     """
     said = [(index, hit) for index, hit in enumerate(hits) if hit.found_by == "fields" and hit.speaker != "ai"]
     by_text = {hit.text: index for index, hit in reversed(said)}
-    times = {hit.text: hit.at for _, hit in said if hit.kind != "statement"}
-    return sorted(sorted(by_text.values())[:MAX_LISTED], key=lambda index: times.get(hits[index].text, hits[index].at))
+    # of one second the earlier message has the smaller id
+    times = {hit.text: (hit.at, hit.anchor) for _, hit in said if hit.kind != "statement"}
+    return sorted(
+        sorted(by_text.values())[:MAX_LISTED], key=lambda index: times.get(hits[index].text, (hits[index].at, ""))
+    )
 
 
 def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinfo | None) -> str:
