@@ -44,8 +44,7 @@ from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.formats.page import MemoryDocument, new_memory
 from brainiac.formats.short_term import EMPTY
 from brainiac.skeleton import create_brain
-from brainiac.storage.blobs import BlobStore
-from brainiac.storage.journal import to_line
+from brainiac.storage.journal import BlobStore, to_line
 from brainiac.storage.statements import text_hash
 
 A_DAY, A_RUN, STATEMENTS, PAGES = 40, 8, 3, 1000

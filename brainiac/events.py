@@ -7,22 +7,17 @@ here and the place that commits it, nothing else.
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-    cast,
-)
+from typing import Any, ClassVar, Literal, Self, cast
 
 import uuid_utils
 
-from brainiac.records import Record, record
+from brainiac.records import Record
 
 
 def new_id(after: str = "") -> str:
@@ -204,12 +199,18 @@ KINDS: dict[str, type[EventData]] = {}  # every kind of ours, by its name in the
 
 
 class EventData(Record):
-    """The data of an event; one subclass for each kind that the program records."""
+    """The data of an event; one subclass for each kind that the program records.
+
+    The name of its class is the kind in the journal: `NoteCaptured` is `note-captured`. A class that others are made of
+    ends with `Event` and is no kind.
+    """
 
     kind: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        if "kind" in cls.__dict__:
+        super().__init_subclass__()
+        if not cls.__name__.endswith("Event"):
+            cls.kind = re.sub("(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
             KINDS[cls.kind] = cls
 
 
@@ -230,18 +231,6 @@ class PluginEvent:
         return dict(self.data)
 
 
-def kind_and_data(event: EventData | PluginEvent | str, data: Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """Return kind and data of an event to be recorded.
-
-    Args:
-        event: What happened; a plugin may give the name of its own kind.
-        data: Further plain JSON values.
-    """
-    if isinstance(event, str):
-        return event, dict(data or {})
-    return event.kind, event.to_json() | dict(data or {})
-
-
 def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
     """Return the names that kinds of events have in the journal.
 
@@ -256,7 +245,6 @@ def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
 # --- rows of events ----------------------------------------------------------------------------------------------
 
 
-@record
 class StatementRef(Record):
     """A statement at one moment.
 
@@ -273,7 +261,6 @@ class StatementRef(Record):
     history: str = ""
 
 
-@record
 class EvidenceRecord(Record):
     """The words of an exchange on which an operation rests.
 
@@ -286,7 +273,6 @@ class EvidenceRecord(Record):
     quote: str = ""
 
 
-@record
 class StatementRecord(Record):
     """An operation on one statement of a page.
 
@@ -351,7 +337,6 @@ class StatementRecord(Record):
     is_whole: bool = False
 
 
-@record
 class CandidateRecord(Record):
     """A candidate of the event log: something worth remembering, and the operation that is to be done for it.
 
@@ -382,7 +367,6 @@ class CandidateRecord(Record):
     canonical_key: str = ""
 
 
-@record
 class CandidateEnd(Record):
     """How a candidate ended in a run.
 
@@ -395,7 +379,6 @@ class CandidateEnd(Record):
     reason: str = ""
 
 
-@record
 class Refused(Record):
     """An operation that was not carried out.
 
@@ -414,7 +397,6 @@ class Refused(Record):
     model: str = ""
 
 
-@record
 class KeptText(Record):
     """A text that was kept word for word.
 
@@ -427,7 +409,6 @@ class KeptText(Record):
     text: str = ""
 
 
-@record
 class Breaker(Record):
     """A run that would have retired too much.
 
@@ -440,7 +421,6 @@ class Breaker(Record):
     statements: int
 
 
-@record
 class RemoteCalls(Record):
     """Calls to one remote model that contained an exchange, or may have.
 
@@ -461,7 +441,6 @@ class RemoteCalls(Record):
     is_own: bool
 
 
-@record
 class OrganizedAction(Record):
     """What Organization did with pages.
 
@@ -480,7 +459,6 @@ class OrganizedAction(Record):
     reason: str
 
 
-@record
 class ProposalRecord(Record):
     """A proposal in `memory/review.md`; each operation has its class below.
 
@@ -504,7 +482,6 @@ class ProposalRecord(Record):
         return cast(Self, proposal_class.from_json(stored)) if proposal_class else super().from_json(stored)
 
 
-@record
 class RetireProposal(ProposalRecord):
     """To retire a statement that a person wrote, or what they told before and was kept without a model.
 
@@ -535,7 +512,6 @@ class RetireProposal(ProposalRecord):
     said_in: str = ""
 
 
-@record
 class ReplaceProposal(ProposalRecord):
     """To word a statement anew.
 
@@ -558,7 +534,6 @@ class ReplaceProposal(ProposalRecord):
     on: str
 
 
-@record
 class CopyProposal(ProposalRecord):
     """To take another device's version of a file, which sync put beside it.
 
@@ -577,7 +552,6 @@ class CopyProposal(ProposalRecord):
     hash: str | None
 
 
-@record
 class ForgetProposal(ProposalRecord):
     """To forget what contains certain words, or the exchanges from which a deleted page was made.
 
@@ -607,7 +581,6 @@ class ForgetProposal(ProposalRecord):
     is_hiding: bool = False
 
 
-@record
 class OrganizeProposal(ProposalRecord):
     """To carry out an action of Organization that needs a person's consent.
 
@@ -634,7 +607,6 @@ _PROPOSALS: dict[str, type[ProposalRecord]] = {
 # --- prompts and answers -----------------------------------------------------------------------------------------
 
 
-@record
 class PromptEvent(EventData):
     """Something about a prompt and its answer.
 
@@ -653,7 +625,6 @@ class PromptEvent(EventData):
     response_hash: str = ""
 
 
-@record
 class ExchangeEvent(PromptEvent):
     """An exchange to be remembered; the event's id is that of the exchange.
 
@@ -667,7 +638,6 @@ class ExchangeEvent(PromptEvent):
     author: str = ""
 
 
-@record
 class PromptAnswered(ExchangeEvent):
     """A prompt was answered.
 
@@ -675,23 +645,17 @@ class PromptAnswered(ExchangeEvent):
         model: The model that answered.
     """
 
-    kind = "prompt-answered"
     model: str
 
 
 class ResponseArrived(ExchangeEvent):
     """A response appeared beside a prompt that a person wrote by hand."""
 
-    kind = "response-arrived"
-
 
 class NoteCaptured(ExchangeEvent):
     """A note of `inbox/notes/` was taken in; it is remembered and not answered."""
 
-    kind = "note-captured"
 
-
-@record
 class PromptMoved(PromptEvent):
     """An answered prompt was renamed or moved, and its response moved along.
 
@@ -699,11 +663,9 @@ class PromptMoved(PromptEvent):
         moved_from: Where the prompt was.
     """
 
-    kind = "prompt-moved"
     moved_from: str
 
 
-@record
 class PromptRefused(EventData):
     """A prompt cannot be answered; an error file beside it says why.
 
@@ -712,7 +674,6 @@ class PromptRefused(EventData):
         reason: Why it cannot be answered.
     """
 
-    kind = "prompt-refused"
     prompt: str
     reason: str
 
@@ -720,10 +681,7 @@ class PromptRefused(EventData):
 class ErrorCleared(EventData):
     """An error file was removed, since its prompt was answered or deleted."""
 
-    kind = "error-cleared"
 
-
-@record
 class AnswerDiscarded(EventData):
     """An answer was thrown away: its prompt was changed or answered elsewhere meanwhile.
 
@@ -732,12 +690,10 @@ class AnswerDiscarded(EventData):
         prompt_sha256: Of the normalized text that was answered.
     """
 
-    kind = "answer-discarded"
     prompt: str
     prompt_sha256: str
 
 
-@record
 class ModelCalled(EventData):
     """A model was called.
 
@@ -753,7 +709,6 @@ class ModelCalled(EventData):
         took_ms: How long it took.
     """
 
-    kind = "model-called"
     purpose: str
     model: str
     is_remote: bool | None
@@ -768,7 +723,6 @@ class ModelCalled(EventData):
 # --- what follows from an exchange -------------------------------------------------------------------------------
 
 
-@record
 class OutcomeEvent(EventData):
     """The outcome of an exchange: what a process did with it after the answer.
 
@@ -779,7 +733,6 @@ class OutcomeEvent(EventData):
     exchange: str
 
 
-@record
 class ExchangeReflected(OutcomeEvent):
     """An exchange was noted in short-term memory, or what follows from it was added there later.
 
@@ -792,7 +745,6 @@ class ExchangeReflected(OutcomeEvent):
         supersedes: Id of the exchange that it revises.
     """
 
-    kind = "exchange-reflected"
     prompt: str = ""
     is_extracted: bool = True
     items: tuple[str, ...] = ()
@@ -804,16 +756,11 @@ class ExchangeReflected(OutcomeEvent):
 class ExchangeOffRecord(OutcomeEvent):
     """An exchange is off the record: nothing of it is kept."""
 
-    kind = "exchange-off-record"
-
 
 class ExchangeUnreflected(OutcomeEvent):
     """No plugin noted an exchange, and none will."""
 
-    kind = "exchange-unreflected"
 
-
-@record
 class ExchangesFiled(EventData):
     """Short-term memory was full: its oldest exchanges moved to the pages of their days, to be consolidated later.
 
@@ -822,12 +769,10 @@ class ExchangesFiled(EventData):
         episodes: Path of each page they were put on, with their ids.
     """
 
-    kind = "exchanges-filed"
     exchanges: tuple[str, ...]
     episodes: Mapping[str, tuple[str, ...]]
 
 
-@record
 class ImportStarted(EventData):
     """An import began; what it brings follows in events caused by this one, and is undone with it.
 
@@ -835,11 +780,9 @@ class ImportStarted(EventData):
         source: Name of the file or folder that is imported.
     """
 
-    kind = "import-started"
     source: str
 
 
-@record
 class ExchangesImported(EventData):
     """Exchanges with another program, or notes, came in; a model consolidates them only where a person asks for it.
 
@@ -849,13 +792,11 @@ class ExchangesImported(EventData):
         notes: Path of the page of each note, with the note's id; by it a second import knows the note.
     """
 
-    kind = "exchanges-imported"
     service: str
     episodes: Mapping[str, tuple[str, ...]]
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-@record
 class InboxTidied(EventData):
     """Answered prompts left the inbox with their answers: the pages of their days have them word for word.
 
@@ -863,14 +804,12 @@ class InboxTidied(EventData):
         exchanges: Their ids.
     """
 
-    kind = "inbox-tidied"
     exchanges: tuple[str, ...]
 
 
 # --- Promotion ---------------------------------------------------------------------------------------------------
 
 
-@record
 class PromotionStarted(EventData):
     """A run of Promotion began; the run's other events have this one as their cause.
 
@@ -878,11 +817,9 @@ class PromotionStarted(EventData):
         exchanges: How many exchanges it looks at.
     """
 
-    kind = "promotion-started"
     exchanges: int
 
 
-@record
 class CatchUpStarted(EventData):
     """`promote --past` began: exchanges that no model has consolidated go to one, in several promotions caused by this.
 
@@ -892,13 +829,11 @@ class CatchUpStarted(EventData):
         model: The model that a person named for it; "" for that of the settings.
     """
 
-    kind = "catch-up-started"
     exchanges: int
     since: str = ""
     model: str = ""
 
 
-@record
 class CatchUpEnded(EventData):
     """A catch-up, its cause, has handed over every exchange that its model may see.
 
@@ -906,11 +841,9 @@ class CatchUpEnded(EventData):
         withheld: Ids of the exchanges that it may not see.
     """
 
-    kind = "catch-up-ended"
     withheld: tuple[str, ...] = ()
 
 
-@record
 class EventsAnalyzed(EventData):
     """A part of the event log was searched for candidates, statements worth remembering.
 
@@ -922,7 +855,6 @@ class EventsAnalyzed(EventData):
         asked: The candidates about which the model was asked once more, whatever the result.
     """
 
-    kind = "events-analyzed"
     events: Mapping[str, str]
     model: str
     candidates: tuple[CandidateRecord, ...]
@@ -930,7 +862,6 @@ class EventsAnalyzed(EventData):
     asked: tuple[Refused, ...] = ()
 
 
-@record
 class CandidatesRefused(EventData):
     """A run of Promotion failed or changed nothing.
 
@@ -939,12 +870,10 @@ class CandidatesRefused(EventData):
         candidates: How each candidate ended, by its id.
     """
 
-    kind = "candidates-refused"
     refused: tuple[Refused, ...]
     candidates: Mapping[str, CandidateEnd]
 
 
-@record
 class MemoryPromoted(EventData):
     """A run of Promotion wrote long-term memory and removed what it had consolidated from short-term memory.
 
@@ -964,7 +893,6 @@ class MemoryPromoted(EventData):
         gone: Those of `exchanges` whose words a person has removed from their pages.
     """
 
-    kind = "memory-promoted"
     exchanges: tuple[str, ...]
     left: Mapping[str, str]
     statements: tuple[StatementRecord, ...]
@@ -983,7 +911,6 @@ class MemoryPromoted(EventData):
 # --- Organization ------------------------------------------------------------------------------------------------
 
 
-@record
 class MemoryOrganized(EventData):
     """A run of Organization counted how pages are used, and moved, linked or tidied them.
 
@@ -998,7 +925,6 @@ class MemoryOrganized(EventData):
         refused: The actions that were not done.
     """
 
-    kind = "memory-organized"
     lines: int
     used: Mapping[str, tuple[str, int]]
     together: tuple[tuple[str, str, int], ...]
@@ -1009,7 +935,6 @@ class MemoryOrganized(EventData):
     refused: tuple[Refused, ...]
 
 
-@record
 class LinksHealed(EventData):
     """Links were repaired after pages had moved.
 
@@ -1017,32 +942,24 @@ class LinksHealed(EventData):
         moved: The pages' paths before, with those after.
     """
 
-    kind = "links-healed"
     moved: Mapping[str, str] = field(default_factory=dict)
 
 
 class ManifestsDerived(EventData):
     """Index pages were made anew from the pages of their folders."""
 
-    kind = "manifests-derived"
-
 
 class MentionsDerived(EventData):
     """Pages got the links to the pages that they name."""
-
-    kind = "mentions-derived"
 
 
 class NoteCompleted(EventData):
     """A page that a person made got its uuid and dates."""
 
-    kind = "note-completed"
-
 
 # --- what a person is asked --------------------------------------------------------------------------------------
 
 
-@record
 class ProposalEvent(EventData):
     """A decision on a proposal.
 
@@ -1053,7 +970,6 @@ class ProposalEvent(EventData):
     proposal: str
 
 
-@record
 class ProposalApplied(ProposalEvent):
     """A person ticked a proposal, and it was done.
 
@@ -1061,11 +977,9 @@ class ProposalApplied(ProposalEvent):
         statements: Statements that were written.
     """
 
-    kind = "proposal-applied"
     statements: tuple[StatementRecord, ...] = ()
 
 
-@record
 class StatementCorrected(EventData):
     """A person put a statement right.
 
@@ -1073,29 +987,21 @@ class StatementCorrected(EventData):
         statements: The new statements, each with the one it replaced.
     """
 
-    kind = "statement-corrected"
     statements: tuple[StatementRecord, ...]
 
 
 class ProposalDeclined(ProposalEvent):
     """A person declined a proposal."""
 
-    kind = "proposal-declined"
-
 
 class ProposalExpired(ProposalEvent):
     """A person ticked a proposal, but what it was about has changed since; nothing was done."""
-
-    kind = "proposal-expired"
 
 
 class ReviewTidied(EventData):
     """The lines of decided proposals were removed from `memory/review.md`."""
 
-    kind = "review-tidied"
 
-
-@record
 class ForgettingProposed(EventData):
     """A person was asked whether something is to be forgotten.
 
@@ -1103,11 +1009,9 @@ class ForgettingProposed(EventData):
         proposals: What is to be forgotten.
     """
 
-    kind = "forgetting-proposed"
     proposals: tuple[ProposalRecord, ...]
 
 
-@record
 class ChangeSuggested(EventData):
     """Somebody at the command line or at a door suggested a change of memory.
 
@@ -1115,14 +1019,12 @@ class ChangeSuggested(EventData):
         proposals: What is to be changed.
     """
 
-    kind = "change-suggested"
     proposals: tuple[ProposalRecord, ...]
 
 
 # --- undo, forget, purge -----------------------------------------------------------------------------------------
 
 
-@record
 class EventUndone(EventData):
     """An event was undone; an event of this kind may be undone too.
 
@@ -1131,12 +1033,10 @@ class EventUndone(EventData):
         kind_: Its kind.
     """
 
-    kind = "event-undone"
     undone: str
     kind_: str
 
 
-@record
 class ExchangeForgotten(EventData):
     """Exchanges were forgotten: they, and all that was made from them alone, were removed from the tree.
 
@@ -1150,7 +1050,6 @@ class ExchangeForgotten(EventData):
         left: What was not removed, one sentence each.
     """
 
-    kind = "exchange-forgotten"
     exchanges: tuple[str, ...]
     blocks: tuple[tuple[str, str], ...] = ()
     items: tuple[str, ...] = ()
@@ -1160,7 +1059,6 @@ class ExchangeForgotten(EventData):
     left: tuple[str, ...]
 
 
-@record
 class MemoryForgotten(EventData):
     """A page was forgotten.
 
@@ -1172,7 +1070,6 @@ class MemoryForgotten(EventData):
         left: What was not removed, one sentence each.
     """
 
-    kind = "memory-forgotten"
     page: str
     path: str
     exchanges: tuple[str, ...]
@@ -1180,7 +1077,6 @@ class MemoryForgotten(EventData):
     left: tuple[str, ...]
 
 
-@record
 class TextsPurged(EventData):
     """A purge began: what is named here is to be destroyed on every device.
 
@@ -1193,7 +1089,6 @@ class TextsPurged(EventData):
         events: Ids of journal events whose data hold any of it.
     """
 
-    kind = "texts-purged"
     exchanges: tuple[str, ...]
     page: str | None
     statements: tuple[str, ...]
@@ -1202,7 +1097,6 @@ class TextsPurged(EventData):
     events: tuple[str, ...]
 
 
-@record
 class PurgeHonoured(EventData):
     """This device destroyed what a purge names.
 
@@ -1210,11 +1104,9 @@ class PurgeHonoured(EventData):
         tombstone: Id of the event that names it.
     """
 
-    kind = "purge-honoured"
     tombstone: str
 
 
-@record
 class ExchangeMadePrivate(EventData):
     """A prompt became private, or off the record, after it was answered: what was made from it became private too.
 
@@ -1226,7 +1118,6 @@ class ExchangeMadePrivate(EventData):
         sent: Calls to remote models that contained the exchanges; null where `exchanges` is not known.
     """
 
-    kind = "exchange-made-private"
     prompt: str
     statements: tuple[StatementRecord, ...]
     left: tuple[str, ...]
@@ -1234,7 +1125,6 @@ class ExchangeMadePrivate(EventData):
     sent: tuple[RemoteCalls, ...] | None = None
 
 
-@record
 class StatementsAdopted(EventData):
     """A person released statements: from now on they are rewritten like those that a process wrote.
 
@@ -1242,7 +1132,6 @@ class StatementsAdopted(EventData):
         statements: The statements.
     """
 
-    kind = "statements-adopted"
     statements: tuple[StatementRecord, ...]
 
 
@@ -1256,7 +1145,6 @@ OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 # --- the tree and its devices ------------------------------------------------------------------------------------
 
 
-@record
 class BrainRebuilt(EventData):
     """This brain was made from the raw exchanges of another; the events before this one are that brain's.
 
@@ -1264,17 +1152,13 @@ class BrainRebuilt(EventData):
         of: Its id.
     """
 
-    kind = "brain-rebuilt"
     of: str
 
 
 class TreeAdopted(EventData):
     """The tree was seen for the first time on this device, and all its files were recorded."""
 
-    kind = "tree-adopted"
 
-
-@record
 class FoundEvent(EventData):
     """A change of the tree that a person made, as the program found it.
 
@@ -1285,7 +1169,6 @@ class FoundEvent(EventData):
     written: Mapping[str, str] = field(default_factory=dict)
 
 
-@record
 class NoteEdited(FoundEvent):
     """A person, or a client at a door, made or changed a file.
 
@@ -1293,35 +1176,25 @@ class NoteEdited(FoundEvent):
         client: The client that wrote a new file of the inbox; "" for a person.
     """
 
-    kind = "note-edited"
     client: str = ""
 
 
 class NotesEdited(FoundEvent):
     """Files were found new, changed or moved at a start."""
 
-    kind = "notes-edited"
-
 
 class NoteMoved(FoundEvent):
     """A person moved a file."""
-
-    kind = "note-moved"
 
 
 class NoteDeleted(FoundEvent):
     """A person deleted a file."""
 
-    kind = "note-deleted"
-
 
 class NotesDeleted(FoundEvent):
     """Deletions that had been held were confirmed."""
 
-    kind = "notes-deleted"
 
-
-@record
 class DeletionsHeld(EventData):
     """Many memories vanished at once: their deletion is not recorded until a person confirms it.
 
@@ -1330,12 +1203,10 @@ class DeletionsHeld(EventData):
         paths: The first twenty.
     """
 
-    kind = "deletions-held"
     count: int
     paths: tuple[str, ...]
 
 
-@record
 class NoteOffRecord(EventData):
     """A person saved a file that is off the record, or made one so; no text of it is kept.
 
@@ -1343,11 +1214,9 @@ class NoteOffRecord(EventData):
         off_record: Hash of its content.
     """
 
-    kind = "note-off-record"
     off_record: tuple[str, ...]
 
 
-@record
 class NoteMerged(EventData):
     """A person's save was merged with what we had written meanwhile.
 
@@ -1359,7 +1228,6 @@ class NoteMerged(EventData):
         texts: The save's path and hash, where no change of the event has it.
     """
 
-    kind = "note-merged"
     displaced_by: str = ""
     save: str = ""
     conflict: str = ""
@@ -1370,10 +1238,7 @@ class NoteMerged(EventData):
 class NoteMended(EventData):
     """`brainiac doctor --fix` repaired a file."""
 
-    kind = "note-mended"
 
-
-@record
 class LeftoversSwept(EventData):
     """Temporary files that a crash had left were removed; the journal keeps their texts.
 
@@ -1381,11 +1246,9 @@ class LeftoversSwept(EventData):
         texts: Their paths, with the hashes of the texts.
     """
 
-    kind = "leftovers-swept"
     texts: Mapping[str, str]
 
 
-@record
 class CopyFound(EventData):
     """Sync put another device's version beside a file, and a person was asked which counts.
 
@@ -1393,11 +1256,9 @@ class CopyFound(EventData):
         proposals: What they were asked.
     """
 
-    kind = "copy-found"
     proposals: tuple[ProposalRecord, ...]
 
 
-@record
 class CopySetAside(EventData):
     """Another device's version was removed from the tree: its text is kept already, or a person declined it.
 
@@ -1406,12 +1267,10 @@ class CopySetAside(EventData):
         of: The file beside which it was.
     """
 
-    kind = "copy-set-aside"
     copy: str
     of: str
 
 
-@record
 class CopyMerged(EventData):
     """Another device's version of a file was merged into it, or became a file of its own.
 
@@ -1421,13 +1280,11 @@ class CopyMerged(EventData):
         differs: Hashes of the texts of statements that both had changed; both stand.
     """
 
-    kind = "copy-merged"
     copy: str
     of: str
     differs: tuple[str, ...]
 
 
-@record
 class MarkersMerged(EventData):
     """Git's two versions of a file were merged: from between conflict markers, or by the merge driver before this.
 
@@ -1438,14 +1295,12 @@ class MarkersMerged(EventData):
         differs: Hashes of the texts of statements that both had changed; both stand.
     """
 
-    kind = "markers-merged"
     path: str
     ours: str
     theirs: str
     differs: tuple[str, ...]
 
 
-@record
 class DeviceTookOver(EventData):
     """This device became the one that runs the processes.
 
@@ -1454,7 +1309,6 @@ class DeviceTookOver(EventData):
         from_: Id of the former one; null where the settings named none.
     """
 
-    kind = "device-took-over"
     device: str
     from_: str | None
 
@@ -1462,7 +1316,6 @@ class DeviceTookOver(EventData):
 # --- plugins -----------------------------------------------------------------------------------------------------
 
 
-@record
 class PluginTrusted(EventData):
     """A person trusted a plugin of the brain on this machine.
 
@@ -1471,12 +1324,10 @@ class PluginTrusted(EventData):
         files: Each file of it with the hash of its content.
     """
 
-    kind = "plugin-trusted"
     plugin: str
     files: Mapping[str, str]
 
 
-@record
 class PluginDistrusted(EventData):
     """A person took the trust in a plugin back.
 
@@ -1484,11 +1335,9 @@ class PluginDistrusted(EventData):
         plugin: Its name.
     """
 
-    kind = "plugin-distrusted"
     plugin: str
 
 
-@record
 class PluginFailed(EventData):
     """A hook of a plugin raised an error, or the plugin did not load; the event is `by` the plugin.
 
@@ -1497,6 +1346,5 @@ class PluginFailed(EventData):
         error: What went wrong, at most 500 characters.
     """
 
-    kind = "plugin-failed"
     hook: str
     error: str

@@ -11,8 +11,6 @@ from typing import (
     NamedTuple,
     Never,
     Self,
-    TypeVar,
-    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -29,21 +27,17 @@ class _Field(NamedTuple):
     default: Any  # MISSING where there is none
 
 
-C = TypeVar("C", bound="type[Any]")
-
-
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-def record(cls: C) -> C:
-    """Make a class a frozen dataclass that takes keywords, with the methods of `Record`.
+class _Dataclass:
+    """Makes each class that is made of it a dataclass."""
 
-    No code is generated for it: each command would wait until that is done for fifty classes.
-    """
-    return cast(C, dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls))
+    def __init_subclass__(cls) -> None:
+        # no code is generated: each command would wait until that is done for sixty classes
+        dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls)
 
 
-@record
-class Record:
-    """A dataclass whose fields are the keys of a JSON object.
+class Record(_Dataclass):
+    """A dataclass whose fields are the keys of a JSON object; so is each class made of it, by keywords.
 
     A field with its default value is left out of the JSON. A field that is missing or has a value of the wrong type is
     read as its default, or as the empty value of its type, since other versions and devices write journals too.

@@ -215,7 +215,11 @@ class Tree:
         # checked twice: as written, so that `..` is refused whatever exists, and with symlinks followed
         absolute = os.path.normpath(os.path.join(self.root, written))
         self._check_within(absolute, folder, written)
-        if self._passes_symlink(absolute):
+        root = os.fspath(self.root)
+        on_the_way = accumulate(
+            absolute[len(root) :].split(os.sep), os.path.join, initial=root
+        )  # root, root/a, root/a/b
+        if any(map(os.path.islink, on_the_way)):
             try:
                 real = os.path.realpath(absolute)
             except (OSError, ValueError) as error:
@@ -250,13 +254,6 @@ class Tree:
             relative = self.relative(folder)
             place = "the brain" if relative == "." or os.path.isabs(relative) else f"{relative}/"
             raise ConfinementError(f"{written!r} leads outside {place}; name a path within it")
-
-    def _passes_symlink(self, path: str) -> bool:
-        """Return whether a path in the root, or any folder on the way to it, is a symlink."""
-        root = os.fspath(self.root)
-        names = path[len(root) :].split(os.sep)
-        paths = accumulate(names, os.path.join, initial=root)  # root, root/a, root/a/b
-        return any(map(os.path.islink, paths))
 
     def relative(self, path: str | os.PathLike[str]) -> str:
         """Return a path relative to the root, with `/` between its parts; "." for the root itself.
@@ -297,7 +294,13 @@ class Tree:
         inside = {name: relative.startswith(prefix + "/") for name, prefix in self._prefixes.items()}
         name, is_markdown = parts[-1], relative.endswith(".md")
         if inside["inbox"]:
-            return self._classify_inbox(name, is_note=inside["notes"])
+            if not name.lower().endswith(TEXT_ENDINGS):
+                return PathKind.FILE if name.lower().endswith(FILE_ENDINGS) else PathKind.OTHER
+            if re.search(r"\.response(-\d+)?\.md$", name):
+                return PathKind.RESPONSE
+            if name.endswith(".error.md"):
+                return PathKind.ERROR
+            return PathKind.CAPTURE if inside["notes"] else PathKind.PROMPT
         if inside["long_term"] and is_markdown:
             return PathKind.INDEX_PAGE if name == "_index.md" else PathKind.MEMORY
         if inside["archive"] and is_markdown:
@@ -321,17 +324,6 @@ class Tree:
                 if not any(map(is_temporary, names)):
                     return True
         return False
-
-    @staticmethod
-    def _classify_inbox(name: str, *, is_note: bool) -> PathKind:
-        """Return the kind of a file of the inbox by its name."""
-        if not name.lower().endswith(TEXT_ENDINGS):
-            return PathKind.FILE if name.lower().endswith(FILE_ENDINGS) else PathKind.OTHER
-        if re.search(r"\.response(-\d+)?\.md$", name):
-            return PathKind.RESPONSE
-        if name.endswith(".error.md"):
-            return PathKind.ERROR
-        return PathKind.CAPTURE if is_note else PathKind.PROMPT
 
     def is_tracked(self, relative: str) -> bool:
         """Return whether the journal keeps the texts of files at this path (design: fold)."""
@@ -498,7 +490,12 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
         title: Any text, of any script; one without letters and digits gives `untitled`.
         taken: Such names that files of the folder have, in any case; on a clash a number is added.
     """
-    stem = _words_of(title) or "untitled"
+    stem = ""
+    for character in unicodedata.normalize("NFC", title.lower()):
+        # the vowels of many scripts are marks after a letter; a mark elsewhere belongs to a symbol
+        is_mark = unicodedata.category(character) in ("Mn", "Mc") and stem[-1:] not in ("", "-")
+        stem += character if character.isalnum() or is_mark else "-"
+    stem = re.sub("-{2,}", "-", stem).strip("-") or "untitled"
     if len(stem.encode()) > _MAX_STEM_BYTES:
         cut = stem.encode()[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
         stem = (cut.rpartition("-")[0] or cut).strip("-")  # without the word that was cut
@@ -511,16 +508,6 @@ def slugify(title: str, taken: frozenset[str] | set[str] = frozenset()) -> str:
     while candidate.casefold() in occupied:
         candidate, number = f"{stem}-{number}", number + 1
     return candidate
-
-
-def _words_of(title: str) -> str:
-    """Return the letters and digits of a title in lower case, with `-` for each run of other characters."""
-    stem = ""
-    for character in unicodedata.normalize("NFC", title.lower()):
-        # the vowels of many scripts are marks after a letter; a mark elsewhere belongs to a symbol
-        is_mark = unicodedata.category(character) in ("Mn", "Mc") and stem[-1:] not in ("", "-")
-        stem += character if character.isalnum() or is_mark else "-"
-    return re.sub("-{2,}", "-", stem).strip("-")
 
 
 @dataclass(frozen=True, slots=True)

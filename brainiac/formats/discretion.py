@@ -95,16 +95,10 @@ def _front_matter_asks(content: bytes, key: str, is_asked: Callable[[Mapping[str
     if offset:
         return is_asked(meta)
     # without a closing `---` the first one may be a rule above a text: only lines `key: value` count
-    return any(is_asked({key: value}) for value in _values_in_lines(block, key))
-
-
-def _values_in_lines(block: str, key: str) -> list[str]:
-    """Return the values of all lines such as `private: yes` or `- "Private" = 'yes'  # mine` in a block.
-
-    A line with more than one word after the key is a sentence, and has no value.
-    """
+    # (`private: yes`, `- "Private" = 'yes'  # mine`); one with more than a word after the key is a sentence
     line = rf"^[^\w\n]*{key}[^\w\n]*?[:=][ \t]*[\"']?([^\s\"'#]*)[\"']?[ \t]*(?:#.*)?$"
-    return re.findall(line, _simplified(block).replace("\r", ""), re.MULTILINE)
+    values = re.findall(line, _simplified(block).replace("\r", ""), re.MULTILINE)
+    return any(is_asked({key: value}) for value in values)
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -130,17 +124,11 @@ def mark_events_private(text: str, is_to_mark: Callable[[PlacedEvent], bool]) ->
     """
     for placed in reversed(list(find_events(text))):
         if not is_private_event(placed.event) and is_to_mark(placed):
-            at = _below_id(text, placed)
+            comment = rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?"
+            match = re.compile(comment, re.MULTILINE).search(text, placed.start, placed.end)
+            heading_end = text.find("\n", placed.start, placed.end)  # where it has no comment
+            at = match.end() if match else placed.end if heading_end < 0 else heading_end + 1
             newline = "\r\n" if text.endswith("\r\n", 0, at) else "\n"
             gap = "" if text.endswith("\n", 0, at) else newline
             text = f"{text[:at]}{gap}{PRIVATE_MARK}{newline}{text[at:]}"
     return text
-
-
-def _below_id(text: str, placed: PlacedEvent) -> int:
-    """Return the offset below the comment with an exchange's id; where it has none, below its heading."""
-    comment = re.compile(rf"^<!-- (?:event|exchange): {re.escape(placed.event.id)} -->[^\n]*\n?", re.MULTILINE)
-    if match := comment.search(text, placed.start, placed.end):
-        return match.end()
-    heading_end = text.find("\n", placed.start, placed.end)
-    return placed.end if heading_end < 0 else heading_end + 1

@@ -122,14 +122,18 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
     """Return the keys and values of the block between the fences; see `split` for the errors."""
     block = block.replace("\r\n", "\n")
     try:
-        if "&" in block and "*" in block:
-            _check_aliases(block)
-        if sum(map(block.count, _OPENERS)) > MAX_DEPTH:
-            _check_nesting(block)
+        if ("&" in block and "*" in block) or sum(map(block.count, _OPENERS)) > MAX_DEPTH:
+            _check_size(block)
         meta = YAMLHandler().load(block, Loader=_StrictLoader)
         _check_depth(meta)
     except _BROKEN as error:
-        raise _explained(error, path) from error
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
+        if "nesting depth" in problem:  # newer releases of libyaml have a bound of their own, which may come first
+            problem = _TOO_DEEP
+        todo = "mend it here or a line above (quote values with special signs)"
+        what = f"the front matter is no valid YAML: {problem}; {todo}"
+        raise FormatError(path, what, mark.line + 2 if mark else 2) from error
     if meta is None:
         return {}
     if not isinstance(meta, dict):
@@ -142,31 +146,16 @@ def _load(block: str, path: str = "") -> dict[str, Any]:
     return meta
 
 
-def _explained(error: Exception, path: str) -> FormatError:
-    """Return a parser's error as a `FormatError` with the file, the line and the problem."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).partition("\n")[0] or type(error).__name__
-    if "nesting depth" in problem:  # newer releases of libyaml have a bound of their own, which may come first
-        problem = _TOO_DEEP
-    return FormatError(
-        path,
-        f"the front matter is no valid YAML: {problem}; mend it here or a line above (quote values with special signs)",
-        mark.line + 2 if mark else 2,
-    )
-
-
-def _check_aliases(block: str) -> None:
-    """Refuse a block with many aliases, since a few lines of them can expand to gigabytes."""
-    aliases = (event for event in yaml.parse(block, Loader=yaml.CSafeLoader) if isinstance(event, yaml.AliasEvent))
-    if sum(1 for _ in aliases) > MAX_ALIASES:
-        raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
-
-
-def _check_nesting(block: str) -> None:
-    """Refuse deep nesting before the block is parsed, since libyaml would overrun the stack and crash the process."""
-    depth = 0
+def _check_size(block: str) -> None:
+    """Refuse a block before it is built: a few lines of aliases can expand to gigabytes, and libyaml would overrun the
+    stack at deep nesting and crash the process.
+    """
+    aliases = depth = 0
     for event in yaml.parse(block, Loader=yaml.CSafeLoader):
+        aliases += isinstance(event, yaml.AliasEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if aliases > MAX_ALIASES:
+            raise ValueError(f"more than {MAX_ALIASES} aliases (`*name`); write the values out")
         if depth > MAX_DEPTH:
             raise ValueError(_TOO_DEEP)
 
@@ -214,7 +203,9 @@ def edit_meta(text: str, /, **keys: Any) -> str:
     values = {key: list(value) if isinstance(value, tuple) else value for key, value in keys.items()}
     bounds = _bounds(text)
     if bounds is None:
-        return _with_first_front_matter(text, values)
+        bom = "\ufeff" if text.startswith("\ufeff") else ""
+        newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
+        return bom + render_meta(values).replace("\n", newline) + text[len(bom) :]
     start, end, _ = bounds
     block = text[start:end]
     old = _load(block)
@@ -230,13 +221,6 @@ def edit_meta(text: str, /, **keys: Any) -> str:
                 return text[:start] + edited + text[end:]
     problem = f"the front matter is written so that {', '.join(changed)} cannot be set; write it as `key: value` lines"
     raise FormatError("", problem, line=2)
-
-
-def _with_first_front_matter(text: str, values: Mapping[str, Any]) -> str:
-    """Return a text that has no front matter with one, in the text's line ends and below its byte-order mark."""
-    bom = "\ufeff" if text.startswith("\ufeff") else ""
-    newline = "\r\n" if re.match(r"[^\n]*\r\n", text) else "\n"
-    return bom + render_meta(values).replace("\n", newline) + text[len(bom) :]
 
 
 def _is_same(old: Any, new: Any) -> bool:
@@ -298,26 +282,22 @@ def _edit_entry(entry: str, values: Mapping[str, Any]) -> str:
     if not isinstance(data, CommentedMap):
         raise FormatError("", "the front matter must be `key: value` lines", line=2)
     for key, value in values.items():
-        if isinstance(data.get(key), list) and isinstance(value, list):
-            _edit_list(data, key, value)
-        else:
+        items = data.get(key)
+        if not (isinstance(items, list) and isinstance(value, list)):
             data[key] = _styled(value)
+            continue
+        # the list is changed in place, so that its style and the comments at its items stay
+        styled = [_styled(item) for item in value]
+        if value[: len(items)] == list(items):  # items are only added: fast for a day's page with a thousand sources
+            items.extend(styled[len(items) :])
+            continue
+        for position in reversed(range(len(items))):
+            if items[position] not in value:
+                del items[position]
+        items.extend(item for item in styled if item not in items)
+        if list(items) != value:
+            data[key] = styled
     return _dump(data)
-
-
-def _edit_list(data: Any, key: str, value: list[Any]) -> None:
-    """Change a list in place, so that its style and the comments at its items stay."""
-    items = data[key]
-    styled = [_styled(item) for item in value]
-    if value[: len(items)] == list(items):  # items are only added: fast for a day's page with a thousand sources
-        items.extend(styled[len(items) :])
-        return
-    for position in reversed(range(len(items))):
-        if items[position] not in value:
-            del items[position]
-    items.extend(item for item in styled if item not in items)
-    if list(items) != value:
-        data[key] = styled
 
 
 def _styled(value: Any) -> Any:

@@ -6,7 +6,7 @@ import codecs
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote
@@ -333,7 +333,9 @@ def blocks_of(text: str) -> list[str]:
         if not fence and not line.strip():
             is_paragraph_open = False
             continue
-        continues_block = is_paragraph_open or (bool(blocks) and _continues_list(lines, blocks[-1], line))
+        # after a blank line: an item of the list in the block before, or indented below an item
+        is_more = _ITEM.match(line) is not None or line[:1] in (" ", "\t")
+        continues_block = is_paragraph_open or (is_more and bool(blocks) and bool(_ITEM.match(lines[blocks[-1][0]])))
         belongs_to_last = bool(fence) or (not fence_line and continues_block)
         fence = fence_after(fence, fence_line)
         is_paragraph_open = not fence and not fence_line
@@ -350,18 +352,6 @@ def without_quotes(text: str) -> str:
             lines += [line for line in block.split("\n") if not line.lstrip(" ").startswith(">")]
             lines.append("")
     return "\n".join(lines[:-1])
-
-
-def _continues_list(lines: list[str], block: tuple[int, int], line: str) -> bool:
-    """Return whether a line after a blank one is an item of the list in the block before, or indented below an item.
-
-    Args:
-        lines: Of the text.
-        block: Number of the first line of the block before, and of the one after its last.
-        line: The line.
-    """
-    is_list = _ITEM.match(lines[block[0]]) is not None
-    return is_list and (_ITEM.match(line) is not None or line[:1] in (" ", "\t"))
 
 
 def tags_in(text: str) -> list[str]:
@@ -522,7 +512,9 @@ def _event_from(heading: str, body: str) -> StmEvent:
         body: The lines below it: a comment with the id, texts with labels such as `**User:**`, and remarks.
     """
     event_id, is_private, author = "", PRIVATE.search(heading) is not None, Author()
-    at, words = _time_and_words(PRIVATE.sub("", heading).strip())
+    at = words = PRIVATE.sub("", heading).strip()  # without a time it is both, so that nothing is lost with the event
+    if (time := _TIME.match(at)) and is_timestamp(time[0]):
+        at, words = time[0], at[time.end() :].strip()
     parts = [_Part("")]
     for raw in _LINE.findall(body):
         line = raw.rstrip("\n").removesuffix("\r")
@@ -539,30 +531,27 @@ def _event_from(heading: str, body: str) -> StmEvent:
             parts.append(_Part("User" if label["author"] else label[1], label[3]))
         else:
             parts[-1].lines.append((line, raw))
-    texts, remark_lines = _texts_and_remarks(parts)
+    texts: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
+    above, *labelled = parts
+    remark_lines = [raw for _, raw in above.lines]
+    if not labelled:  # without labels all lines are what was said
+        texts["User"], remark_lines = [above.read()[0]], []
+    for part in labelled:
+        text, part_remarks = part.read()
+        texts[part.label].append(text)
+        remark_lines += part_remarks
     remarks = _without_blank_ends((words + newline_of(body) if words else "") + "".join(remark_lines))
     return StmEvent(
         id=event_id or id_by_hand(f"{heading}\n{body}"),
         at=at,
-        user=texts["User"],
-        ai=texts["AI"],
-        thoughts=texts["Thoughts"],
+        user="\n".join(texts["User"]),
+        ai="\n".join(texts["AI"]),
+        thoughts="\n".join(texts["Thoughts"]),
         is_private=is_private,
         remarks=marked(remarks) if is_private else remarks,  # they may outlast the event
         origin=author.origin,
         by=author.by,
     )
-
-
-def _time_and_words(heading: str) -> tuple[str, str]:
-    """Return a heading's time and the words after it, which are a remark.
-
-    A heading that begins with no time is returned as both, so that nothing of it is lost with the event.
-    """
-    match = _TIME.match(heading)
-    if match and is_timestamp(match[0]):
-        return match[0], heading[match.end() :].strip()
-    return heading, heading
 
 
 def id_by_hand(text: str) -> str:
@@ -603,25 +592,6 @@ class _Part:
         if self.label != "Thoughts" and len(first) > 1 and first[0] == first[-1] == '"':
             return unescape(first[1:-1]), below
         return unescape("\n".join([self.first.removeprefix(" "), *(line for line, _ in self.lines)]).strip()), []
-
-
-def _texts_and_remarks(parts: Sequence[_Part]) -> tuple[dict[str, str], list[str]]:
-    """Return the text of each label, and the lines of a person's remarks.
-
-    Args:
-        parts: The lines above the first label, then each label's. Those above are remarks; where there are no labels,
-            they are the text of `User`.
-    """
-    above, *labelled = parts
-    if not labelled:
-        return {"User": above.read()[0], "AI": "", "Thoughts": ""}, []
-    texts: dict[str, list[str]] = {"User": [], "AI": [], "Thoughts": []}
-    remarks = [raw for _, raw in above.lines]
-    for part in labelled:
-        text, part_remarks = part.read()
-        texts[part.label].append(text)
-        remarks += part_remarks
-    return {label: "\n".join(label_texts) for label, label_texts in texts.items()}, remarks
 
 
 def marked(text: str) -> str:

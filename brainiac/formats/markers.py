@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from brainiac.errors import FormatError
@@ -50,29 +49,22 @@ def split_markers(text: str) -> Sides | None:
 
     A block inside a code fence is part of the text: a person writes about git.
     """
-    lines = list(_labelled_lines(text))
+    # `splitlines` is faster, but would also split at a single carriage return
+    whole = text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
+    lines: list[tuple[str, str]] = []  # each with `ours`, `theirs`, `base`, "" for all, or the character of a marker
+    fence = ""
+    while len(lines) < len(whole):
+        line = whole[len(lines)]
+        if block := [] if fence else _block_at(whole, len(lines)):
+            lines += block
+        else:
+            fence = fence_after(fence, _FENCE.match(line))
+            lines.append(("", line))
     if not any(label == "ours" for label, _ in lines):
         return None
     sides = {side: "".join(line for label, line in lines if label in ("", side)) for side in ("ours", "theirs", "base")}
     has_base = any(label == "|" for label, _ in lines)  # its marker: the base itself may be empty
     return Sides(sides["ours"], sides["theirs"], sides["base"] if has_base else None)
-
-
-def _labelled_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield a label and a line for each line: `ours`, `theirs`, `base`, "" for all, or the character of a marker."""
-    # `splitlines` is faster, but would also split at a single carriage return
-    lines = text.splitlines(keepends=True) if "\r" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
-    fence, position = "", 0
-    while position < len(lines):
-        line = lines[position]
-        block = [] if fence else _block_at(lines, position)
-        if block:
-            yield from block
-            position += len(block)
-            continue
-        fence = fence_after(fence, _FENCE.match(line))
-        yield "", line
-        position += 1
 
 
 def _block_at(lines: list[str], start: int) -> list[tuple[str, str]]:

@@ -5,48 +5,24 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import FormatError
+from brainiac.formats import markdown
 from brainiac.formats.discretion import asks_for_privacy, is_private_event
 from brainiac.formats.frontmatter import edit_meta, render_meta, split
-from brainiac.formats.markdown import (
-    PRIVATE,
-    Link,
-    StmEvent,
-    end_of_content,
-    fence_after,
-    find_events,
-    find_links,
-    format_link,
-    one_line,
-    parse_exchanges,
-    render_exchange,
-    splice,
-    unescape,
-)
+from brainiac.formats.markdown import StmEvent, parse_exchanges, render_exchange
 from brainiac.formats.markers import check_markers
 from brainiac.formats.prompt import is_off_record
 
-__all__ = [
-    "Memory",
-    "MemoryDocument",
-    "Statement",
-    "StmEvent",
-    "is_private_note",
-    "new_memory",
-    "parse_exchanges",
-    "parse_memory",
-    "render_exchange",
-    "shareable_text",
-    "title_of",
-]
+__all__ = ["Memory", "MemoryDocument", "PageDocument", "Statement", "StmEvent", "is_private_note", "new_memory"]
+__all__ += ["parse_exchanges", "parse_memory", "render_exchange", "shareable_text", "title_of"]
 
 # --- statements: list items with a block id, their places in the text, and how they are written ----------------------
 
@@ -101,56 +77,31 @@ class Statement:
     said_at: str = ""
 
 
-@dataclass(slots=True)
-class _Line:
-    start: int
-    text: str
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-    @property
-    def is_blank(self) -> bool:
-        return not self.text.strip()
-
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip(" \t"))
-
-    @property
-    def begins_block(self) -> bool:
-        """Whether it is a heading, a rule, or the first line of a list item or a code fence."""
-        starts = _MARKER.match(self.text) or _FENCE.match(self.text)
-        return starts is not None or self.text.startswith(("#", "---"))
-
-
 def find_statements(text: str, start: int = 0) -> tuple[Statement, ...]:
     """Return the statements from an offset on: top-level list items outside fences, in the order of the page."""
-    return tuple(_statements_in([_Line(match.start(), match[0]) for match in _LINE.finditer(text, start)]))
-
-
-def _statements_in(lines: list[_Line]) -> Iterator[Statement]:
-    """Yield each top-level list item of a page's lines that is outside of code fences, with its section."""
+    lines = list(_LINE.finditer(text, start))
+    statements: list[Statement] = []
     section, history_level, fence, position = "", 0, "", 0
     while position < len(lines):
-        line = lines[position]
+        line = lines[position][0]
         position += 1
-        fence_line = _FENCE.match(line.text)
+        fence_line = _FENCE.match(line)
         if fence or fence_line:
-            fence = fence_after(fence, fence_line)
-        elif heading := _HEADING.fullmatch(line.text):
+            fence = markdown.fence_after(fence, fence_line)
+        elif heading := _HEADING.fullmatch(line):
             section, level = heading[2], len(heading[1])
             # the sections below History belong to it, up to a heading of its own level or above
             if not history_level or level <= history_level:
                 history_level = level if section.casefold() == HISTORY.casefold() else 0
-        elif marker := _MARKER.match(line.text):
+        elif marker := _MARKER.match(line):
             last = _end_of_item(lines, position)
-            yield _statement_from(lines[position - 1 : last], marker.end(), section, bool(history_level))
+            item = lines[position - 1 : last]
+            statements.append(_statement_from(item, marker.end(), section, bool(history_level)))
             position = last
+    return tuple(statements)
 
 
-def _end_of_item(lines: list[_Line], position: int) -> int:
+def _end_of_item(lines: list[re.Match[str]], position: int) -> int:
     """Return the position of the first line after a list item, nested lists and indented paragraphs included.
 
     Args:
@@ -159,18 +110,19 @@ def _end_of_item(lines: list[_Line], position: int) -> int:
     """
     end = position
     for number in range(position, len(lines)):
-        line = lines[number]
-        if line.is_blank:
+        line = lines[number][0]
+        if not line.strip():
             continue
+        is_indented = len(line) - len(line.lstrip(" \t")) >= 2
+        begins_block = _MARKER.match(line) or _FENCE.match(line) or line.startswith(("#", "---"))
         # Markdown's lazy continuation: a line right below belongs to the item although it is not indented
-        is_lazy = number == end and not line.begins_block
-        if line.indent < 2 and not is_lazy:
+        if not is_indented and (number != end or begins_block):
             break
         end = number + 1
     return end
 
 
-def _statement_from(lines: list[_Line], marker: int, section: str, is_history: bool) -> Statement:
+def _statement_from(lines: list[re.Match[str]], marker: int, section: str, is_history: bool) -> Statement:
     """Return a list item as a statement.
 
     Args:
@@ -179,21 +131,26 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
         section: The nearest heading above.
         is_history: Whether the item is below the heading `History`.
     """
-    written = _own_text(lines)[marker:].rstrip()
+    own = lines[0][0]
+    for line in lines[1:]:  # up to where a nested list, a code fence or a second paragraph begins
+        if not line[0].strip() or _MARKER.match(line[0].lstrip(" \t")) or _FENCE.match(line[0]):
+            break
+        own += line[0]
+    written = own[marker:].rstrip()
     block_id = _BLOCK_ID.search(written)
     if block_id:
         written = written[: block_id.start()].rstrip()
-    text = unescape("\n".join(line.strip() for line in written.split("\n")))
+    text = markdown.unescape("\n".join(line.strip() for line in written.split("\n")))
     retired = _RETIRED.fullmatch(text) if is_history else None
     text = retired["text"] if retired else text
     day_link = _DAY_LINK.search(text)
-    start = lines[0].start + marker
+    start = lines[0].start() + marker
     return Statement(
         text=text[: day_link.start()] if day_link else text,
         block_id=block_id[1] if block_id else "",
         is_history=is_history,
-        start=lines[0].start,
-        end=lines[-1].end,
+        start=lines[0].start(),
+        end=lines[-1].end(),
         section=section,
         since=(retired["since"] or "") if retired else "",
         until=retired["until"] if retired else "",
@@ -204,23 +161,13 @@ def _statement_from(lines: list[_Line], marker: int, section: str, is_history: b
     )
 
 
-def _own_text(lines: list[_Line]) -> str:
-    """Return a list item as written, up to where a nested list, a code fence or a second paragraph begins in it."""
-    text = lines[0].text
-    for line in lines[1:]:
-        if line.is_blank or _MARKER.match(line.text.lstrip(" \t")) or _FENCE.match(line.text):
-            break
-        text += line.text
-    return text
-
-
 def statement_line(text: str, block_id: str, marker: str = "-") -> str:
     """Return a statement as a list item on one line, with its block id.
 
     Raises:
         ValueError: The text is empty.
     """
-    line = one_line(text)
+    line = markdown.one_line(text)
     if not line:
         raise ValueError("a statement must not be empty")
     return f"{marker} {line} ^{block_id}\n"
@@ -235,20 +182,7 @@ def with_day_link(text: str, day: str, link: str, uuid: str = "") -> str:
         link: Path of the day's page, relative to the page of the statement.
         uuid: Of the day's page; "" for none.
     """
-    return f"{text} ({format_link(day, link, uuid)})"
-
-
-def retired_text(own: str, on: str, replaced_by: str, since: str) -> str:
-    """Return the text of a retired statement for the section History: struck through, with its dates in brackets.
-
-    Args:
-        own: The statement's text.
-        on: ISO date until which it held.
-        replaced_by: Block id of the statement that holds instead; "" for none.
-        since: ISO date from which it held; "" where that is not known.
-    """
-    dates = f"{since} – {on}" if since else f"until {on}"
-    return f"~~{own}~~ ({dates}{f'; replaced by ^{replaced_by}' if replaced_by else ''})"
+    return f"{text} ({markdown.format_link(day, link, uuid)})"
 
 
 def block_ids(text: str) -> set[str]:
@@ -288,18 +222,19 @@ def shareable_text(text: str) -> str | None:
     """
     if asks_for_privacy(text):
         return None
-    if "<!--" not in text or not PRIVATE.search(text):
+    if "<!--" not in text or not markdown.PRIVATE.search(text):
         return text
-    for placed in reversed(list(find_events(text))):
+    for placed in reversed(list(markdown.find_events(text))):
         if is_private_event(placed.event):
             text = text[: placed.start] + text[placed.end :]
-    return None if PRIVATE.search(text) else text
+    return None if markdown.PRIVATE.search(text) else text
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 _TITLE = re.compile(r"^# +([^\r\n]*?\S)[ \t]*\r?$", re.MULTILINE)
 _SECTION = re.compile(r"^## +([^\r\n]*?)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_TOP_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*\1[ \t]*\r?$|.*\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -347,9 +282,9 @@ class Memory:
         return [statement for statement in self.statements if not statement.is_history]
 
     @cached_property
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[markdown.Link, ...]:
         """The links on the page in order, those in code left out."""
-        return tuple(find_links(self.text))
+        return tuple(markdown.find_links(self.text))
 
     @property
     def subject(self) -> str:
@@ -375,8 +310,7 @@ class Memory:
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of a skills page, in order."""
-        steps = (item for item in self.statements if item.section == STEPS and not item.is_history)
-        return tuple(step.text for step in steps)
+        return tuple(item.text for item in self.current_statements if item.section == STEPS)
 
 
 def parse_memory(path: str, text: str) -> Memory:
@@ -440,7 +374,7 @@ def title_of(meta: Mapping[str, Any], text: str, offset: int, path: str) -> str:
     match = _TITLE.search(text, offset)
     if match and re.search("```|~~~", text[offset : match.start()]):  # the `#` line may be a comment in code
         match = _TITLE.search(_FENCED.sub("", text[offset:]))
-    return unescape(match[1]) if match else posixpath.splitext(posixpath.basename(path))[0]
+    return markdown.unescape(match[1]) if match else posixpath.splitext(posixpath.basename(path))[0]
 
 
 # the keys under which other programs write a note's date; the day that it is about comes before that of its last change
@@ -481,15 +415,15 @@ def _date_in(text: str) -> str:
         return ""
 
 
-class MemoryDocument:
-    """A memory page as a text that operations change line by line; immutable, `str(document)` is the file.
+class PageDocument:
+    """A page as a text that operations change line by line; immutable, `str(document)` is the file.
 
     Args:
         text: The present file.
         path: Relative, posix.
 
     Raises:
-        FormatError: The front matter is broken; by the methods with a `block_id`: there is no such statement.
+        FormatError: The front matter is broken.
     """
 
     def __init__(self, text: str, path: str = "") -> None:
@@ -499,19 +433,49 @@ class MemoryDocument:
     def __str__(self) -> str:
         return self._text
 
-    @cached_property
-    def memory(self) -> Memory:
-        """The page, parsed."""
-        return _memory_from(self._path, self._text, self._meta, self._offset)
-
-    def _with(self, text: str) -> MemoryDocument:
+    def _with(self, text: str) -> Self:
         """Return a document with another text; unchanged front matter is not parsed again."""
         document = copy(self)
-        document.__dict__.pop("memory", None)  # the cached property, which is of the former text
+        for name in ("memory", "page"):  # the cached properties, which are of the former text
+            document.__dict__.pop(name, None)
         document._text = text
         if not self._offset or not text.startswith(self._text[: self._offset]):
             document._meta, document._offset = split(text, self._path)
         return document
+
+    def set_meta(self, **keys: Any) -> Self:
+        """Set front-matter keys; all other entries stay byte for byte."""
+        return self._with(edit_meta(self._text, **keys))
+
+    def _section(self, name: str) -> tuple[int, int] | None:
+        """Return start and end of the content of a `##` section, whose capitals do not matter; None where it is not."""
+        headings = _SECTION.finditer(self._text, self._offset)
+        start = next((match.end() for match in headings if match[1].casefold() == name.casefold()), None)
+        return None if start is None else (start, self._section_end(start))
+
+    def _section_end(self, start: int) -> int:
+        """Return the offset of the next `#` or `##` heading; the text's end where there is none."""
+        match = _TOP_HEADING.search(self._text, start)
+        return match.start() if match else len(self._text)
+
+    def _in_section(self, name: str, lines: str, before: str = "") -> Self:
+        """Add whole lines at the end of a `##` section; a missing section is made, above the one named `before`."""
+        if section := self._section(name):
+            at = markdown.end_of_content(self._text, *section)
+            gap = "\n" if at == section[1] < len(self._text) else ""
+            return self._with(markdown.splice(self._text, at, lines + gap))
+        headings = _SECTION.finditer(self._text, self._offset)
+        end = next((match.start() for match in headings if match[1] == before), len(self._text))
+        return self._with(_append(self._text, self._offset, end, f"## {name}\n{lines}"))
+
+
+class MemoryDocument(PageDocument):
+    """A memory page; the methods with a `block_id` raise `FormatError` where there is no such statement."""
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The page, parsed."""
+        return _memory_from(self._path, self._text, self._meta, self._offset)
 
     def statement(self, block_id: str) -> Statement:
         """Return a statement by its block id."""
@@ -522,7 +486,7 @@ class MemoryDocument:
 
     def block_id_for(self, text: str) -> str:
         """Return the block id that `add_statement` would give a text."""
-        return new_block_id(one_line(text), block_ids(self._text[self._offset :]))
+        return new_block_id(markdown.one_line(text), block_ids(self._text[self._offset :]))
 
     def add_statement(self, text: str, block_id: str | None = None) -> MemoryDocument:
         """Add a statement below the last current one; on a page without any, above the first `##` section."""
@@ -531,28 +495,28 @@ class MemoryDocument:
     def with_item(self, lines: str, *, is_history: bool = False) -> MemoryDocument:
         """Add a list item as it is written: below the last current statement, or at the end of `## History`."""
         if is_history:
-            return self._with(self._in_section(HISTORY, lines))
+            return self._in_section(HISTORY, lines)
         section = _SECTION.search(self._text, self._offset)
         end = section.start() if section else len(self._text)
-        current = [item for item in self.memory.statements if not item.is_history and item.section != STEPS]
+        current = [item for item in self.memory.current_statements if item.section != STEPS]
         with_block_id = [item for item in current if item.block_id]
         # a person's list without block ids counts only where it is above the first section
         items = with_block_id or [item for item in current if item.start < end]
         if items:
-            return self._with(splice(self._text, items[-1].end, lines))
+            return self._with(markdown.splice(self._text, items[-1].end, lines))
         return self._with(_append(self._text, self._offset, end, lines))
 
     def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
         """Add a step at the end of `## Steps`, with the next number."""
-        steps = [item for item in self.memory.statements if item.section == STEPS and not item.is_history]
+        steps = [item for item in self.memory.current_statements if item.section == STEPS]
         line = statement_line(text, block_id or self.block_id_for(text), f"{len(steps) + 1}.")
         if steps:
-            return self._with(splice(self._text, steps[-1].end, line))
-        return self._with(self._in_section(STEPS, line, before=HISTORY))
+            return self._with(markdown.splice(self._text, steps[-1].end, line))
+        return self._in_section(STEPS, line, before=HISTORY)
 
     def replace_statement(self, block_id: str, text: str) -> MemoryDocument:
         """Replace a statement's own text; its marker, block id and nested lists stay."""
-        line = one_line(text)
+        line = markdown.one_line(text)
         if not line:
             raise ValueError("a statement must not be empty")
         start, end = self.statement(block_id).own
@@ -581,30 +545,10 @@ class MemoryDocument:
         if statement.is_history:
             return self
         start, end = statement.own
-        retired = retired_text(self._text[start:end], on, replaced_by, since)
+        dates = f"{since} – {on}" if since else f"until {on}"
+        retired = f"~~{self._text[start:end]}~~ ({dates}{f'; replaced by ^{replaced_by}' if replaced_by else ''})"
         item = f"- {retired}{self._text[end : statement.end]}".replace("\r\n", "\n").rstrip("\n") + "\n"
         return self.without_statement(block_id).with_item(item, is_history=True)
-
-    def _in_section(self, name: str, lines: str, before: str = "") -> str:
-        """Return the text with lines added at the end of a `##` section; a missing section is made.
-
-        Args:
-            name: The section's heading; capitals do not matter.
-            lines: Whole lines.
-            before: The section above which a missing one is made; "" for the end of the page.
-        """
-        sections = list(_SECTION.finditer(self._text, self._offset))
-        for position, match in enumerate(sections):
-            if match[1].casefold() == name.casefold():
-                following = sections[position + 1].start() if position + 1 < len(sections) else len(self._text)
-                at = end_of_content(self._text, match.end(), following)
-                return splice(self._text, at, lines)
-        end = next((section.start() for section in sections if before and section[1] == before), len(self._text))
-        return _append(self._text, self._offset, end, f"## {name}\n{lines}")
-
-    def set_meta(self, **keys: Any) -> MemoryDocument:
-        """Set front-matter keys; all other entries stay byte for byte."""
-        return self._with(edit_meta(self._text, **keys))
 
     def with_missing_keys(self, uuid: str, written: str) -> MemoryDocument:
         """Add the front-matter keys that a person's page does not have; present keys stay.
@@ -622,10 +566,10 @@ class MemoryDocument:
 
 def _append(text: str, start: int, end: int, lines: str) -> str:
     """Return the text with lines added as a paragraph after the last line that is not blank between two offsets."""
-    at = end_of_content(text, start, end)
+    at = markdown.end_of_content(text, start, end)
     before = "\n" if at > start else ""
     after = "\n" if at == end and end < len(text) else ""
-    return splice(text, at, before + lines + after)
+    return markdown.splice(text, at, before + lines + after)
 
 
 def first_keys(uuid: str, now: str, tags: Iterable[str] = (), emotion: str = "neutral") -> dict[str, Any]:
@@ -682,7 +626,7 @@ def new_memory(
     """
     keys = first_keys(uuid, now, tags, emotion) | meta
     body = f"\n{body.rstrip()}\n" if body.strip() else ""
-    document = MemoryDocument(f"{render_meta(keys)}\n# {one_line(title)}\n{body}")
+    document = MemoryDocument(f"{render_meta(keys)}\n# {markdown.one_line(title)}\n{body}")
     for text in statements:
         document = document.add_statement(text)
     for text in steps:

@@ -54,7 +54,7 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
     lines = text.split("\n")
     boxes = [_BOX.fullmatch(line) for line in lines if line.strip()]
     if boxes and all(boxes):
-        return tuple(_command_of_box(box) for box in boxes if box), ""
+        return tuple(Command("todo" if box[1] == " " else "done", box[2]) for box in boxes if box), ""
     commands: list[Command] = []
     for number, line in enumerate(lines):
         if not line.strip():
@@ -68,11 +68,6 @@ def parse_commands(text: str) -> tuple[tuple[Command, ...], str]:
             return (*commands, Command(name)), "\n".join([argument, *lines[number + 1 :]])
         commands.append(Command(name, argument))
     return tuple(commands), ""
-
-
-def _command_of_box(box: re.Match[str]) -> Command:
-    """Return `todo` for an empty box, `done` for a ticked one."""
-    return Command("todo" if box[1] == " " else "done", box[2])
 
 
 def arguments(commands: Iterable[Command], name: str) -> list[str]:
@@ -229,12 +224,13 @@ def parse_prompt(path: str, raw: bytes, *, at: str, inbox: str = "inbox") -> Pro
     body = content[offset:].removeprefix("\ufeff").replace("\r\n", "\n")
     unsent = _SEND.sub("", body)
     text = unsent.strip("\n").rstrip()
+    normalized = "\n".join(line.rstrip() for line in text.replace("\r", "\n").split("\n")).strip("\n")
     origin = author_in(meta).origin
     commands = parse_commands(text)[0] if _may_command(meta) else ()
     return Prompt(
         path=path,
         text=text,
-        sha256=_fingerprint(text),
+        sha256=hashlib.sha256(normalized.encode("utf-8")).hexdigest(),
         at=at,
         model=_text(path, meta, "model"),
         focus=_links(path, meta, "focus"),
@@ -266,25 +262,22 @@ def client_of(content: bytes) -> str:
     return _client(in_lower_case(meta))
 
 
-def is_off_record(content: bytes | None) -> bool:
-    """Return whether a file is off the record, by front matter or a command; in any encoding and however broken.
-
-    Args:
-        content: The file's bytes; None for no file.
-    """
-    return content is not None and (asks_to_be_forgotten(content) or _has_command(content))
-
-
 # searched for first: most files have no such command and need no parsing
 _UNRECORDED_COMMAND = re.compile(f"[/\uff0f](?:{'|'.join(sorted(UNRECORDED))})", re.IGNORECASE)
 _BYTE_ORDER_MARKS = "\ufeff\udcff\udcfe"  # the last two as `decode_text` gives them where UTF-16 is broken
 
 
-def _has_command(content: bytes) -> bool:
-    """Return whether a file has the command `/off` or `/forget`; they count only in a file that a person saved.
+def is_off_record(content: bytes | None) -> bool:
+    """Return whether a file is off the record, by front matter or a command; in any encoding and however broken.
 
-    True where broken front matter hides whether a person saved it.
+    The commands `/off` and `/forget` count only in a file that a person saved, also where broken front matter hides
+    whether a person did.
+
+    Args:
+        content: The file's bytes; None for no file.
     """
+    if content is None or asks_to_be_forgotten(content):
+        return content is not None
     # UTF-16 without a byte-order mark, or with a broken end, is read as UTF-8: it is legible without its zeros
     text = decode_text(content).lstrip(_BYTE_ORDER_MARKS).replace("\0", "").replace("\r\n", "\n")
     if not _UNRECORDED_COMMAND.search(text):
@@ -293,9 +286,8 @@ def _has_command(content: bytes) -> bool:
         meta, start = split(text)
     except FormatError:
         return True
-    if not _may_command(in_lower_case(meta)):
-        return False
-    return any(command.name in UNRECORDED for command in parse_commands(text[start:])[0])
+    commands = parse_commands(text[start:])[0] if _may_command(in_lower_case(meta)) else ()
+    return any(command.name in UNRECORDED for command in commands)
 
 
 def _may_command(meta: Mapping[str, Any]) -> bool:
@@ -324,13 +316,6 @@ def _decode(path: str, raw: bytes) -> str:
         raise FormatError(
             path, f"not UTF-8 at byte {error.start} (0x{raw[error.start]:02x}); save it as UTF-8 text"
         ) from error
-
-
-def _fingerprint(text: str) -> str:
-    r"""Return the hash of a prompt's text, its lines ended by `\n` or `\r`, without the white space at line ends."""
-    lines = (line.rstrip() for line in text.replace("\r", "\n").split("\n"))
-    normalized = "\n".join(lines).strip("\n")
-    return hashlib.sha256(normalized.encode("utf-8")).hexdigest()
 
 
 def _text(path: str, meta: Mapping[str, Any], key: str) -> str | None:
@@ -439,19 +424,10 @@ def _number(path: str, meta: Mapping[str, Any], key: str) -> float:
 
 def render_response(response: Response) -> str:
     """Return the file of a response; `parse_response` gives the same response back."""
-    meta = {
-        "in_reply_to": response.in_reply_to,
-        "prompt_id": response.prompt_id,
-        "prompt_sha256": response.prompt_sha256,
-        "created_at": response.created_at,
-        "model": response.model,
-        "memories": list(response.memories),
-        "tokens": response.tokens,
-        "cost_usd": response.cost_usd,
-        "took_ms": response.took_ms,
-        **({} if response.remember else {"remember": False}),
-        **({"private": True} if response.private else {}),
-    }
+    names = "in_reply_to prompt_id prompt_sha256 created_at model memories tokens cost_usd took_ms".split()
+    meta = {name: getattr(response, name) for name in names}
+    meta |= {} if response.remember else {"remember": False}
+    meta |= {"private": True} if response.private else {}
     return f"{render_meta(meta)}\n{response.text}\n"
 
 
@@ -466,12 +442,8 @@ def render_error(prompt_path: str, what: str, why: str, todo: str, at: str, *, r
         at: ISO 8601 UTC.
         remember: False where the prompt is off the record; so is this file then, since it may quote the prompt.
     """
-    keys = {
-        "in_reply_to": posixpath.basename(prompt_path),
-        "created_at": at,
-        **({} if remember else {"remember": False}),
-    }
-    meta = render_meta(keys)
+    keys = {"in_reply_to": posixpath.basename(prompt_path), "created_at": at}
+    meta = render_meta(keys if remember else {**keys, "remember": False})
     return f"{meta}\n# Not answered\n\n**What:** {what}\n\n**Why:** {why}\n\n**What to do:** {todo}\n"
 
 

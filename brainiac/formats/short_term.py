@@ -7,31 +7,13 @@ a while ago can be carried out although a person or another process has changed 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from brainiac.errors import FormatError
-from brainiac.formats.markdown import (
-    EVENT_HEADING,
-    PRIVATE,
-    PlacedEvent,
-    StmEvent,
-    end_of_content,
-    find_events,
-    find_line,
-    id_by_hand,
-    is_timestamp,
-    marked,
-    newline_of,
-    one_line,
-    parse_prose,
-    remarks_of,
-    render_event,
-    render_prose,
-    splice,
-    unescape,
-)
+from brainiac.formats import markdown
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.markers import check_markers
 from brainiac.formats.page import is_private_note
 
@@ -68,7 +50,7 @@ _ITEM = re.compile(
 # lines that Markdown takes for more of the item above them although they are not indented
 _WRAPPED = re.compile(r"(?:(?![-*+][ \t]|#|---|[ \t]*\r?$)[^\n]+\n?)*", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*", re.MULTILINE)
-_MARK = re.compile(rf"[ \t]*{PRIVATE.pattern}", PRIVATE.flags)
+_MARK = re.compile(rf"[ \t]*{markdown.PRIVATE.pattern}", markdown.PRIVATE.flags)
 _BOX = re.compile(r"\\*\[[ xX]\](?:\s|$)")
 
 
@@ -165,7 +147,7 @@ class ShortTermDocument:
 
     def __init__(self, text: str) -> None:
         check_markers("memory/short_term.md", text)
-        lines = {heading: find_line(text, heading) for heading in HEADINGS}
+        lines = {heading: markdown.find_line(text, heading) for heading in HEADINGS}
         missing = [heading for heading, line in lines.items() if line is None]
         if missing:
             raise FormatError(
@@ -181,7 +163,7 @@ class ShortTermDocument:
     def memory(self) -> ShortTermMemory:
         """Short-term memory, parsed."""
         return ShortTermMemory(
-            summary=parse_prose(self._text[slice(*self._section(SUMMARY))]),
+            summary=markdown.parse_prose(self._text[slice(*self._section(SUMMARY))]),
             goals=tuple(placed.item for placed in self._items(GOALS)),
             facts=tuple(placed.item for placed in self._items(FACTS)),
             tasks=tuple(placed.item for placed in self._items(TASKS)),
@@ -193,29 +175,54 @@ class ShortTermDocument:
     def _is_private(self) -> bool:
         return is_private_note(self._text)
 
-    def _section(self, heading: str) -> tuple[int, int]:
-        """Return start and end of a section's content."""
+    def _section(self, heading: str, ending: re.Pattern[str] = _SECTION_END) -> tuple[int, int]:
+        """Return start and end of a section's content; a person may have added sections below the event log."""
         start = self._content[heading]
-        end = _SECTION_END.search(self._text, start)
+        end = ending.search(self._text, start)
         return start, end.start() if end else len(self._text)
 
     def _items(self, heading: str) -> list[_PlacedItem]:
-        """Return the items of a list; those without text are left out."""
-        start, end = self._section(heading)
-        items = (_placed_item(match, is_private=self._is_private) for match in _ITEM.finditer(self._text, start, end))
-        return [placed for placed in items if placed.item.text]
+        """Return the items of a list that have a text, each with the unindented lines below it as its remarks."""
+        items = []
+        for match in _ITEM.finditer(self._text, *self._section(heading)):
+            box, text = match["box"], " ".join(markdown.PRIVATE.sub(" ", match["text"]).split())
+            if not text:
+                continue
+            if box is None and text.startswith("\\") and _BOX.match(text):
+                text = text[1:]  # the backslash that `with_items` writes
+            wrapped = _WRAPPED.match(self._text, match.end(), match.endpos)
+            below = wrapped[0] if wrapped else ""
+            # the remarks outlast the item, as a paragraph of their own
+            lines = markdown.marked(below) if markdown.PRIVATE.search(match[0]) else below
+            item = Item(
+                text=markdown.unescape(text),
+                is_done=box in ("[x]", "[X]"),
+                is_private=self._is_private,
+                words=_MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n"),
+                remarks=markdown.newline_of(match[0]) + lines if below else "",
+            )
+            box_start = match.start("text" if box is None else "box")
+            items.append(_PlacedItem(item, match.start(), match.end() + len(below), box_start))
+        return items
 
     @cached_property
-    def logged(self) -> list[PlacedEvent]:
-        """The events with their offsets, in the order of the file; a heading without a time begins no event."""
-        events = find_events(self._text, *self._log_span())
-        return list(_with_unique_ids(placed for placed in events if is_timestamp(placed.event.at)))
+    def logged(self) -> list[markdown.PlacedEvent]:
+        """The events with their offsets, in the order of the file; a heading without a time begins no event.
 
-    def _log_span(self) -> tuple[int, int]:
-        """Return start and end of the event log; a person may have added sections below it."""
-        start = self._content[EVENT_LOG]
-        end = _LOG_END.search(self._text, start)
-        return start, end.start() if end else len(self._text)
+        Where a person copied one, the lower copy gets an id made of its text.
+        """
+        events, seen = list[markdown.PlacedEvent](), set[str]()
+        for placed in markdown.find_events(self._text, *self._section(EVENT_LOG, _LOG_END)):
+            event = placed.event
+            if not markdown.is_timestamp(event.at):
+                continue
+            if event.id in seen:
+                event = replace(
+                    event, id=markdown.id_by_hand("\n".join((event.at, event.user, event.ai, event.thoughts)))
+                )
+            seen.add(event.id)
+            events.append(replace(placed, event=event))
+        return events
 
     @property
     def remarks(self) -> str:
@@ -226,95 +233,82 @@ class ShortTermDocument:
 
     def paragraphs(self) -> list[str]:
         """Return the paragraphs of the summary."""
-        return [parse_prose(paragraph) for paragraph in _PARAGRAPH.findall(self._text, *self._section(SUMMARY))]
+        return [
+            markdown.parse_prose(paragraph) for paragraph in _PARAGRAPH.findall(self._text, *self._section(SUMMARY))
+        ]
 
     def _all_items(self) -> list[_PlacedItem]:
         return [placed for heading in (GOALS, FACTS, TASKS) for placed in self._items(heading)]
 
     def has_event(self, event_id: str) -> bool:
         """Return whether the log has an event with this id."""
-        return find_line(self._text, f"<!-- event: {event_id} -->") is not None
+        return markdown.find_line(self._text, f"<!-- event: {event_id} -->") is not None
 
     def with_event(self, event: StmEvent) -> ShortTermDocument:
         """Add an event above all older ones; one whose id the log has already changes nothing."""
         if self.has_event(event.id):
             return self
-        start, end = self._log_span()
-        headings = EVENT_HEADING.finditer(self._text, start, end)
+        start, end = self._section(EVENT_LOG, _LOG_END)
+        headings = markdown.EVENT_HEADING.finditer(self._text, start, end)
         at = next((heading.start() for heading in headings if heading[1] <= event.at), end)
         if at < len(self._text):
-            return ShortTermDocument(splice(self._text, at, render_event(event) + "\n"))
+            return ShortTermDocument(markdown.splice(self._text, at, markdown.render_event(event) + "\n"))
         gap = "\n" if self._text[start:].strip() else ""
-        return ShortTermDocument(splice(self._text, at, gap + render_event(event)))
+        return ShortTermDocument(markdown.splice(self._text, at, gap + markdown.render_event(event)))
 
     def without_event(self, *event_ids: str) -> ShortTermDocument:
         """Remove events; remarks within them stay in their place. An id that is not there changes nothing."""
         return self._without(placed for placed in self.logged if placed.event.id in event_ids)
 
-    def _without(self, places: Iterable[PlacedEvent | _PlacedItem]) -> ShortTermDocument:
+    def _without(self, places: Iterable[markdown.PlacedEvent | _PlacedItem]) -> ShortTermDocument:
         """Return the document without some events and items; a person's remarks in and below them stay."""
         parts, at = [], 0
         for placed in sorted(places, key=lambda placed: placed.start):
             parts.append(self._text[at : placed.start])
-            parts.append(remarks_of(self._text, placed) if isinstance(placed, PlacedEvent) else placed.item.remarks)
+            parts.append(
+                markdown.remarks_of(self._text, placed)
+                if isinstance(placed, markdown.PlacedEvent)
+                else placed.item.remarks
+            )
             at = placed.end
         return ShortTermDocument("".join(parts) + self._text[at:])
 
     def with_items(
-        self,
-        goals: Iterable[str] = (),
-        facts: Iterable[str] = (),
-        tasks: Iterable[str] = (),
+        self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
     ) -> ShortTermDocument:
         """Add items to the lists; a text that is an open item of its list already is not added again."""
-        document = self._with_list(GOALS, goals, "[ ] ")._with_list(TASKS, tasks, "[ ] ")
-        return document._with_list(FACTS, facts, "")
-
-    def _with_list(self, heading: str, texts: Iterable[str], box: str) -> ShortTermDocument:
-        """Add items to one list, but those that are open items of it already.
-
-        Args:
-            heading: Of the list.
-            texts: Of the items.
-            box: "[ ] " where items of this list have boxes, "" for facts.
-        """
-        items = self._items(heading)
-        open_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
-        added = {_key(text): one_line(text) for text in texts if text.strip()}
-        new = [text for key, text in added.items() if key not in open_keys]
-        # a fact has no box, and must not be read as if it had one
-        lines = [f"- {box or _escape_of(text)}{text}\n" for text in new]
-        if not lines:
-            return self
-        start, end = self._section(heading)
-        at = items[-1].end if items else end_of_content(self._text, start, end)
-        if at == end and end < len(self._text):
-            lines.append("\n")  # a rule right below a text would make a heading of it
-        return ShortTermDocument(splice(self._text, at, "".join(lines)))
+        document = self
+        for heading, texts in ((GOALS, goals), (TASKS, tasks), (FACTS, facts)):
+            items = document._items(heading)
+            open_keys = {_key(placed.item.text) for placed in items if not placed.item.is_done}
+            added = {_key(text): markdown.one_line(text) for text in texts if text.strip()}
+            new = [text for key, text in added.items() if key not in open_keys]
+            # a fact has no box, and must not be read as if it had one
+            boxes = [("\\" if _BOX.match(text) else "") if heading == FACTS else "[ ] " for text in new]
+            lines = [f"- {box}{text}\n" for box, text in zip(boxes, new, strict=True)]
+            if not lines:
+                continue
+            start, end = document._section(heading)
+            at = items[-1].end if items else markdown.end_of_content(document._text, start, end)
+            if at == end and end < len(document._text):
+                lines.append("\n")  # a rule right below a text would make a heading of it
+            document = ShortTermDocument(markdown.splice(document._text, at, "".join(lines)))
+        return document
 
     def summary_span(self) -> tuple[int, int]:
         """Return start and end of the summary in the text."""
         return self._section(SUMMARY)
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
-        """Tick the open goals and tasks with these texts."""
-        return self._with_boxes(texts, is_done=True)
-
-    def with_open(self, texts: Iterable[str]) -> ShortTermDocument:
-        """Clear the boxes of the done goals and tasks with these texts."""
-        return self._with_boxes(texts, is_done=False)
-
-    def _with_boxes(self, texts: Iterable[str], *, is_done: bool) -> ShortTermDocument:
-        """Tick or clear the boxes of the goals and tasks with these texts; an item without a box gets one."""
-        keys = {_key(text) for text in texts}
-        text, box = self._text, "[x]" if is_done else "[ ]"
+        """Tick the open goals and tasks with these texts; an item without a box gets one."""
+        keys, text = {_key(text) for text in texts}, self._text
         items = [*self._items(GOALS), *self._items(TASKS)]
         # from the end, so that the offsets of the others hold
         for placed in sorted(items, key=lambda placed: placed.start, reverse=True):
-            if placed.item.is_done != is_done and _key(placed.item.text) in keys:
-                has_box = text.startswith(("[ ]", "[x]", "[X]"), placed.box)
-                rest = text[placed.box + len(box) :] if has_box else " " + text[placed.box :]
-                text = text[: placed.box] + box + rest
+            if not placed.item.is_done and _key(placed.item.text) in keys:
+                has_box = text.startswith("[ ]", placed.box)
+                rest = text[placed.box + len("[ ]") :] if has_box else " " + text[placed.box :]
+                text = f"{text[: placed.box]}[x]{rest}"
         return ShortTermDocument(text)
 
     def without_items(
@@ -335,25 +329,20 @@ class ShortTermDocument:
             is_ours: Returns whether a process wrote a paragraph of the present summary, given without escapes.
         """
         start, end = self._section(SUMMARY)
-        if parse_prose(self._text[start:end]) == summary.strip():
+        if markdown.parse_prose(self._text[start:end]) == summary.strip():
             return self
-        by_person = self._paragraphs_by_person(is_ours)
-        paragraphs = f"{render_prose(summary)}\n\n" if summary.strip() else ""
+        found = list(_PARAGRAPH.finditer(self._text, start, end))
+        ends = [*(paragraph.start() for paragraph in found), end][1:]  # with the blank lines below each
+        by_person = "".join(
+            self._text[paragraph.start() : paragraph_end]
+            for paragraph, paragraph_end in zip(found, ends, strict=True)
+            if not is_ours(markdown.parse_prose(paragraph[0]))
+        )
+        paragraphs = f"{markdown.render_prose(summary)}\n\n" if summary.strip() else ""
         if not paragraphs and not by_person:
             paragraphs = "\n"  # an empty summary is one blank line
         without_summary = self._text[:start] + by_person + self._text[end:]
-        return ShortTermDocument(splice(without_summary, start, paragraphs))
-
-    def _paragraphs_by_person(self, is_ours: Callable[[str], bool]) -> str:
-        """Return the paragraphs of the summary that a person wrote, byte for byte, with the blank lines below each."""
-        start, end = self._section(SUMMARY)
-        paragraphs = list(_PARAGRAPH.finditer(self._text, start, end))
-        ends = [*(paragraph.start() for paragraph in paragraphs), end][1:]
-        by_person = ""
-        for paragraph, paragraph_end in zip(paragraphs, ends, strict=True):
-            if not is_ours(parse_prose(paragraph[0])):
-                by_person += self._text[paragraph.start() : paragraph_end]
-        return by_person
+        return ShortTermDocument(markdown.splice(without_summary, start, paragraphs))
 
     def reset(
         self,
@@ -377,44 +366,6 @@ class ShortTermDocument:
         return document if summary is None else document.with_summary(summary, is_ours)
 
 
-def _placed_item(match: re.Match[str], *, is_private: bool) -> _PlacedItem:
-    """Return the item of a match of `_ITEM`, with the unindented lines below it as its remarks."""
-    box, text = match["box"], " ".join(PRIVATE.sub(" ", match["text"]).split())
-    if box is None and text.startswith("\\") and _BOX.match(text):
-        text = text[1:]  # the backslash of `_escape_of`
-    wrapped = _WRAPPED.match(match.string, match.end(), match.endpos)
-    below = wrapped[0] if wrapped else ""
-    # the remarks outlast the item, as a paragraph of their own
-    lines = marked(below) if PRIVATE.search(match[0]) else below
-    remarks = newline_of(match[0]) + lines if below else ""
-    item = Item(
-        text=unescape(text),
-        is_done=box in ("[x]", "[X]"),
-        is_private=is_private,
-        words=_MARK.sub("", match[0]).replace("\r\n", "\n").rstrip("\n"),
-        remarks=remarks,
-    )
-    box_start = match.start("text" if box is None else "box")
-    return _PlacedItem(item, match.start(), match.end() + len(below), box_start)
-
-
-def _with_unique_ids(events: Iterable[PlacedEvent]) -> Iterator[PlacedEvent]:
-    """Yield the events; where a person copied one, the lower copy gets an id made of its text."""
-    seen: set[str] = set()
-    for placed in events:
-        event = placed.event
-        if event.id in seen:
-            new_id = id_by_hand("\n".join((event.at, event.user, event.ai, event.thoughts)))
-            placed = replace(placed, event=replace(event, id=new_id))
-        seen.add(event.id)
-        yield placed
-
-
-def _escape_of(fact: str) -> str:
-    """Return the backslash to write before a fact that begins like a box (`[x] …`); "" for any other fact."""
-    return "\\" if _BOX.match(fact) else ""
-
-
 def _key(text: str) -> str:
     """Return an item's text for comparison: without private mark, capitals and extra white space."""
-    return " ".join(PRIVATE.sub(" ", text).split()).casefold()
+    return " ".join(markdown.PRIVATE.sub(" ", text).split()).casefold()

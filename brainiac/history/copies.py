@@ -51,9 +51,9 @@ from brainiac.formats.markdown import (
 from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
-from brainiac.storage.blobs import SPLICE_SUFFIX
 from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.files import Disk, read_bytes
+from brainiac.storage.journal import SPLICE_SUFFIX
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
 from brainiac.storage.review import Proposal, review_change, with_differences

@@ -52,11 +52,10 @@ from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memor
 from brainiac.history.forget import is_bare
 from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
-from brainiac.storage.blobs import BlobStore
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.files import Disk
 from brainiac.storage.folders import Folders
-from brainiac.storage.journal import Journal, to_line
+from brainiac.storage.journal import BlobStore, Journal, to_line
 from brainiac.storage.pages import INDEX
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.storage.store import Store

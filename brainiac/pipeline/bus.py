@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, StorageError, storage_trouble
@@ -22,17 +22,9 @@ from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
+from brainiac.pipeline import watch
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox, is_free
-from brainiac.pipeline.watch import (
-    Pace,
-    Settler,
-    changed_paths,
-    ends_with_send,
-    folders_beside,
-    is_unwritten,
-    scan,
-)
 from brainiac.storage.copies import original_of
 from brainiac.storage.external_edits import NotRestedError
 from brainiac.tree import Stamp, stamp_of
@@ -58,32 +50,28 @@ class AccessLogTail:
         return {"offset": self._offset, "last": self._last_line.decode("utf-8", "replace")}
 
     def read(self) -> Sequence[AccessEntry]:
-        """Return the entries in the whole lines that were added since the last call."""
+        """Return the entries in the whole lines that were added since the last call.
+
+        Organization removes old lines at the front. Where the last line read is gone too, all is read.
+        """
+        line = self._last_line + b"\n"
         try:
             with open(self._path, "rb") as log:
-                start = self._seek_last_line(log)
+                log.seek(max(0, self._offset - len(line)))
+                if self._offset and log.read(len(line)) != line:  # it stands elsewhere now
+                    log.seek(0)
+                    position = log.read().rfind(line)
+                    self._offset = position + len(line) if position >= 0 else 0
+                log.seek(self._offset)
                 content = log.read()
         except FileNotFoundError:
             self._offset, self._last_line = 0, b""
             return []
         whole_lines = content[: content.rfind(b"\n") + 1]
-        self._offset = start + len(whole_lines)
+        self._offset += len(whole_lines)
         if whole_lines:
             self._last_line = whole_lines[:-1].rpartition(b"\n")[2]
         return parse_access_log(whole_lines.decode("utf-8", "replace")).entries
-
-    def _seek_last_line(self, log: BinaryIO) -> int:
-        """Seek to the end of the last line read, wherever it is now, and return that offset.
-
-        Organization removes old lines at the front. Where the last line read is gone too, all is read.
-        """
-        line = self._last_line + b"\n"
-        log.seek(max(0, self._offset - len(line)))
-        if not self._offset or log.read(len(line)) == line:
-            return log.seek(self._offset)
-        log.seek(0)
-        position = log.read().rfind(line)
-        return log.seek(position + len(line) if position >= 0 else 0)
 
 
 FOREGROUND_WORKERS = 4
@@ -113,15 +101,16 @@ class Bus:
         self._is_checking = False  # whether the bus's thread is checking paths that are no hints any more
         self._is_stopping = False
         self._agenda = sched.scheduler(brain.clock.monotonic)
-        self._is_log_due = self._is_merge_due = False  # whether a timer for it runs
+        self._due: set[Callable[[], None]] = set()  # the jobs of `_soon` whose timers run
         self.conflicted: set[str] = set()
-        self.settler = Settler(self._pace, lambda path: ends_with_send(brain.tree.absolute(path)))
+        self.settler = watch.Settler(self._pace, lambda path: watch.ends_with_send(brain.tree.absolute(path)))
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
         self.near = KeyedExecutor("near-background", 1, self._wake, self._log_bug, yields_to=self.foreground)
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._ask_later)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
+        self._tiers = self.foreground, self.notice, self.near, self.far
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -170,11 +159,6 @@ class Bus:
         return [*map(self._brain.tree.relative, hints), *self.settler.waiting_paths]
 
     @property
-    def is_busy(self) -> bool:
-        """Whether an exchange is being answered or reflected."""
-        return bool(self.foreground.pending or self.near.pending)
-
-    @property
     def is_idle(self) -> bool:
         """Whether no path is to be checked, no file waits to be finished, no timer is due, and no job runs.
 
@@ -200,13 +184,9 @@ class Bus:
                     clock.skip(due - clock.monotonic())
                 self._changed.wait()
 
-    @property
-    def _tiers(self) -> tuple[KeyedExecutor, ...]:
-        return self.foreground, self.notice, self.near, self.far
-
-    def _pace(self) -> Pace:
+    def _pace(self) -> watch.Pace:
         inbox = self._brain.settings.inbox
-        return Pace(inbox.settle_ms / 1000, inbox.typing_seconds)
+        return watch.Pace(inbox.settle_ms / 1000, inbox.typing_seconds)
 
     def _conversation(self, path: str) -> str:
         """Return the conversation of a prompt, which is the key of its jobs."""
@@ -259,20 +239,17 @@ class Bus:
         return min(due) - now if due else None
 
     def _check_path(self, path: str) -> None:
-        """Check an absolute path where something changed, according to its kind."""
+        """Check an absolute path where something changed: pass the stamps of what is there to the settler."""
         tree = self._brain.tree
         relative = tree.relative(path)
         kind = tree.kind_of(relative)
-        if kind is PathKind.ACCESS_LOG:
-            self._schedule_log_read()
-        elif kind is PathKind.IGNORED:
-            if original_of(relative) is not None:  # a sync tool's conflict copy
-                self._schedule_merge()
-        elif kind is not PathKind.JOURNAL and relative != tree.layout.logs:
-            self._check_file_or_folder(path, relative)
-
-    def _check_file_or_folder(self, path: str, relative: str) -> None:
-        """Pass the present stamp of a file, or of each file in a folder, to the settler."""
+        if kind is PathKind.ACCESS_LOG:  # unlike other files it need not rest first
+            self._soon(self._pace().settle_seconds, self._read_log)
+            return
+        if kind is PathKind.IGNORED and original_of(relative) is not None:  # a sync tool's conflict copy
+            self._soon_merge()
+        if kind in (PathKind.IGNORED, PathKind.JOURNAL) or relative == tree.layout.logs:
+            return
         try:
             is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
         except OSError:
@@ -305,29 +282,27 @@ class Bus:
         self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
 
     def _finish(self, path: str) -> None:
-        """Pass on a file whose waiting time is over, unless it changed once more."""
-        stamp, former = stamp_of(self._brain.tree.absolute(path)), self.settler.settled.get(path)
+        """Submit a file whose waiting time is over to the tier that processes it, unless it changed once more."""
+        tree = self._brain.tree
+        stamp, former = stamp_of(tree.absolute(path)), self.settler.settled.get(path)
         if not self.settler.finish(path, stamp):
             self._observe(path, stamp)
             return
+        action: Action = "deleted" if stamp is None else "created" if former is None else "modified"
+        change = FileChange(action, path, tree.kind_of(path))
         try:
-            if is_unwritten(former, stamp):
-                self._submit_unwritten(path)
+            if watch.is_unwritten(former, stamp):
+                if tree.is_tracked(path):  # it is hashed; plugins hear of it only if its content differs anyway
+                    self._submit_notice(change, is_written=False)
+                return
+            self._brain.recall.note_change(path)  # first, so that a search by a plugin finds the new text
+            if change.kind in TO_ANSWER and stamp is not None:
+                self.foreground.submit(self._conversation(path), lambda: self._answer(change))
             else:
-                self._submit_change(path, stamp, was_known=former is not None)
+                self._submit_notice(change)
         except BaseException:
             self.settler.set_settled(path, former)  # so that the rescan finds the change again
             raise
-
-    def _submit_change(self, path: str, stamp: Stamp | None, *, was_known: bool) -> None:
-        """Submit a finished file to the tier that processes it."""
-        self._brain.recall.note_change(path)  # first, so that a search by a plugin finds the new text
-        action: Action = "deleted" if stamp is None else "modified" if was_known else "created"
-        change = FileChange(action, path, self._brain.tree.kind_of(path))
-        if change.kind in TO_ANSWER and stamp is not None:
-            self.foreground.submit(self._conversation(path), lambda: self._answer(change))
-        else:
-            self._submit_notice(change)
 
     def _answer(self, change: FileChange) -> None:
         """Answer a prompt first and record its change afterwards, so that the answer does not wait."""
@@ -336,36 +311,31 @@ class Bus:
         finally:
             self._submit_notice(change)
 
-    def _submit_unwritten(self, path: str) -> None:
-        """Have a tracked file that seems unwritten hashed; plugins hear of it only if its content differs anyway."""
-        if self._brain.tree.is_tracked(path):
-            change = FileChange("modified", path, self._brain.tree.kind_of(path))
-            self._submit_notice(change, is_written=False)
+    def _soon(self, seconds: float, job: Callable[[], None]) -> None:
+        """Run a short job after some seconds; once, however often that is asked for meanwhile."""
 
-    def _schedule_log_read(self) -> None:
-        """Schedule one read of the access log soon; unlike other files it need not rest first."""
-        if not self._is_log_due:
-            self._is_log_due = True
-            self.later(self._pace().settle_seconds, self._read_log)
+        def run() -> None:
+            self._due.discard(job)
+            job()
+
+        if job not in self._due:
+            self._due.add(job)
+            self.later(seconds, run)
+
+    def _soon_merge(self) -> None:
+        """Have `merge_versions` run when a sync tool has finished writing."""
+        self._soon(max(MERGE_SECONDS, self._pace().settle_seconds), self._submit_merge)
+
+    def _submit_merge(self) -> None:
+        self.notice.submit("versions", self.merge_versions)
 
     def _read_log(self) -> None:
         """Read the new lines of the access log and submit the hook `access_log_grew`."""
-        self._is_log_due = False
         log = self._brain.tree.access_log
         # before reading: a line added in between changes the stamp, and the rescan sees it
         self.settler.set_settled(self._brain.tree.relative(log), stamp_of(log))
         if entries := self.tail.read():
             self.far.submit("access log", partial(self.dispatcher.call, "access_log_grew", entries=entries))
-
-    def _schedule_merge(self) -> None:
-        """Schedule one `merge_versions` for when a sync tool has finished writing."""
-        if not self._is_merge_due:
-            self._is_merge_due = True
-            self.later(max(MERGE_SECONDS, self._pace().settle_seconds), self._submit_merge)
-
-    def _submit_merge(self) -> None:
-        self._is_merge_due = False
-        self.notice.submit("versions", self.merge_versions)
 
     def merge_versions(self) -> None:
         """Merge what two devices wrote: conflict copies, moved pages, conflict markers; what has to wait stays."""
@@ -378,7 +348,7 @@ class Bus:
 
     def learn_folders(self) -> None:
         """Mark the files of folders that begin to be watched as finished, since nobody changed them just now."""
-        for path, stamp in scan(self._brain.tree, folders_beside(self._brain)).items():
+        for path, stamp in watch.scan(self._brain.tree, watch.folders_beside(self._brain)).items():
             if not self._is_known(path) and self._brain.tree.kind_of(path) in (PathKind.OTHER, PathKind.SOURCE):
                 self.settler.set_settled(path, stamp)
 
@@ -395,67 +365,47 @@ class Bus:
             attempt: How often this was tried, counting this time.
             is_written: False where the file seemed unwritten, see `is_unwritten`.
         """
-        again = partial(self._submit_notice, change, is_written=is_written)
-        if self._brain.git_operation:  # what git checks out meanwhile is no edit
+        brain, again = self._brain, partial(self._submit_notice, change, is_written=is_written)
+        if brain.git_operation:  # what git checks out meanwhile is no edit
             self.later(GIT_SECONDS, again)
             return
+        recorded: FileChange | None = change
         try:
-            recorded = self._record(change)
+            if brain.tree.is_tracked(change.path):
+                with storage_trouble():
+                    # None: the journal has it already
+                    recorded = brain.observed.note_change(change.path, change.action)
         except NotRestedError as error:
             self.later(error.again_in_seconds, again)
         except StorageError as error:
-            self._brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
+            brain.log.warning("file_unreadable", path=change.path, problem=error.problem)
             self.later(_seconds_before(attempt + 1), partial(again, attempt=attempt + 1))
         else:
             self._follow_up(change, recorded, is_written=is_written)
 
-    def _record(self, change: FileChange) -> FileChange | None:
-        """Record a change of a tracked file in the journal; return the change, None where the journal has it already.
-
-        Raises:
-            NotRestedError: The file is in the middle of being saved.
-            StorageError: The disk or the system refuses.
-        """
-        if not self._brain.tree.is_tracked(change.path):
-            return change
-        with storage_trouble():
-            return self._brain.observed.note_change(change.path, change.action)
-
     def _follow_up(self, change: FileChange, recorded: FileChange | None, *, is_written: bool) -> None:
         """Pass on a change that was recorded just now; None in `recorded`: the journal had it already."""
+        path = change.path
         if not is_written:
-            self._process_unwritten(change.path, has_new_content=recorded is not None)
+            if recorded is not None:
+                self._brain.recall.note_change(path)
+            # a prompt may wait because it could not be read: a `chmod` that permits it changes but the change time
+            is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
+            if change.kind in TO_ANSWER and (recorded is not None or is_waiting):
+                self.ask(path)
         elif recorded is None and change.kind in TO_ANSWER:
             # the commit of the answer recorded the prompt; the hooks have not heard of it yet
             recorded = change
         if recorded is not None:
-            is_new_page = recorded.action == "created" and change.kind in _PAGES
-            self._schedule_merge_if_needed(change.path, is_new_page=is_new_page)
+            if is_marked(self._brain, path):
+                self.conflicted.add(path)
+            # a new page may be one that another device moved here, or that stands again where it was moved from, or a
+            # copy
+            if path in self.conflicted or (recorded.action == "created" and change.kind in _PAGES):
+                self._soon_merge()
             self.pass_on(recorded)
         elif change.kind is PathKind.CONFIG:  # written by the command `takeover`, which recorded it
             self.retry()
-
-    def _schedule_merge_if_needed(self, path: str, *, is_new_page: bool) -> None:
-        """Schedule a merge where a changed file has git's conflict markers, or is a new page.
-
-        A new page may be one that another device moved here, or one that stands again where it was moved from, or a
-        copy.
-        """
-        if is_marked(self._brain, path):
-            self.conflicted.add(path)
-        if is_new_page or path in self.conflicted:
-            self._schedule_merge()
-
-    def _process_unwritten(self, path: str, *, has_new_content: bool) -> None:
-        """Have search read a file that seemed unwritten if its content is new; process a prompt then, or if it waits.
-
-        A prompt may wait because it could not be read: a `chmod` that permits it changes nothing but the change time.
-        """
-        if has_new_content:
-            self._brain.recall.note_change(path)
-        is_waiting = any(pending.prompt == path for pending in self.inbox.pending)
-        if self._brain.tree.kind_of(path) in TO_ANSWER and (has_new_content or is_waiting):
-            self.ask(path)
 
     def pass_on(self, change: FileChange) -> None:
         """Call the hooks for a recorded change, and process responses, deletions and settings."""
@@ -493,10 +443,6 @@ class Bus:
             if is_due if paths is None else pending.prompt in paths:
                 self.ask(pending.prompt)
 
-    def retry_for_device(self) -> None:
-        """Process the prompts that wait until this device runs the processes."""
-        self.retry({pending.prompt for pending in self.inbox.pending if pending.is_for_device})
-
     def _look_at_sources(self) -> None:
         """Read the sources from the settings and this machine's permissions; search and watch them if they changed."""
         if self._brain.refresh_sources():
@@ -507,7 +453,7 @@ class Bus:
         """Look at each file whose stamp differs from the settled one: a change that watching missed."""
         self._brain.answered.refresh()
         self._look_at_sources()
-        for path in changed_paths(self._brain.tree, self.settler.settled, folders_beside(self._brain)):
+        for path in watch.changed_paths(self._brain.tree, self.settler.settled, watch.folders_beside(self._brain)):
             self.look(str(self._brain.tree.absolute(path)))
 
     def _log_bug(self, error: BaseException) -> None:

@@ -14,16 +14,9 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from brainiac import errors
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
-from brainiac.errors import (
-    ConflictError,
-    ModelError,
-    SettingsError,
-    StorageError,
-    UserError,
-    storage_trouble,
-)
 from brainiac.events import Event, ExchangeEvent, FileChange, PromptAnswered, new_id
 from brainiac.formats.prompt import Prompt
 from brainiac.history.devices import require_active
@@ -60,10 +53,6 @@ class QuietTimer:
         # after the clock was set back: the last exchange, which is in the future, and when that was noticed (monotonic)
         self._future_exchange, self._noticed_at = "", 0.0
 
-    def start(self) -> None:
-        """Begin to count."""
-        self._bus.later(self._step(), self._tick)
-
     @property
     def idle_seconds(self) -> float:
         """Seconds since the last exchange; where that lies in the future, since this was noticed."""
@@ -75,26 +64,28 @@ class QuietTimer:
             self._future_exchange, self._noticed_at = last, clock.monotonic()
         return clock.monotonic() - self._noticed_at
 
+    def start(self) -> None:
+        """Begin to count."""
+        self._bus.later(self._step(), self._tick)
+
     def _step(self) -> float:
         """Return the seconds between two ticks: the shortest idle time in the settings, within 0.5 to 30."""
         settings = self._brain.settings
-        return max(
-            MIN_STEP_SECONDS,
-            min(MAX_STEP_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds),
-        )
+        shortest = min(MAX_STEP_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds)
+        return max(MIN_STEP_SECONDS, shortest)
 
     def _tick(self) -> None:
         """Submit the hooks for a quiet brain if it is idle, and schedule the next tick for when it may be."""
         step, idle = self._step(), self.idle_seconds
-        seconds = step - idle if idle < step else step
-        self._bus.later(seconds, self._tick)
-        if idle >= step and not self._bus.is_busy and not self._bus.far.pending:
+        self._bus.later(step - idle if idle < step else step, self._tick)
+        is_busy = self._bus.foreground.pending or self._bus.near.pending or self._bus.far.pending
+        if idle >= step and not is_busy:
             self._bus.far.submit("quiet", self._call_quiet)
 
     def _call_quiet(self) -> None:
         """Call `quiet` where this device runs the processes, and the hook of the same meaning for every device."""
-        self._bus.dispatcher.call("quiet", idle_seconds=self.idle_seconds)
-        self._bus.dispatcher.call(ON_ANY_DEVICE, idle_seconds=self.idle_seconds)
+        for hook in ("quiet", ON_ANY_DEVICE):
+            self._bus.dispatcher.call(hook, idle_seconds=self.idle_seconds)
 
 
 # --- the daemon -------------------------------------------------------------------------------------------------------
@@ -145,9 +136,12 @@ class Daemon:
         Raises:
             LockedError: Another daemon serves this brain, of this home or another.
         """
-        _share_heaps()
+        # all threads share two heaps of glibc: with one heap each, the daemon grew by 12 MB a minute under load
+        if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+            mallopt(_M_ARENA_MAX, 2)
         sys.setswitchinterval(SWITCH_SECONDS)
-        former = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+        numbers = signal.SIGTERM, signal.SIGINT
+        former = {number: signal.signal(number, lambda number, frame: self.ask_to_stop()) for number in numbers}
         try:
             self.start()
             self._tell_plugin_states(self._brain.plugins.status)
@@ -176,10 +170,37 @@ class Daemon:
         Raises:
             LockedError: Another daemon serves this brain, of this home or another.
         """
+        brain = self._brain
         if warning := self._serving.begin():
             self._tell(warning)
         try:
-            self._begin(is_watching)
+            # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no edit of a
+            # person's
+            recovery = brain.committer.recover()
+            # before the files are read: a later save changes its stamp, and the first rescan finds it
+            stamps = scan(brain.tree, folders_beside(brain))
+            adopted = brain.observed.adopt()
+            brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
+            self.bus.conflicted.update(brain.observed.conflicted)  # to be merged in the next step
+            self._process_other_devices()
+            brain.plugins.call("startup", brain=brain)
+            self._plugins_stamp = brain.plugins.stamp()
+            self.bus.dispatcher.start()
+            self._submit_existing(adopted, stamps)
+            self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
+            if is_watching:
+                # where the watcher polls nobody knows which files may be in the middle of being saved
+                brain.unsettled = lambda: None if self.watcher.is_polling else self.bus.unsettled
+                self.watcher.start()
+                # what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet
+                self.bus.rescan()  # for changes since the first scan
+                self.bus.later(brain.settings.watch.rescan_seconds, self._scan_periodically)
+                self.bus.later(DISPLACED_SECONDS, self._check_displaced)
+                self.bus.later(REPORT_SECONDS, self._keep_reporting)
+                self.quiet.start()
+            self._report()
+            self.bus.start()
+            brain.log.info("watching", root=str(brain.root), **asdict(self.watcher.health()))
         except BaseException:
             self._serving.end()
             raise
@@ -191,42 +212,14 @@ class Daemon:
         self._brain.plugins.call("shutdown", brain=self._brain)
         is_clean = self.bus.stop()
         try:
-            with storage_trouble():
+            with errors.storage_trouble():
                 self._brain.committer.check_displaced()
-        except StorageError as error:
+        except errors.StorageError as error:
             self._brain.log.warning("left_for_next_start", problem=error.problem)
         self._report(is_stopped=True)
         self._serving.end()
         self._brain.log.info("stopped", is_clean=is_clean)
         return is_clean
-
-    def _begin(self, is_watching: bool) -> None:
-        """Recover, adopt the tree, start the plugins and the bus, and submit what waits in the inbox."""
-        brain = self._brain
-        # a commit that a crash interrupted is finished before anybody looks at the tree: half of it is no person's edit
-        recovery = brain.committer.recover()
-        # before the files are read: a later save changes its stamp, and the first rescan finds it
-        stamps = scan(brain.tree, folders_beside(brain))
-        adopted = brain.observed.adopt()
-        brain.log.info("adopted", changes=len(adopted), recovery=repr(recovery))
-        self.bus.conflicted.update(brain.observed.conflicted)  # to be merged in the next step
-        self._process_other_devices()
-        brain.plugins.call("startup", brain=brain)
-        self._plugins_stamp = brain.plugins.stamp()
-        self.bus.dispatcher.start()
-        self._submit_existing(adopted, stamps)
-        self._state = RunState(pid=os.getpid(), since=iso(brain.clock.now()))
-        if is_watching:
-            brain.unsettled = self._unsettled
-            self.watcher.start()
-            self._start_timers()
-        self._report()
-        self.bus.start()
-        brain.log.info("watching", root=str(brain.root), **asdict(self.watcher.health()))
-
-    def _unsettled(self) -> list[str] | None:
-        """Return the files that may be in the middle of being saved; None where the watcher polls, and nobody knows."""
-        return None if self.watcher.is_polling else self.bus.unsettled
 
     def _submit_existing(self, adopted: Sequence[FileChange], stamps: dict[str, Stamp]) -> None:
         """Submit the adopted changes, and of the files with these stamps what is to be processed; the rest is finished.
@@ -241,34 +234,22 @@ class Daemon:
             stamps.pop(path, None)
             self.bus.look(str(self._brain.tree.absolute(path)))
         waiting = find_backlog(self._brain, stamps)
-        # the first two cost no model call
-        to_process = {*waiting.moved, *waiting.withdrawn, *self._hold_large_backlog(waiting.unanswered)}
-        to_process |= set(untaken_files(self._brain, stamps))
+        # these cost no model call
+        to_process = {*waiting.moved, *waiting.withdrawn, *untaken_files(self._brain, stamps)}
+        is_small = len(waiting.unanswered) <= self._brain.settings.inbox.backlog_limit
+        if is_small or self._is_backlog_answered or is_free(self._brain):
+            to_process.update(waiting.unanswered)
+        else:
+            reason = f"{len(waiting.unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
+            for path in waiting.unanswered:
+                self.bus.inbox.hold(path, reason, is_backlog=True)
         for path in sorted(to_process):
             self.bus.look(str(self._brain.tree.absolute(path)))
         for path, stamp in stamps.items():
             if path not in to_process:
                 self.bus.settler.set_settled(path, stamp)
 
-    def _hold_large_backlog(self, unanswered: Sequence[str]) -> Sequence[str]:
-        """Hold many unanswered prompts until a person says so, unless answering is free; return those to answer now."""
-        is_small = len(unanswered) <= self._brain.settings.inbox.backlog_limit
-        if is_small or self._is_backlog_answered or is_free(self._brain):
-            return unanswered
-        reason = f"{len(unanswered)} prompts were unanswered at start; `brainiac run --answer-backlog`"
-        for path in unanswered:
-            self.bus.inbox.hold(path, reason, is_backlog=True)
-        return ()
-
     # --- timers -----------------------------------------------------------------------------------------
-
-    def _start_timers(self) -> None:
-        """Start what repeats: rescans, checks of displaced files, reports of the state, and the check for quiet."""
-        self.bus.rescan()  # for changes since the first scan
-        self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
-        self.bus.later(DISPLACED_SECONDS, self._check_displaced)
-        self.bus.later(REPORT_SECONDS, self._keep_reporting)
-        self.quiet.start()
 
     # each timer schedules its next run first, before anything in it can fail
 
@@ -277,8 +258,8 @@ class Daemon:
         self.bus.later(self._brain.settings.watch.rescan_seconds, self._scan_periodically)
         self.bus.notice.submit("watch", self.watcher.check)
         self.bus.notice.submit("devices", self._process_other_devices)
-        if self._brain.is_active:
-            self.bus.retry_for_device()  # another device may have handed over, or git have finished
+        if self._brain.is_active:  # another device may have handed over, or git have finished
+            self.bus.retry({pending.prompt for pending in self.bus.inbox.pending if pending.is_for_device})
         self.bus.notice.submit("exchanges", lambda: self.bus.dispatcher.deliver_open_exchanges(MIN_AGE_SECONDS))
         self.bus.rescan()
 
@@ -322,7 +303,7 @@ class Daemon:
         try:
             self._brain.check_settings()
             problem = ""
-        except SettingsError as error:
+        except errors.SettingsError as error:
             problem = str(error)
         state = replace(
             self._state,
@@ -337,16 +318,6 @@ class Daemon:
             with suppress(OSError, sqlite3.Error):  # the disk may be full: it is written when there is room
                 write_run_state(self._brain.database, state)
                 self._state = state
-
-    def _signalled(self, number: int, frame: object) -> None:
-        """Stop on SIGTERM or SIGINT."""
-        self.ask_to_stop()
-
-
-def _share_heaps() -> None:
-    """Let all threads share two heaps of glibc: with one heap each, the daemon grew by 12 MB a minute under load."""
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        mallopt(_M_ARENA_MAX, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,35 +374,27 @@ def answer_one(brain: Brain, path: str, *, is_again: bool = False) -> Path:
     prompt = _prompt_to_answer(brain, path)
     if not brain.answers_here(prompt):
         require_active(brain)  # raises where this device is passive, and says what to do
-        raise UserError(f"{path}: {prompt.device} answers it, as its `device` says")
+        raise errors.UserError(f"{path}: {prompt.device} answers it, as its `device` says")
     # before anything is recorded: what an earlier version of the prompt left in the journal goes
     if prompt.private or not prompt.remember:
         from brainiac.history.private import withdraw_private  # most prompts never need it
 
         withdraw_private(brain, prompt)
-    response = None if is_again else _present_response(brain, prompt)
-    return response or _newly_answered(brain, prompt)
-
-
-def _newly_answered(brain: Brain, prompt: Prompt) -> Path:
-    """Have a plugin answer a prompt, let the plugins reflect on the exchange, and return the response's path.
-
-    Raises:
-        UserError: No plugin answered.
-    """
+    if not is_again and (response := _present_response(brain, prompt)):
+        return response
     events: list[Event] = []
     brain.on_event(events.append)
     try:
         brain.plugins.call("prompt_arrived", brain=brain, prompt=prompt)
     finally:
-        brain.observed.note_change(prompt.path)  # no answer's commit has recorded it where this failed
+        brain.observed.note_change(path)  # no answer's commit has recorded it where this failed
     for event in events:
         if isinstance(event.what, ExchangeEvent) and event.what.response:
             _reflect(brain, event)
             return brain.tree.absolute(event.what.response)
     if response := _present_response(brain, prompt):
         return response  # another process was quicker
-    raise UserError(_UNANSWERED.format(prompt.path))
+    raise errors.UserError(_UNANSWERED.format(path))
 
 
 def answer_again(brain: Brain, path: str) -> Path:
@@ -447,7 +410,7 @@ def answer_again(brain: Brain, path: str) -> Path:
     answer = brain.answered.of(path)
     is_new = answer is not None and (former is None or answer.exchange != former.exchange)
     if answer is None or not answer.response or not is_new:
-        raise UserError(_UNANSWERED.format(path))
+        raise errors.UserError(_UNANSWERED.format(path))
     return brain.tree.absolute(answer.response)
 
 
@@ -459,7 +422,7 @@ def _prompt_to_answer(brain: Brain, path: str) -> Prompt:
     """
     prompt, answer = read_prompt(brain, path), brain.answered.of(path)
     if prompt is None:
-        raise UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
+        raise errors.UserError(f"{path}: there is no prompt to answer (missing, blank or a draft)")
     return replace(prompt, id=answer.prompt_id if answer else new_id())
 
 
@@ -504,5 +467,5 @@ def _reflect(brain: Brain, event: Event) -> None:
     try:
         if exchange is not None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
-    except (ModelError, ConflictError) as error:
+    except (errors.ModelError, errors.ConflictError) as error:
         brain.log.warning("reflection_postponed", event=event.id, problem=str(error))

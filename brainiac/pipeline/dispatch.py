@@ -6,34 +6,16 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from brainiac import errors, events
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import (
-    BlobError,
-    BrainiacError,
-    ConflictError,
-    FormatError,
-    ModelError,
-    StorageError,
-    storage_trouble,
-)
-from brainiac.events import (
-    Event,
-    ExchangeEvent,
-    ExchangeUnreflected,
-    FileChange,
-    PathKind,
-    PluginFailed,
-    RecordedChange,
-    content_hash,
-)
-from brainiac.formats.prompt import Exchange, Prompt, is_off_record, parse_prompt, parse_response
+from brainiac.formats.prompt import Exchange, is_off_record, parse_prompt, parse_response
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.external_edits import FOUND
 
@@ -55,7 +37,11 @@ class KeyedExecutor:
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
         on_bug: Called with an unexpected error of a job; jobs handle the errors they expect.
-        yields_to: Another tier: while it is crowded, a job here waits up to ten seconds before it starts.
+        yields_to: Another tier: while more jobs wait or run there than it has workers, a job here waits up to ten
+            seconds before it starts.
+
+    Attributes:
+        pending: How many jobs wait or run.
     """
 
     def __init__(
@@ -68,107 +54,75 @@ class KeyedExecutor:
     ) -> None:
         self._on_idle, self._on_bug = on_idle, on_bug
         self._workers, self._yields_to = workers, yields_to
-        self._mutex = threading.Lock()
+        self._changed = threading.Condition()
         self._lanes: dict[str, deque[Job]] = {}  # the waiting and running jobs by key
-        # two ordered sets: the keys that wait for a worker, longest first; those of them that never had a worker
-        self._waiting: OrderedDict[str, None] = OrderedDict()
-        self._fresh: OrderedDict[str, None] = OrderedDict()
+        # the keys that wait for a worker, longest first, each with whether it never had one
+        self._waiting: OrderedDict[str, bool] = OrderedDict()
         self._is_turn_of_newest = False
-        self._pending = 0  # jobs that wait or run
+        self.pending = 0
         self._busy = 0  # workers that run a job
-        self._running: set[Future[None]] = set()
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
 
     def submit(self, key: str, job: Job) -> None:
         """Run a job after the earlier jobs of the same key; after `stop` it is dropped."""
-        with self._mutex:
+        with self._changed:
             if self._is_stopping:
                 return
-            self._pending += 1
+            self.pending += 1
             if key in self._lanes:
                 self._lanes[key].append(job)
                 return
             self._lanes[key] = deque([job])
-            self._waiting[key] = self._fresh[key] = None
+            self._waiting[key] = True
             self._start_next()
 
     def stop(self, wait_seconds: float) -> bool:
         """Start no further job; return whether those that ran ended in time."""
-        with self._mutex:
+        with self._changed:
             self._is_stopping = True
-            running = set(self._running)
-        # not waited for here: a hanging plugin must not keep the daemon from ending
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        return not wait(running, wait_seconds).not_done
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether more jobs wait or run than it has workers."""
-        return self._pending > self._workers
-
-    @property
-    def pending(self) -> int:
-        """How many jobs wait or run."""
-        return self._pending
+            # its threads are not waited for: a hanging plugin must not keep the daemon from ending
+            self._pool.shutdown(wait=False)
+            return self._changed.wait_for(lambda: not self._busy, wait_seconds)
 
     def _start_next(self) -> None:
         """Give a waiting key to a free worker, if there are both; the caller holds the mutex."""
-        if self._waiting and self._busy < self._workers and not self._is_stopping:
-            self._busy += 1
-            key = self._take_next_key()
-            future = self._pool.submit(self._run, key, self._lanes[key][0])
-            self._running.add(future)
-            future.add_done_callback(self._on_future_done)
-
-    def _take_next_key(self) -> str:
-        """Remove and return a waiting key: by turns the newest and the one that has waited longest."""
+        if not self._waiting or self._busy >= self._workers or self._is_stopping:
+            return
+        self._busy += 1
         self._is_turn_of_newest = not self._is_turn_of_newest
         # only keys that never had a worker are new: a busy conversation cannot push the others back again and again
-        if self._is_turn_of_newest and self._fresh:
-            key, _ = self._fresh.popitem()
-            del self._waiting[key]
-        else:
-            key, _ = self._waiting.popitem(last=False)
-            self._fresh.pop(key, None)
-        return key
+        newest = (key for key in reversed(self._waiting) if self._is_turn_of_newest and self._waiting[key])
+        key = next(newest, next(iter(self._waiting)))
+        del self._waiting[key]
+        self._pool.submit(self._run, key, self._lanes[key][0])
 
     def _run(self, key: str, job: Job) -> None:
-        """Run one job, then let its key wait for a worker again if it has more jobs."""
+        """Run one job, then free the worker, and let the key wait for one again if it has more jobs."""
         try:
-            self._wait_for_other_tier()
-            job()
-        finally:
-            self._finish_job(key)
-
-    def _wait_for_other_tier(self) -> None:
-        """Wait while the tier that this one yields to is crowded, ten seconds at most."""
-        for _ in range(MAX_STEPS):
-            if self._yields_to is None or not self._yields_to.is_crowded or self._is_stopping:
-                return
-            time.sleep(STEP_SECONDS)
-
-    def _finish_job(self, key: str) -> None:
-        """Free the worker, and let the key wait again if it has more jobs."""
-        with self._mutex:
-            self._pending -= 1
-            self._busy -= 1
-            lane = self._lanes[key]
-            lane.popleft()
-            if lane:
-                self._waiting[key] = None
-            else:
-                del self._lanes[key]
-            self._start_next()
-            is_idle = not self._lanes
-        if is_idle:
-            self._on_idle()
-
-    def _on_future_done(self, future: Future[None]) -> None:
-        """Report an exception that a job let through: it is a bug, since jobs handle their own errors."""
-        self._running.discard(future)
-        if not future.cancelled() and (bug := future.exception()) is not None:
+            other, steps = self._yields_to, MAX_STEPS
+            while other and other.pending > other._workers and steps and not self._is_stopping:
+                time.sleep(STEP_SECONDS)
+                steps -= 1
+            if not self._is_stopping:
+                job()
+        except BaseException as bug:  # noqa: BLE001 - reported; jobs handle the errors that they expect
             self._on_bug(bug)
+        finally:
+            with self._changed:
+                self.pending -= 1
+                self._busy -= 1
+                lane = self._lanes[key]
+                lane.popleft()
+                if lane:
+                    self._waiting[key] = False
+                else:
+                    del self._lanes[key]
+                self._start_next()
+                self._changed.notify_all()
+                is_idle = not self._lanes
+            if is_idle:
+                self._on_idle()
 
 
 # --- hooks ------------------------------------------------------------------------------------------------------------
@@ -221,11 +175,17 @@ class HookDispatcher:
         for event in self._brain.answered.undelivered(latest):
             self._start_delivery(event)
 
-    def submit_change(self, change: FileChange) -> None:
-        """Have the hooks called for a change that a person made."""
-        self._near.submit(_LANE, lambda: self._call_file_hooks(change))
+    def submit_change(self, change: events.FileChange) -> None:
+        """Have the hooks called for a change that a person made: that of a memory, then `file_changed`.
 
-    def call(self, hook: str, **arguments: Any) -> BrainiacError | None:
+        A process's change of a memory is left out here: its event calls the hook (`_on_event`).
+        """
+        if change.kind is events.PathKind.MEMORY and not change.is_ours:
+            call_hook = partial(self._call_memory_hook, change.action, change.path, change.old_path)
+            self._near.submit(_LANE, call_hook)
+        self._near.submit(_LANE, partial(self.call, "file_changed", change=change))
+
+    def call(self, hook: str, **arguments: Any) -> errors.BrainiacError | None:
         """Call a background hook, unless it is for the device that runs the processes and this is another one.
 
         Returns:
@@ -235,38 +195,27 @@ class HookDispatcher:
             return None
         try:
             self._brain.plugins.call(hook, brain=self._brain, **arguments)
-        except (ModelError, ConflictError, StorageError) as error:
+        except (errors.ModelError, errors.ConflictError, errors.StorageError) as error:
             self._brain.log.warning("hook_postponed", hook=hook, problem=str(error))
             return error
         return None
 
-    def _on_event(self, event: Event) -> None:
+    def _on_event(self, event: events.Event) -> None:
         """Submit the hook calls that follow from a recorded event; called in the thread that recorded it."""
-        if isinstance(event.what, ExchangeEvent):
+        if isinstance(event.what, events.ExchangeEvent):
             self._start_delivery(event)
-        failed_hook = event.what.hook if isinstance(event.what, PluginFailed) else ""
+        failed_hook = event.what.hook if isinstance(event.what, events.PluginFailed) else ""
         if failed_hook == "response_arrived":
             self._has_failed = True
         if event.kind not in FOUND:  # the bus reports what a person changed
-            for change in filter(self._is_memory, event.changes):
+            for change in event.changes:
+                if change.op not in _ACTIONS or self._brain.tree.kind_of(change.path) is not events.PathKind.MEMORY:
+                    continue
                 call_hook = partial(self._call_memory_hook, _ACTIONS[change.op], change.path, change.source)
                 self._near.submit(_LANE, call_hook)
         # a plugin that fails at each event would be called with its own failure, and so on for ever
         if failed_hook != "event_recorded" and self._brain.plugins.has("event_recorded"):
             self._near.submit(_LANE, partial(self.call, "event_recorded", event=event))
-
-    def _is_memory(self, change: RecordedChange) -> bool:
-        """Return whether a change is one of a memory for which there is a hook."""
-        return change.op in _ACTIONS and self._brain.tree.kind_of(change.path) is PathKind.MEMORY
-
-    def _call_file_hooks(self, change: FileChange) -> None:
-        """Call the hooks for a changed file: that of a memory, then `file_changed`.
-
-        A process's change of a memory is left out here: its event calls the hook (`_on_event`).
-        """
-        if change.kind is PathKind.MEMORY and not change.is_ours:
-            self._call_memory_hook(change.action, change.path, change.old_path)
-        self.call("file_changed", change=change)
 
     def _call_memory_hook(self, action: str, path: str, old_path: str | None) -> None:
         """Call `memory_created`, `memory_modified`, `memory_moved` or `memory_deleted` for a page."""
@@ -283,7 +232,7 @@ class HookDispatcher:
             return  # deleted since: the hook for that comes next
         try:
             memory = parse_memory(path, text)
-        except FormatError as error:
+        except errors.FormatError as error:
             self._brain.log.warning("memory_unreadable", path=path, problem=str(error))
             return
         more = {"old_path": old_path} if action == "moved" else {}
@@ -291,7 +240,7 @@ class HookDispatcher:
 
     # --- exchanges --------------------------------------------------------------------------------------
 
-    def _start_delivery(self, event: Event) -> None:
+    def _start_delivery(self, event: events.Event) -> None:
         """Submit an exchange to the hooks, unless its delivery is under way already."""
         with self._mutex:
             if event.id in self._open:
@@ -299,24 +248,37 @@ class HookDispatcher:
             self._open.add(event.id)
         self._submit(event, attempt=1)
 
-    def _submit(self, event: Event, attempt: int) -> None:
+    def _submit(self, event: events.Event, attempt: int) -> None:
         self._near.submit(_LANE, lambda: self._deliver(event, attempt))
 
-    def _deliver(self, event: Event, attempt: int) -> None:
-        """Call `response_arrived` for an exchange; on an error that may pass, try again after a growing wait.
+    def _deliver(self, event: events.Event, attempt: int) -> None:
+        """Call `response_arrived` for an exchange, and record it as unreflected if no plugin recorded an outcome.
 
-        An exchange whose texts are lost counts as delivered. One at which a plugin failed stays open until the next
-        start: delivered again now, it would only fail again.
+        After an error that may pass it is tried again, each time after twice the wait. An exchange whose texts are lost
+        counts as delivered. One at which a plugin failed stays open until the next start, perhaps with a repaired
+        plugin: delivered again now, it would only fail again.
         """
-        if not self._brain.is_active:
+        brain = self._brain
+        if not brain.is_active:
             self._later(INACTIVE_SECONDS, lambda: self._submit(event, attempt))
             return
         self._has_failed = False
         try:
-            with storage_trouble():
-                self._hand_out(event)
-        except (ModelError, ConflictError, StorageError):
-            # doubled each time: a provider that is down for an hour is not asked every second
+            with errors.storage_trouble():
+                exchange = exchange_of(brain, event)
+                if exchange is None and not brain.tree.is_there:
+                    raise errors.StorageError(
+                        "The brain's folder is not there; what was said is reflected when it is back."
+                    )
+                error = self.call("response_arrived", exchange=exchange) if exchange else None
+                if error is not None and not (isinstance(error, errors.ModelError) and not error.retryable):
+                    raise error
+                # also after an error that no retry mends, or each start would deliver the exchange again
+                if not self._has_failed and brain.answered.is_undelivered(event.id):
+                    brain.record(events.ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
+                self.exchanges += exchange is not None
+        except (errors.ModelError, errors.ConflictError, errors.StorageError):
+            # a provider that is down for an hour is not asked every second
             seconds = min(MAX_RETRY_SECONDS, 2.0 ** (attempt - 1))
             self._later(seconds, lambda: self._submit(event, attempt + 1))
             return
@@ -324,34 +286,14 @@ class HookDispatcher:
             with self._mutex:
                 self._open.discard(event.id)
 
-    def _hand_out(self, event: Event) -> None:
-        """Call `response_arrived` for an exchange, and record it as unreflected if no plugin recorded an outcome.
 
-        Where a plugin failed nothing is recorded: the next start, perhaps with a repaired plugin, delivers it again.
-
-        Raises:
-            ModelError, ConflictError, StorageError: It is to be tried again later.
-        """
-        exchange = exchange_of(self._brain, event)
-        if exchange is None and not self._brain.tree.is_there:
-            raise StorageError("The brain's folder is not there; what was said is reflected when it is back.")
-        error = self.call("response_arrived", exchange=exchange) if exchange else None
-        is_final = isinstance(error, ModelError) and not error.retryable
-        if error is not None and not is_final:
-            raise error
-        # also after an error that no retry mends, or each start would deliver the exchange again
-        if not self._has_failed and self._brain.answered.is_undelivered(event.id):
-            self._brain.record(ExchangeUnreflected(exchange=event.id), by="kernel", cause=event.id)
-        self.exchanges += exchange is not None
-
-
-def exchange_of(brain: Brain, event: Event) -> Exchange | None:
+def exchange_of(brain: Brain, event: events.Event) -> Exchange | None:
     """Return the exchange of an event with its texts of that time; None for another event or when texts are lost.
 
     Raises:
         StorageError: A text cannot be read now.
     """
-    if not isinstance(event.what, ExchangeEvent):
+    if not isinstance(event.what, events.ExchangeEvent):
         return None
     hashes: dict[str, str | None] = {change.path: change.after for change in event.changes}
     path, response_path = event.what.prompt, event.what.response
@@ -367,20 +309,14 @@ def exchange_of(brain: Brain, event: Event) -> Exchange | None:
             if answer is None:
                 return None
             response = parse_response(response_path, answer)
-    except FormatError:
+    except errors.FormatError:
         return None
-    prompt = _with_present_privacy(brain, prompt.of_author(event.what.origin, event.what.author))
+    # what was said later counts: its present file, or the answer beside it, may be private or off the record by now
+    is_private = prompt.private or is_hidden(brain.tree, path)  # looks at the answer too
+    is_remembered = prompt.remember and not is_off_record(brain.read(path))
+    prompt = prompt.of_author(event.what.origin, event.what.author)
+    prompt = replace(prompt, private=is_private, remember=is_remembered)
     return Exchange(event.id, prompt, response, event.at, brain.answered.previous_version(event.id))
-
-
-def _with_present_privacy(brain: Brain, prompt: Prompt) -> Prompt:
-    """Return a prompt as private or off the record if it became so since: what was said later counts.
-
-    It is private if its present file or the answer beside it says so, and off the record if its present file does.
-    """
-    is_private = prompt.private or is_hidden(brain.tree, prompt.path)  # looks at the answer too
-    is_remembered = prompt.remember and not is_off_record(brain.read(prompt.path))
-    return replace(prompt, private=is_private, remember=is_remembered)
 
 
 def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:
@@ -389,9 +325,9 @@ def _text_of(brain: Brain, path: str, expected: str | None) -> bytes | None:
     The file's present content is returned where neither has it or no hash is known; None where there is no file either.
     """
     raw = brain.read(path)
-    if expected is None or (raw is not None and content_hash(raw) == expected):
+    if expected is None or (raw is not None and events.content_hash(raw) == expected):
         return raw
     try:
         return brain.committer.text_of(expected)
-    except BlobError:
+    except errors.BlobError:
         return raw

@@ -5,54 +5,18 @@ from __future__ import annotations
 import posixpath
 import random
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from brainiac import errors, events
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import (
-    BrainiacError,
-    ConflictError,
-    FormatError,
-    ModelError,
-    StorageError,
-    UserError,
-    storage_trouble,
-)
-from brainiac.events import (
-    TO_ANSWER,
-    Change,
-    ErrorCleared,
-    ExchangeEvent,
-    NoteCaptured,
-    PathKind,
-    PromptMoved,
-    PromptRefused,
-    ResponseArrived,
-    content_hash,
-    create,
-    move,
-    new_id,
-    observe,
-    remove,
-    update,
-)
+from brainiac.formats import prompt as prompts
 from brainiac.formats.frontmatter import edit_meta, split
-from brainiac.formats.prompt import (
-    Prompt,
-    Response,
-    error_path,
-    is_off_record,
-    parse_response,
-    prompt_path_of,
-    render_error,
-    response_path,
-)
 from brainiac.history.copies import is_marked
 from brainiac.library import read_prompt
-from brainiac.storage.answered import Answer
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import FILE_ENDINGS, is_printable, is_too_long
 
@@ -77,45 +41,47 @@ class Backlog:
         problems: What is wrong with those of the unanswered that cannot be processed as they are, by path.
     """
 
-    unanswered: tuple[str, ...]
-    moved: tuple[str, ...]
-    withdrawn: tuple[str, ...] = ()
-    problems: Mapping[str, str] = field(default_factory=dict)
+    unanswered: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
 
 
 def find_backlog(brain: Brain, paths: Iterable[str]) -> Backlog:
     """Return which files are still to be processed; only those that changed since their answer are read."""
-    unanswered, moved, withdrawn, problems = list[str](), list[str](), list[str](), dict[str, str]()
+    backlog = Backlog()
     for path in paths:
         # by hashes known already: a start with ten thousand answered prompts reads none of them
-        if brain.tree.kind_of(path) not in TO_ANSWER or brain.answered.is_settled(path, brain.observed.hash_of(path)):
+        if brain.tree.kind_of(path) not in events.TO_ANSWER or brain.answered.is_settled(
+            path, brain.observed.hash_of(path)
+        ):
             continue
         try:
-            with storage_trouble():
+            with errors.storage_trouble():
                 prompt = read_prompt(brain, path)
                 if prompt is None:
                     continue
                 if brain.answered.moved_from(prompt) is not None:
-                    moved.append(path)
+                    backlog.moved.append(path)
                 elif not brain.answered.is_answered(prompt):
-                    unanswered.append(path)
+                    backlog.unanswered.append(path)
                 # marked while no daemon ran: what was remembered of it is withdrawn now
                 elif prompt.private or not prompt.remember:
-                    withdrawn.append(path)
-        except (UserError, StorageError) as error:  # of this path alone: all others are processed
-            unanswered.append(path)
-            problems[path] = problem_of(error)
-    return Backlog(tuple(unanswered), tuple(moved), tuple(withdrawn), problems)
+                    backlog.withdrawn.append(path)
+        except (errors.UserError, errors.StorageError) as error:  # of this path alone: all others are processed
+            backlog.unanswered.append(path)
+            backlog.problems[path] = problem_of(error)
+    return backlog
 
 
-def problem_of(error: UserError | StorageError) -> str:
+def problem_of(error: errors.UserError | errors.StorageError) -> str:
     """Return what is wrong with a file, and what to do, as one line."""
-    return error.problem if isinstance(error, FormatError | StorageError) else str(error)
+    return error.problem if isinstance(error, errors.FormatError | errors.StorageError) else str(error)
 
 
 def untaken_files(brain: Brain, paths: Iterable[str]) -> list[str]:
     """Return which of the paths are PDFs, photos and recordings of the inbox without a page."""
-    files = [path for path in paths if brain.tree.kind_of(path) is PathKind.FILE]
+    files = [path for path in paths if brain.tree.kind_of(path) is events.PathKind.FILE]
     if not files:
         return []
     from brainiac.imports.dropped import is_taken_in  # most brains get no such files
@@ -185,11 +151,11 @@ class Inbox:
         Whatever else is wrong with this path is its reason to wait, which `status` shows.
         """
         try:
-            with storage_trouble():
+            with errors.storage_trouble():
                 self._process(path)
-        except StorageError as error:
+        except errors.StorageError as error:
             self._retry_later(path, error.problem, max_seconds=MAX_STORAGE_SECONDS)
-        except UserError as error:
+        except errors.UserError as error:
             self.hold(path, problem_of(error))
 
     def _process(self, path: str) -> None:
@@ -198,7 +164,7 @@ class Inbox:
         One that has git's conflict markers, or that another device answers, waits.
         """
         try:
-            if self._brain.tree.kind_of(path) not in TO_ANSWER:
+            if self._brain.tree.kind_of(path) not in events.TO_ANSWER:
                 self._take_file(path)
             elif is_marked(self._brain, path):
                 self.hold(path, "holds conflict markers of git; both versions are merged first")
@@ -206,12 +172,12 @@ class Inbox:
                 self._process_prompt(prompt)
             else:
                 self._clear(path)
-        except FormatError as error:
+        except errors.FormatError as error:
             self._refuse(path, "This file could not be read as a prompt.", error.problem, "Mend it and save it again.")
-        except ConflictError:
+        except errors.ConflictError:
             self._ask_later(path, CONFLICT_SECONDS)
 
-    def _process_prompt(self, prompt: Prompt) -> None:
+    def _process_prompt(self, prompt: prompts.Prompt) -> None:
         """Answer a prompt or capture a note if that was not done yet, and make memory private where the prompt is now.
 
         Raises:
@@ -228,13 +194,15 @@ class Inbox:
             reason = f"{prompt.device} answers it" if prompt.device else self._brain.waits_for
             self._record_waiting(Pending(prompt.path, reason, is_for_device=True))
         elif prompt.is_capture or not prompt.answer:
-            self._capture(prompt)
+            if prompt.remember:  # off the record not even that is recorded
+                self._record_exchange(events.NoteCaptured, prompt)
+            self._clear(prompt.path)
         else:
             self._ask(prompt)
         # what it says is about the file that has its name, with another ending
         stem = posixpath.splitext(prompt.path)[0]
         for path in (stem, *(f"{stem}{ending}" for ending in FILE_ENDINGS)):
-            if self._brain.tree.kind_of(path) is PathKind.FILE and self._brain.tree.absolute(path).is_file():
+            if self._brain.tree.kind_of(path) is events.PathKind.FILE and self._brain.tree.absolute(path).is_file():
                 self._take_file(path)
 
     def take_response(self, path: str) -> None:
@@ -245,34 +213,29 @@ class Inbox:
         """
         try:
             # `q.txt.response.md` may answer `q.txt` or `q.txt.md`: it answers the one that exists
-            prompts = (read_prompt(self._brain, prompt_path) for prompt_path in prompt_path_of(path))
-            prompt = next((prompt for prompt in prompts if prompt is not None), None)
+            found = (read_prompt(self._brain, prompt_path) for prompt_path in prompts.prompt_path_of(path))
+            prompt = next((prompt for prompt in found if prompt is not None), None)
             raw = self._brain.read(path)
             if prompt is None or raw is None:
                 return
-            response = parse_response(path, raw)
-        except FormatError as error:
+            response = prompts.parse_response(path, raw)
+        except errors.FormatError as error:
             self._brain.log.warning("response_unreadable", path=path, problem=str(error))
             return
         self._move_response_along(prompt)
         if response.private:
             self._withdraw_private(prompt)
-        response_hash = content_hash(raw)
-        if self._brain.is_active and self._is_new_answer(prompt, response, response_hash):
-            self._record_exchange(ResponseArrived, prompt, response=path, response_hash=response_hash)
-
-    def _is_new_answer(self, prompt: Prompt, response: Response, response_hash: str) -> bool:
-        """Return whether a response answers the present text of a prompt and was not recorded before."""
-        answered = self._brain.answered
+        if not self._brain.is_active or not response.text.strip():
+            return
+        answered, response_hash = self._brain.answered, events.content_hash(raw)
         answered.refresh()  # another process of this machine may have answered
         answer = answered.of(prompt.path)
         is_of_other_prompt = response.prompt_id and (answer is None or answer.prompt_id != response.prompt_id)
         is_of_other_text = response.prompt_sha256 and response.prompt_sha256 != prompt.sha256
-        if not response.text.strip() or is_of_other_prompt or is_of_other_text:
-            return False
-        return not answered.knows_response(prompt.path, response_hash)
+        if not (is_of_other_prompt or is_of_other_text or answered.knows_response(prompt.path, response_hash)):
+            self._record_exchange(events.ResponseArrived, prompt, response=path, response_hash=response_hash)
 
-    def _withdraw_private(self, prompt: Prompt) -> None:
+    def _withdraw_private(self, prompt: prompts.Prompt) -> None:
         """Make private what memory has of a prompt that became private, or take it out if it is off the record now.
 
         While promotion may be reading it that has to wait, and is tried again.
@@ -282,40 +245,34 @@ class Inbox:
         if self._brain.is_active and not withdraw_private(self._brain, prompt):
             self._ask_later(prompt.path, WITHDRAW_SECONDS)
 
-    def _move_response_along(self, prompt: Prompt) -> None:
+    def _move_response_along(self, prompt: prompts.Prompt) -> None:
         """If an answered prompt was moved, move its response beside it, and record where the prompt is now."""
         former = self._brain.answered.moved_from(prompt)
         if former is None:
             return
-        event = PromptMoved(
+        target, changes = prompts.response_path(prompt.path), list[events.Change]()
+        raw = self._brain.read(former.response) if former.response else None
+        # else it is a captured note, or the person moved the response too, or deleted it
+        if former.response and raw is not None and self._brain.read(target) is None:
+            text = raw.decode("utf-8", "surrogateescape")
+            with suppress(errors.FormatError):  # a person has broken its front matter: it moves as it is
+                text = edit_meta(text, in_reply_to=posixpath.basename(prompt.path))
+            changes = [events.move(former.response, target, raw, text)]
+        event = events.PromptMoved(
             prompt=prompt.path,
             prompt_id=former.prompt_id,
             prompt_sha256=former.prompt_sha256,
-            response=response_path(prompt.path) if former.response else None,
+            response=target if former.response else None,
             moved_from=former.prompt,
         )
-        self._brain.commit(event, by=BY, changes=self._response_move(former, prompt))
-
-    def _response_move(self, former: Answer, prompt: Prompt) -> list[Change]:
-        """Return the change that moves a response beside its moved prompt; [] where there is nothing to move."""
-        if former.response is None:
-            return []  # a captured note
-        target, raw = response_path(prompt.path), self._brain.read(former.response)
-        if raw is None or self._brain.read(target) is not None:
-            return []  # the person moved it too, or deleted it
-        text = raw.decode("utf-8", "surrogateescape")
-        with suppress(FormatError):  # a person has broken its front matter: it moves as it is
-            text = edit_meta(text, in_reply_to=posixpath.basename(prompt.path))
-        return [move(former.response, target, raw, text)]
-
-    def _capture(self, prompt: Prompt) -> None:
-        """Record a note, which needs no answer; off the record not even that."""
-        if prompt.remember:
-            self._record_exchange(NoteCaptured, prompt)
-        self._clear(prompt.path)
+        self._brain.commit(event, by=BY, changes=changes)
 
     def _record_exchange(
-        self, kind: type[ExchangeEvent], prompt: Prompt, response: str | None = None, response_hash: str = ""
+        self,
+        kind: type[events.ExchangeEvent],
+        prompt: prompts.Prompt,
+        response: str | None = None,
+        response_hash: str = "",
     ) -> None:
         """Record a note, or a response that no plugin wrote; the event leads to the hook `response_arrived`."""
         raw = self._brain.read(prompt.path)
@@ -330,27 +287,33 @@ class Inbox:
             origin=prompt.origin,
             author=prompt.by,
         )
-        changes = [observe(prompt.path, raw)] if prompt.remember else []
+        changes = [events.observe(prompt.path, raw)] if prompt.remember else []
         self._brain.commit(exchange, by=BY, changes=changes)
 
-    def _ask(self, prompt: Prompt) -> None:
-        """Call the hook `prompt_arrived`, whose plugin answers; let the prompt wait where none did."""
+    def _ask(self, prompt: prompts.Prompt) -> None:
+        """Call the hook `prompt_arrived`, whose plugin answers; let the prompt wait where none did.
+
+        Where the provider is down or limits us it is tried again later; any other model error leaves an error file.
+        Nothing else answers in the model's stead: `status` says why the prompt waits.
+        """
         prompt = replace(prompt, id=self._id_of(prompt.path))
         try:
             self._brain.plugins.call("prompt_arrived", brain=self._brain, prompt=prompt)
-        except ModelError as error:
-            # nothing else answers in the model's stead: the prompt waits, and `status` says why
-            self._handle_model_error(prompt, error)
+        except errors.ModelError as error:
+            if error.retryable:
+                reason, seconds = error.problem if prompt.remember else OFF_RECORD_REASON, error.retry_after_seconds
+                self._retry_later(prompt.path, reason, min_seconds=seconds or 0.0, max_seconds=MAX_RETRY_SECONDS)
+            else:
+                todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
+                self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
             return
         if self._brain.answered.is_answered(prompt):
             self._clear(prompt.path)
-        elif self._is_unchanged(prompt):
-            self.hold(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`")
-
-    def _is_unchanged(self, prompt: Prompt) -> bool:
-        """Return whether a prompt's file still has the text that was read; else its next save is processed."""
+            return
         raw = self._brain.read(prompt.path)
-        return raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256
+        # else its next save is processed
+        if raw is not None and self._brain.answered.fingerprint(prompt.path, raw) == prompt.sha256:
+            self.hold(prompt.path, "no plugin answered it; see `brainiac plugins` and `brainiac log`")
 
     def _id_of(self, path: str) -> str:
         """Return the id of the prompt at a path: that of its earlier answers, else a new one, kept for retries."""
@@ -358,17 +321,7 @@ class Inbox:
         if answer is not None:
             return answer.prompt_id
         with self._mutex:
-            return self._ids.setdefault(path, new_id())
-
-    def _handle_model_error(self, prompt: Prompt, error: ModelError) -> None:
-        """Try again later where the provider is down or limits us; write an error file for any other model error."""
-        if not error.retryable:
-            todo = error.advice or "Change `llm` in system/config.yaml, or save the prompt again."
-            self._refuse(prompt.path, "This prompt was not answered.", error.problem, todo)
-            return
-        reason = error.problem if prompt.remember else OFF_RECORD_REASON
-        min_seconds = error.retry_after_seconds or 0.0
-        self._retry_later(prompt.path, reason, min_seconds=min_seconds, max_seconds=MAX_RETRY_SECONDS)
+            return self._ids.setdefault(path, events.new_id())
 
     def _retry_later(self, path: str, reason: str, *, min_seconds: float = 0.0, max_seconds: float) -> None:
         """Let a prompt wait and process it again later; the wait doubles with each attempt up to `max_seconds`.
@@ -387,7 +340,9 @@ class Inbox:
 
     def _refuse(self, path: str, what: str, why: str, todo: str) -> None:
         """Let a prompt wait, and write an error file beside it; the prompt stays as it is."""
-        is_kept = not self._is_off_record(path)
+        is_kept = True
+        with suppress(OSError):  # of a prompt that cannot be read no reason can quote anything
+            is_kept = not prompts.is_off_record(self._brain.read(path))
         reason = why if is_kept else OFF_RECORD_REASON  # `why` may quote the prompt
         self.hold(path, reason)
         self._write_error(path, what, why, todo, reason=reason, is_kept=is_kept)
@@ -399,7 +354,7 @@ class Inbox:
         if not self._brain.tree.absolute(path).is_file():
             self._clear(path)
             return
-        if self._brain.tree.kind_of(path) is not PathKind.FILE:
+        if self._brain.tree.kind_of(path) is not events.PathKind.FILE:
             ending = posixpath.splitext(path)[1] or posixpath.basename(path)
             why = f"`{ending}` is no text: .md, .markdown and .txt are read; PDFs, photos and recordings are taken in."
             todo = (
@@ -412,7 +367,7 @@ class Inbox:
 
         try:
             outcome = take_in(self._brain, path)
-        except FormatError as error:  # it is still being copied, or what is written about it cannot be read yet
+        except errors.FormatError as error:  # it is still being copied, or what is written about it cannot be read yet
             self._brain.log.info("file_waits", path=path, reason=error.problem)
             self._ask_later(path, RESTED_SECONDS)
             return
@@ -425,25 +380,18 @@ class Inbox:
 
     def _write_error(self, path: str, what: str, why: str, todo: str, *, reason: str, is_kept: bool = True) -> None:
         """Write or update a prompt's error file, unless it says the same already."""
-        target = error_path(path)
+        target = prompts.error_path(path)
         if is_too_long(target):
             return  # `status` shows the reason
-        text = render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
+        text = prompts.render_error(path, what, why, todo, iso(self._brain.clock.now()), remember=is_kept)
         before = self._brain.read_text(target)
         if before is not None and _body(before) == _body(text):
             return  # the front matter differs in its time alone
-        change = create(target, text) if before is None else update(target, before, text)
+        change = events.create(target, text) if before is None else events.update(target, before, text)
         try:
-            self._brain.commit(PromptRefused(prompt=path, reason=reason), by=BY, changes=[change])
-        except BrainiacError as error:
+            self._brain.commit(events.PromptRefused(prompt=path, reason=reason), by=BY, changes=[change])
+        except errors.BrainiacError as error:
             self._brain.log.warning("error_file_not_written", path=target, problem=str(error))
-
-    def _is_off_record(self, path: str) -> bool:
-        """Return whether a prompt is off the record; False where it cannot be read: then no reason can quote it."""
-        try:
-            return is_off_record(self._brain.read(path))
-        except OSError:
-            return False
 
     def _record_waiting(self, pending: Pending) -> None:
         """Record that a prompt waits and why, for `status`."""
@@ -456,15 +404,15 @@ class Inbox:
         with self._mutex:
             self._pending.pop(path, None)
             self._ids.pop(path, None)
-        before = None if is_too_long(error_path(path)) else self._brain.read(error_path(path))
+        before = None if is_too_long(prompts.error_path(path)) else self._brain.read(prompts.error_path(path))
         if before is not None:
-            self._brain.commit(ErrorCleared(), by=BY, changes=[remove(error_path(path), before)])
+            self._brain.commit(events.ErrorCleared(), by=BY, changes=[events.remove(prompts.error_path(path), before)])
 
 
 def _body(text: str) -> str:
     """Return a text without its front matter; the whole text where that is broken."""
     try:
         _, offset = split(text)
-    except FormatError:
+    except errors.FormatError:
         return text
     return text[offset:]

@@ -22,17 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchdog.events import (
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
+from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 from watchdog.observers.polling import PollingObserver
@@ -80,14 +70,14 @@ def _tops(tree: Tree) -> tuple[Path, ...]:
 
 # --- watchdog -------------------------------------------------------------------------------------------------------
 
-_EVENTS: list[type[FileSystemEvent]] = [
-    FileCreatedEvent,
-    FileModifiedEvent,
-    FileDeletedEvent,
-    FileMovedEvent,
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
+_EVENTS: list[type[events.FileSystemEvent]] = [
+    events.FileCreatedEvent,
+    events.FileModifiedEvent,
+    events.FileDeletedEvent,
+    events.FileMovedEvent,
+    events.DirCreatedEvent,
+    events.DirDeletedEvent,
+    events.DirMovedEvent,
 ]
 
 
@@ -108,7 +98,7 @@ class WatchHealth:
     overflows: int = 0
 
 
-class Watcher(FileSystemEventHandler):
+class Watcher(events.FileSystemEventHandler):
     """Observers over the folders of a tree; symlinks are not followed.
 
     Args:
@@ -135,10 +125,9 @@ class Watcher(FileSystemEventHandler):
         self._observer: BaseObserver | None = None  # None: it does not watch
         self.is_polling = False
         self._fallback_reason = ""  # why the system cannot watch, so that files are polled; "" where it can
-        self._overflows = 0
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}  # folder: its watch and inode
         self._mutex = threading.RLock()
-        self._overflow_log = _OverflowLog(self._note_overflow)
+        self._overflow_log = _OverflowLog(on_loss)
 
     def start(self) -> None:
         """Begin to watch; where the system cannot, poll and say so in `health`."""
@@ -181,9 +170,9 @@ class Watcher(FileSystemEventHandler):
                 return WatchHealth("stopped")
             missing = tuple(self._tree.relative(folder) for folder, _ in self._folders() if folder not in self._watches)
             mode = "polling" if self.is_polling else "events"
-            return WatchHealth(mode, self._fallback_reason, missing, self._overflows)
+            return WatchHealth(mode, self._fallback_reason, missing, self._overflow_log.count)
 
-    def dispatch(self, event: FileSystemEvent) -> None:
+    def dispatch(self, event: events.FileSystemEvent) -> None:
         """Pass on the paths of a watchdog event; called in watchdog's thread."""
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
         if event.is_directory and (source in self._watches or os.path.dirname(source) == str(self._tree.root)):
@@ -195,7 +184,7 @@ class Watcher(FileSystemEventHandler):
     def _folders(self) -> list[tuple[str, bool]]:
         """Return the folders to watch, each with whether its subfolders are watched too."""
         tree = self._tree
-        deep = {str(top) for top in (tree.inbox, tree.memory, tree.system, tree.plugins, *self._more())}
+        deep = {str(top) for top in (*_tops(tree), *self._more())}
         flat = {str(tree.logs), str(tree.root)}  # without the journal below; the root, to see a folder come back
         return [(folder, True) for folder in sorted(deep)] + [(folder, False) for folder in sorted(flat - deep)]
 
@@ -211,7 +200,9 @@ class Watcher(FileSystemEventHandler):
             self._observer = _event_observer()
             self._observer.start()
             self._watch_folders(self._observer)
-            _probe(str(self._tree.root))
+            # one more watch: watchdog silently skips subfolders when the system has no watches left
+            with _event_observer() as observer:
+                observer.schedule(events.FileSystemEventHandler(), str(self._tree.root), event_filter=_EVENTS)
         except OSError as error:
             self._fall_back(error)
 
@@ -248,21 +239,22 @@ class Watcher(FileSystemEventHandler):
                 has_new_watch = True
         return has_new_watch
 
-    def _note_overflow(self) -> None:
-        """Count a time that the system dropped events, and have the whole tree scanned for what was missed."""
-        self._overflows += 1
-        self._on_loss()
-
 
 class _OverflowLog(logging.Handler):
-    """Notices a queue overflow in watchdog's log, the only place where watchdog reports lost events."""
+    """Notices a queue overflow in watchdog's log, the only place where watchdog reports lost events.
+
+    Attributes:
+        count: How often the system dropped events.
+    """
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
-        self._on_overflow = on_overflow
+        self._on_overflow, self.count = on_overflow, 0
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Have the whole tree scanned for what was missed."""
         if "overflowed; filesystem events were lost" in record.getMessage():
+            self.count += 1
             self._on_overflow()
 
 
@@ -280,16 +272,6 @@ def _event_observer() -> BaseObserver:
         return Observer()
     InotifyMoveEventGrouper.delay = 0.0
     return Observer()
-
-
-def _probe(folder: str) -> None:
-    """Add and remove one more watch, since watchdog silently skips subfolders when the system has no watches left.
-
-    Raises:
-        OSError: The system has no watches left.
-    """
-    with _event_observer() as observer:
-        observer.schedule(FileSystemEventHandler(), folder, event_filter=_EVENTS)
 
 
 def _inode(folder: str) -> int | None:
@@ -334,19 +316,6 @@ def ends_with_send(path: str | os.PathLike[str]) -> bool:
     return lines[-1].strip() == SEND_LINE
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A changed file that is not finished yet.
-
-    Attributes:
-        stamp: Its stamp when it was last seen; None: it was deleted.
-        due: When it will count as finished if it does not change again, monotonic seconds.
-    """
-
-    stamp: Stamp | None
-    due: float
-
-
 class Settler:
     """Tells finished files from those that may still be written; not thread-safe, one thread owns it.
 
@@ -361,7 +330,9 @@ class Settler:
     def __init__(self, pace: Callable[[], Pace], is_sent: Callable[[str], bool]) -> None:
         self._pace, self._is_sent = pace, is_sent
         self.settled: dict[str, Stamp] = {}
-        self._waiting: dict[str, _Waiting] = {}
+        # the changed files that are not finished: the stamp when it was last seen (None: it was deleted), and when the
+        # file will count as finished if it does not change again
+        self._waiting: dict[str, tuple[Stamp | None, float]] = {}
         self._heap: list[tuple[float, str]] = []  # due time and path of `_waiting`, and of former entries of it
         self._typed: set[int] = set()  # inodes of files that a person types into: empty ones and changing prompts
 
@@ -374,44 +345,38 @@ class Settler:
             now: Monotonic seconds.
             is_typed: Whether people type into such files (prompts and notes).
         """
-        waiting = self._waiting.get(path)
-        if waiting and waiting.stamp == stamp:
+        if path in self._waiting and self._waiting[path][0] == stamp:
             return
         if self.settled.get(path) == stamp:  # unchanged, or deleted before it was ever known
             self._waiting.pop(path, None)
             return
-        due = now + self._seconds_to_wait(path, stamp, is_typed)
-        self._waiting[path] = _Waiting(stamp, due)
+        pace = self._pace()
+        seconds = pace.settle_seconds
+        is_changed = is_typed and stamp is not None and not is_unwritten(self.settled.get(path), stamp)
+        # what was never seen before arrives whole, unless it was renamed while a person types into it
+        if is_changed and stamp and (path in self.settled or stamp.inode in self._typed):
+            is_sent = self._is_sent(path)
+            seconds = 0.0 if is_sent else pace.typing_seconds
+            if not is_sent:
+                self._typed.add(stamp.inode)
+        due = now + seconds
+        self._waiting[path] = stamp, due
         # the file's former entry stays in the heap: removing it would cost a search, and `take_due` passes it over
         heapq.heappush(self._heap, (due, path))
-
-    def _seconds_to_wait(self, path: str, stamp: Stamp | None, is_typed: bool) -> float:
-        """Return how long a changed file must stay unchanged: longer where a person is typing into it."""
-        pace = self._pace()
-        if not is_typed or stamp is None or is_unwritten(self.settled.get(path), stamp):
-            return pace.settle_seconds
-        is_renamed = stamp.inode in self._typed  # while a person types into it
-        if path not in self.settled and not is_renamed:
-            return pace.settle_seconds  # it was never seen before: it arrives whole
-        if self._is_sent(path):
-            return 0.0
-        self._typed.add(stamp.inode)
-        return pace.typing_seconds
 
     def take_due(self, now: float) -> list[str]:
         """Return the paths whose waiting time is over; the caller checks each file and calls `finish` or `observe`."""
         due: list[str] = []
         while self._heap and self._heap[0][0] <= now:
             at, path = heapq.heappop(self._heap)
-            waiting = self._waiting.get(path)
-            if waiting and waiting.due == at:  # otherwise it changed again and has a later entry
+            # otherwise it changed again and has a later entry
+            if path in self._waiting and self._waiting[path][1] == at:
                 due.append(path)
         return due
 
     def finish(self, path: str, stamp: Stamp | None) -> bool:
         """Mark a file as finished if it was not changed since `observe`; return whether it is finished."""
-        waiting = self._waiting.get(path)
-        if waiting is None or waiting.stamp != stamp:
+        if path not in self._waiting or self._waiting[path][0] != stamp:
             return False
         del self._waiting[path]
         self.set_settled(path, stamp)

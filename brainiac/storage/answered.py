@@ -6,28 +6,19 @@ answer goes.
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from brainiac.clock import is_within, iso
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
+from brainiac.formats import prompt as prompts
 from brainiac.formats.authors import PERSON
-from brainiac.formats.prompt import (
-    Exchange,
-    Prompt,
-    conversation_of,
-    error_path,
-    parse_prompt,
-    parse_response,
-    prompt_path_of,
-    response_path,
-)
 from brainiac.storage.journal import from_line
 from brainiac.storage.store import Store
 from brainiac.tree import is_printable
@@ -114,15 +105,6 @@ class _Moment(NamedTuple):
     position: int = 0
 
 
-class _ResponseFile(NamedTuple):
-    """A response file of a folder, in the order of its exchange; of two to one prompt the recorded one is greater."""
-
-    at: str
-    is_recorded: bool
-    prompt: str
-    path: str
-
-
 _LAST = "~"  # sorts behind every id and every time
 _NOW = _Moment(_LAST)
 _ANSWER = "prompt, prompt_id, sha256, prompt_hash, response, response_hash, is_ours, event, at, origin, author"
@@ -155,7 +137,7 @@ class Answered:
         answers = self._history(path).answers
         return answers[-1] if answers else None
 
-    def with_author(self, prompt: Prompt) -> Prompt:
+    def with_author(self, prompt: prompts.Prompt) -> prompts.Prompt:
         """Return a prompt with the author of its former version: a file may lower its origin, never raise it."""
         former = self.of(prompt.path)
         return prompt if former is None else prompt.of_author(former.origin, former.author)
@@ -185,10 +167,26 @@ class Answered:
         )
         return [exchange for (exchange,) in rows]
 
-    def is_answered(self, prompt: Prompt) -> bool:
-        """Return whether a prompt's text was answered: a journal says so, or a response file beside it does."""
+    def is_answered(self, prompt: prompts.Prompt) -> bool:
+        """Return whether a prompt's text was answered: a journal says so, or a response file beside it does.
+
+        The file says so by the hash in it. A response that a person wrote has none; it counts for a prompt that no
+        journal has an answer to.
+        """
         answers = self._history(prompt.path).answers
-        return any(answer.prompt_sha256 == prompt.sha256 for answer in answers) or self._has_response_file(prompt)
+        if any(answer.prompt_sha256 == prompt.sha256 for answer in answers):
+            return True
+        for target in self._response_targets(prompt.path):
+            if target.before is None:
+                break
+            try:
+                response = prompts.parse_response(target.path, target.before)
+            except FormatError:
+                return not answers  # broken, but it may be a person's answer: it is not overwritten
+            is_by_hand = not response.prompt_sha256 and not answers and bool(response.text.strip())
+            if is_by_hand or response.prompt_sha256 == prompt.sha256:
+                return True
+        return False
 
     def has_answered_beside(self, path: str) -> bool:
         """Return whether another prompt in the same folder (which may be the inbox itself) was answered."""
@@ -218,7 +216,7 @@ class Answered:
         history = self._history(prompt_path)
         return any(answer.response_hash == response_hash for answer in (*history.removed, *history.answers))
 
-    def moved_from(self, prompt: Prompt) -> Answer | None:
+    def moved_from(self, prompt: prompts.Prompt) -> Answer | None:
         """Return the answer of a prompt that was moved to its present path and whose response was not.
 
         None for a prompt that was not moved.
@@ -226,22 +224,16 @@ class Answered:
         if (answer := self.of(prompt.path)) is not None:  # the journal has the move already
             return answer if _is_response_elsewhere(answer, prompt.path) else None
         rows = self._projection.query("SELECT prompt, prompt_id, event FROM exchanges WHERE sha256 = ?", prompt.sha256)
-        paths = {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}
-        answers = [answer for path in paths if (answer := self._last_answer(path))]
-        # where the file is still there, the prompt was copied and not moved
-        moved = [
-            answer
-            for answer in answers
-            if answer.prompt_sha256 == prompt.sha256 and not os.path.isfile(self._store.tree.absolute(answer.prompt))
-        ]
+        moved: list[Answer] = []
+        for path in {self._present_path(*row) for row in rows} | {path for path, _, _ in rows}:
+            history = self._history(path)
+            # the prompt there may have been removed a moment ago
+            is_recent = history.removed_at and is_within(MOVE_SECONDS, history.removed_at, self._store.clock.now())
+            answers = history.answers or (history.removed if is_recent else ())
+            # where the file is still there, the prompt was copied and not moved
+            if answers and answers[-1].prompt_sha256 == prompt.sha256:
+                moved += [] if self._store.tree.absolute(answers[-1].prompt).is_file() else answers[-1:]
         return max(moved, key=lambda answer: answer.exchange, default=None)
-
-    def _last_answer(self, path: str) -> Answer | None:
-        """Return the last answer to the prompt at a path, or to the one that was removed there a moment ago."""
-        history = self._history(path)
-        removed = history.removed if self._is_recent(history.removed_at) else ()
-        answers = history.answers or removed
-        return answers[-1] if answers else None
 
     def previous_version(self, exchange: str) -> str | None:
         """Return the id of the exchange that an exchange revises; None where it is the first of its prompt."""
@@ -255,7 +247,7 @@ class Answered:
 
     def is_undelivered(self, exchange: str) -> bool:
         """Return whether an exchange has no outcome yet (no process handled it) and this device is to handle it."""
-        return bool(self._undelivered_lines("event = ?", exchange))
+        return bool(self._undelivered_lines("event = ?3", exchange))
 
     def has_outcome(self, exchange: str) -> bool:
         """Return whether a journal has an outcome of an exchange."""
@@ -268,39 +260,28 @@ class Answered:
             own_until: ISO 8601 moment; later exchanges of this machine are left out, since another process may be
                 handling them.
         """
-        lines = self._undelivered_lines("(exchanges.at <= ? OR exchanges.device != ?)", own_until, self._device)
+        lines = self._undelivered_lines("(exchanges.at <= ?3 OR exchanges.device != ?2)", own_until)
         return [from_line(line.encode()) for line in lines]
-
-    def _handled_devices(self) -> list[str]:
-        """Return the devices whose exchanges this one handles: all where `active_device` names it, else its own."""
-        if self._store.settings.active_device == self._device:
-            return [device for (device,) in self._projection.query("SELECT DISTINCT device FROM exchanges")]
-        return [self._device]
-
-    def _has_files(self, line: str) -> bool:
-        """Return whether the files of an exchange are here; another device's journal may arrive before them.
-
-        Args:
-            line: Journal line of the exchange.
-        """
-        exchange = from_line(line.encode()).what
-        if not isinstance(exchange, ExchangeEvent):
-            return False
-        paths = [path for path in (exchange.prompt, exchange.response) if path]
-        return all(self._store.tree.absolute(path).is_file() for path in paths)
 
     def _undelivered_lines(self, where: str, *values: str) -> list[str]:
         """Return the journal lines of exchanges without outcome for which a SQL condition holds, oldest first.
 
-        Exchanges of another device are left out until their files are here.
+        They are those of the devices that this one handles: all where `active_device` names it, else its own. Those of
+        another device are left out until their files are here, which may arrive after its journal.
         """
         # `lines` has those exchanges alone that have no outcome
         sql = f"""SELECT exchanges.device, line FROM lines JOIN exchanges USING (event)
-                  WHERE exchanges.device IN (SELECT value FROM json_each(?)) AND {where} ORDER BY event"""
-        rows = self._projection.query(sql, json.dumps(self._handled_devices()), *values)
-        return [line for device, line in rows if device == self._device or self._has_files(line)]
+                  WHERE (?1 OR exchanges.device = ?2) AND {where} ORDER BY event"""
+        is_for_all = self._store.settings.active_device == self._device
+        lines = []
+        for device, line in self._projection.query(sql, "1" if is_for_all else "0", self._device, *values):
+            what = from_line(line.encode()).what
+            paths = [path for path in (what.prompt, what.response) if path] if isinstance(what, ExchangeEvent) else []
+            if device == self._device or all(self._store.tree.absolute(path).is_file() for path in paths):
+                lines.append(line)
+        return lines
 
-    def response_target(self, prompt: Prompt) -> Target:
+    def response_target(self, prompt: prompts.Prompt) -> Target:
         """Return the path for a prompt's answer and the content of the file that is there now.
 
         The answer to a revision replaces our last answer if that is unchanged. A response that a person wrote or
@@ -319,48 +300,36 @@ class Answered:
     def _response_targets(self, prompt_path: str) -> Iterator[Target]:
         """Yield the first, second, … path for a response to a prompt; passed over where a link, a pipe, … stands."""
         for number in range(1, MAX_RESPONSES + 1):
-            path = response_path(prompt_path, number)
+            path = prompts.response_path(prompt_path, number)
             file = self._store.tree.absolute(path)
             if not os.path.lexists(file):
                 yield Target(path, None)
             elif stat.S_ISREG(os.lstat(file).st_mode):
                 yield Target(path, self._store.read(path))
 
-    def error_removal(self, prompt: Prompt) -> list[Change]:
+    def error_removal(self, prompt: prompts.Prompt) -> list[Change]:
         """Return the change that removes a prompt's error file; no change where there is no such file."""
-        path = error_path(prompt.path)
+        path = prompts.error_path(prompt.path)
         before = self._store.read(path)
         return [] if before is None else [remove(path, before)]
 
     def fingerprint(self, path: str, raw: bytes) -> str | None:
         """Return the hash of a prompt's normalized text, given its file's bytes; None where it cannot be parsed."""
         try:
-            return parse_prompt(path, raw, at="", inbox=self._inbox).sha256
+            return prompts.parse_prompt(path, raw, at="", inbox=self._inbox).sha256
         except FormatError:
             return None
 
-    def _has_response_file(self, prompt: Prompt) -> bool:
-        """Return whether a response file beside a prompt answers its text, by the hash in the response.
-
-        A response that a person wrote has no hash; it counts for a prompt that no journal has an answer to.
-        """
-        has_answer = self.of(prompt.path) is not None
-        for target in self._response_targets(prompt.path):
-            if target.before is None:
-                break
-            try:
-                response = parse_response(target.path, target.before)
-            except FormatError:
-                return not has_answer  # broken, but it may be a person's answer: it is not overwritten
-            is_by_hand = not response.prompt_sha256 and not has_answer and bool(response.text.strip())
-            if is_by_hand or response.prompt_sha256 == prompt.sha256:
-                return True
-        return False
-
     def _history(self, path: str, until: _Moment = _NOW) -> _PathHistory:
         """Return the answers at a path as they were before some moment, by replaying the answers and moves there."""
+        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
+        answers = [Answer(*row) for row in self._projection.query(sql, path, until.event)]
+        # -1: an answer comes before the changes of its own event
+        steps: dict[_Moment, Answer | _Change] = {_Moment(answer.exchange, -1): answer for answer in answers}
+        steps |= {_Moment(change.event, change.position): change for change in self._changes(path)}
         history = _PathHistory()
-        for step in self._history_steps(path, until):
+        for moment in sorted(moment for moment in steps if moment < until):
+            step = steps[moment]
             if isinstance(step, Answer):
                 history = replace(history, answers=(*history.answers, step))
             elif step.path == path and step.source is not None:
@@ -369,14 +338,11 @@ class Answered:
                 history = _PathHistory()
             elif step.op == "remove" and history.answers:
                 history = _PathHistory(removed=history.answers, removed_at=step.at)
-            elif step.op != "remove" and not history.answers:
-                history = self._with_restored(history, step)
+            elif step.op != "remove" and not history.answers:  # a removal was undone
+                last = self._history(path, _Moment(str(step.about))).answers[-1:]
+                if last and last[0].prompt_hash == step.after:  # the file is as it was then
+                    history = _PathHistory(last)
         return history
-
-    def _with_restored(self, history: _PathHistory, undo: _Change) -> _PathHistory:
-        """Return a path's history after a removal was undone, with the last answer if the file is as it was then."""
-        last = self._history(undo.path, _Moment(str(undo.about))).answers[-1:]
-        return _PathHistory(last) if last and last[0].prompt_hash == undo.after else history
 
     def _with_arrival(self, history: _PathHistory, move: _Change) -> _PathHistory:
         """Return a path's history after a prompt moved there: its answers, then those from the prompt's former path.
@@ -397,15 +363,6 @@ class Answered:
             last = replace(last, response=move.response, response_hash=move.after or last.response_hash)
         earlier = () if has_followed else history.answers
         return _PathHistory((*earlier, *answers[:-1], last))
-
-    def _history_steps(self, path: str, until: _Moment) -> list[Answer | _Change]:
-        """Return the answers and file changes at a path before some moment, oldest first."""
-        sql = f"SELECT {_ANSWER} FROM exchanges WHERE prompt = ? AND event <= ?"
-        answers = [Answer(*row) for row in self._projection.query(sql, path, until.event)]
-        # -1: an answer comes before the changes of its own event
-        steps: dict[_Moment, Answer | _Change] = {_Moment(answer.exchange, -1): answer for answer in answers}
-        steps |= {_Moment(change.event, change.position): change for change in self._changes(path)}
-        return [steps[moment] for moment in sorted(steps) if moment < until]
 
     def _changes(self, path: str) -> list[_Change]:
         """Return the moves from and to a path, its removals and undos, oldest first."""
@@ -438,20 +395,16 @@ class Answered:
             is_removed = change.op == "remove" or (is_removed and change.op != "create")
         return path
 
-    def _is_recent(self, at: str) -> bool:
-        """Return whether a moment is less than `MOVE_SECONDS` ago; False for ""."""
-        return bool(at) and is_within(MOVE_SECONDS, at, self._store.clock.now())
-
     # --- conversations: the answered prompts of a folder, and those that a prompt replies to --------------------
 
-    def earlier_exchanges(self, prompt: Prompt) -> list[Exchange]:
+    def earlier_exchanges(self, prompt: prompts.Prompt) -> list[prompts.Exchange]:
         """Return the earlier exchanges of a prompt's conversation, oldest first, at most 20.
 
         A prompt in a subfolder of the inbox is in one conversation with the others there; `reply_to` adds further ones.
         Exchanges off the record are returned only for a prompt that is off the record too.
         """
-        folder = conversation_of(prompt.path, inbox=self._inbox)
-        exchanges: dict[str, Exchange] = {}  # by the prompt's path
+        folder = prompts.conversation_of(prompt.path, inbox=self._inbox)
+        exchanges: dict[str, prompts.Exchange] = {}  # by the prompt's path
         for exchange in self._exchanges_in(folder) if folder != prompt.path else ():
             exchanges.setdefault(exchange.prompt.path, exchange)
             if len(exchanges) > MAX_TURNS:  # one of them may be the prompt itself
@@ -464,69 +417,56 @@ class Answered:
         allowed.sort(key=lambda exchange: (exchange.at, exchange.prompt.path))
         return allowed[-MAX_TURNS:]
 
-    def _exchanges_in(self, folder: str) -> Iterator[Exchange]:
+    def _exchanges_in(self, folder: str) -> Iterator[prompts.Exchange]:
         """Yield the exchanges of a folder, newest first; a caller that stops early has few files read."""
-        files = self._store.tree.absolute(folder).glob("*.response*.md")
-        names = [file.name for file in files if is_printable(file.name)]
-        responses = [response for name in names if (response := self._response_file(f"{folder}/{name}"))]
-        for response in sorted(responses, reverse=True):
-            if exchange := self._exchange(response.prompt, response.path):
+        responses: list[tuple[str, bool, str, str]] = []  # when, whether it is the recorded one, its prompt, its path
+        for file in self._store.tree.absolute(folder).glob("*.response*.md"):
+            path = f"{folder}/{file.name}"
+            for prompt in prompts.prompt_path_of(path) if is_printable(file.name) else ():
+                if answer := self.of(prompt):  # its time is known without reading the files
+                    responses.append((answer.at, answer.response == path, prompt, path))
+                elif exchange := self._exchange(prompt, path):
+                    responses.append((exchange.at, True, prompt, path))
+                else:
+                    continue
+                break
+        for _, _, prompt, path in sorted(responses, reverse=True):
+            if exchange := self._exchange(prompt, path):
                 yield exchange
 
-    def _response_file(self, path: str) -> _ResponseFile | None:
-        """Return the response file at a path; None where its prompt is missing or it cannot be parsed."""
-        for prompt_path in prompt_path_of(path):
-            if answer := self.of(prompt_path):  # its time is known without reading the files
-                return _ResponseFile(answer.at, answer.response == path, prompt_path, path)
-            if exchange := self._exchange(prompt_path, path):
-                return _ResponseFile(exchange.at, True, prompt_path, path)
-        return None
-
-    def _replied_to(self, prompt: Prompt) -> Iterator[Exchange]:
+    def _replied_to(self, prompt: prompts.Prompt) -> Iterator[prompts.Exchange]:
         """Yield the exchange that a prompt's `reply_to` names, then the one that this one replies to, and so on."""
-        seen: set[str] = set()
-        name, base = prompt.reply_to, prompt.path
-        while name and len(seen) < MAX_TURNS:
-            exchange = self._named_exchange(name, base)
+        tree, seen, last = self._store.tree, set[str](), prompt
+        while last.reply_to and len(seen) < MAX_TURNS:
+            paths: list[str] = []  # of the prompt, likeliest first
+            # the name is relative to the prompt's folder, or to the root; it may be the response's, or the prompt's
+            beside = posixpath.normpath(posixpath.join(posixpath.dirname(last.path), last.reply_to))
+            for name in (beside, last.reply_to):
+                with suppress(ConfinementError):
+                    path = tree.relative(tree.confine(name, inside=tree.inbox))
+                    paths += [*prompts.prompt_path_of(path), path]
+            exchange = next(filter(None, (self._exchange(path, prompts.response_path(path)) for path in paths)), None)
             # two prompts may name each other
             if exchange is None or exchange.prompt.path in seen:
                 return
             seen.add(exchange.prompt.path)
             yield exchange
-            name, base = exchange.prompt.reply_to, exchange.prompt.path
+            last = exchange.prompt
 
-    def _named_exchange(self, name: str, base: str) -> Exchange | None:
-        """Return the exchange of a prompt or response that a `reply_to` names; None where there is none.
-
-        Args:
-            name: Path relative to the folder of `base`, or to the root.
-            base: Path of the prompt that has the `reply_to`.
-        """
-        for candidate in (posixpath.normpath(posixpath.join(posixpath.dirname(base), name)), name):
-            try:
-                path = self._store.tree.relative(self._store.tree.confine(candidate, inside=self._store.tree.inbox))
-            except ConfinementError:
-                continue
-            # the file may be a response, or the prompt itself
-            for prompt_path in (*prompt_path_of(path), path):
-                if exchange := self._exchange(prompt_path, response_path(prompt_path)):
-                    return exchange
-        return None
-
-    def _exchange(self, prompt_path: str, answer_path: str) -> Exchange | None:
+    def _exchange(self, prompt_path: str, answer_path: str) -> prompts.Exchange | None:
         """Return the exchange of two files; None where one is missing or cannot be parsed."""
         try:
             raw_prompt, raw_response = self._store.read(prompt_path), self._store.read(answer_path)
             if raw_prompt is None or raw_response is None:
                 return None
-            response = parse_response(answer_path, raw_response)
+            response = prompts.parse_response(answer_path, raw_response)
             at = response.created_at or iso(self._store.clock.now())
-            prompt = parse_prompt(prompt_path, raw_prompt, at=at, inbox=self._inbox)
+            prompt = prompts.parse_prompt(prompt_path, raw_prompt, at=at, inbox=self._inbox)
         except (UserError, OSError):
             return None  # the person is told when the file itself is handled
-        return Exchange(response.prompt_id or prompt.sha256, prompt, response, at)
+        return prompts.Exchange(response.prompt_id or prompt.sha256, prompt, response, at)
 
 
 def _is_response_elsewhere(answer: Answer | None, path: str) -> bool:
     """Return whether the response to the prompt at a path is not beside it: the prompt was moved without it."""
-    return answer is not None and answer.response is not None and path not in prompt_path_of(answer.response)
+    return answer is not None and answer.response is not None and path not in prompts.prompt_path_of(answer.response)

@@ -14,8 +14,8 @@ from brainiac.errors import StorageError, UserError, storage_trouble
 from brainiac.events import Change, Event, EventData, LeftoversSwept, PathKind, PluginEvent
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
-from brainiac.storage.transactions import Transactions
-from brainiac.tree import OUR_TEMPORARY_PREFIX, Tree
+from brainiac.storage.transactions import Plan, Transactions
+from brainiac.tree import OUR_TEMPORARY_PREFIX
 
 
 @dataclass(slots=True)
@@ -69,16 +69,24 @@ class Committer(Transactions):
 
         Raises:
             ConflictError: A file moved since the decision; nothing was changed.
+            UserError: Two changes name one path.
             ConfinementError: A path leaves the brain.
         """
         with self.commit_lock():
             self.finish_pending()
-            changes = [self._confined_change(change) for change in changes]
+            changes = [
+                replace(each, path=self._confined(each.path), source=each.source and self._confined(each.source))
+                for each in changes
+            ]
             expect = {self._confined(path): digest for path, digest in (expect or {}).items()}
             paths = {p for change in changes if change.op != "append" for p in (change.path, change.source) if p}
             # a person's unseen edits are recorded first, so that the journal has their version before ours replaces it
             contents = self.edits.notice(sorted(paths | set(expect)))
-            recorded = self.run(event, changes, contents, by=by, data=data, cause=cause, expect=expect)
+            plan = Plan(self, changes, expect, contents)
+            kind, own = (event, {}) if isinstance(event, str) else (event.kind, event.to_json())
+            off_record = {"off_record": plan.off_record} if plan.off_record else {}
+            whole = Event(0, "", "", kind, by, cause, {**own, **(data or {}), **off_record}, tuple(plan.recorded))
+            recorded = self._commit(whole, plan.steps, plan.texts)
             if "displaced" in recorded.data:  # a person saved in that very moment
                 self.edits.saves.check_displaced()
             return recorded
@@ -117,8 +125,8 @@ class Committer(Transactions):
             self.finish_pending()
             self.edits.saves.check_displaced()
             # displaced files have former versions word for word
-            for displaced in self.displaced_files():
-                self.disk.unlink(displaced.path)
+            for _, _, displaced in self.displaced_files():
+                self.disk.unlink(displaced)
             self.checkpoint()  # drops the records of commits, which would restore their texts
             self.journal.blobs.delete(*digests)
 
@@ -145,16 +153,14 @@ class Committer(Transactions):
             raise UserError(f"{path}: lies in a folder of `sources`, which is only read; nothing was changed")
         return relative
 
-    def _confined_change(self, change: Change) -> Change:
-        """Return a change with relative paths that may be written; raises what `_confined` raises."""
-        source = None if change.source is None else self._confined(change.source)
-        return replace(change, path=self._confined(change.path), source=source)
-
     def _sweep(self) -> dict[str, str]:
         """Remove our temporary files that belong to no commit; return the hash of each text kept as a blob, by path."""
-        displaced_paths = {displaced.path for displaced in self.displaced_files()}
+        needed = {path for _, _, path in self.displaced_files()}
+        tops = {self.tree.inbox, self.tree.memory, self.tree.system, self.tree.logs}
+        found = ((folder, name) for top in tops for folder, _, names in os.walk(top) for name in names)
+        files = {Path(folder, name) for folder, name in found if name.startswith(OUR_TEMPORARY_PREFIX)}
         hashes: dict[str, str] = {}
-        for path in _temporary_files(self.tree) - displaced_paths:
+        for path in files - needed:
             content, relative = read_bytes(path), self.tree.relative(path)
             # its text may be a person's save that a crash left there: it is kept as a blob
             if content and not self.is_hash_only(relative, content) and self.tree.journal not in path.parents:
@@ -165,12 +171,3 @@ class Committer(Transactions):
             self.journal.blobs.sync(set(hashes.values()))
             self.record(LeftoversSwept(texts=hashes), by="kernel")
         return hashes
-
-
-def _temporary_files(tree: Tree) -> set[Path]:
-    """Return our temporary files in the tree, those of unfinished commits included."""
-    files: set[Path] = set()
-    for top in {tree.inbox, tree.memory, tree.system, tree.logs}:
-        for folder, _, names in os.walk(top):
-            files.update(Path(folder, name) for name in names if name.startswith(OUR_TEMPORARY_PREFIX))
-    return files

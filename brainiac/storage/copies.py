@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 
 from brainiac.events import content_hash
@@ -54,15 +54,11 @@ def possible_original(path: str, paths: Collection[str]) -> str:
         path: A file's path, or its name.
         paths: The files that may be the original, likewise; "" is returned where none is.
     """
-    return next((original for original in _possible_originals(path) if original in paths), "")
-
-
-def _possible_originals(path: str) -> Iterator[str]:
-    """Yield the files that one of this name may be a copy of."""
     folder, name = posixpath.split(path)
     stem, dot, ending = name.rpartition(".")
     if not dot or ending not in ("md", "yaml"):
-        return
+        return ""
     stems = [match[1]] if (match := _PERHAPS.fullmatch(stem)) else []
     stems += [stem[:at] for at, sign in enumerate(stem) if sign == "-" and at]
-    yield from (posixpath.join(folder, f"{each}.{ending}") for each in stems)
+    originals = (posixpath.join(folder, f"{each}.{ending}") for each in stems)
+    return next((original for original in originals if original in paths), "")

@@ -11,31 +11,14 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
+from brainiac import events
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError
-from brainiac.events import (
-    Action,
-    DeletionsHeld,
-    FileChange,
-    FoundEvent,
-    NoteDeleted,
-    NoteEdited,
-    NoteMoved,
-    NoteOffRecord,
-    NotesDeleted,
-    NotesEdited,
-    PathKind,
-    RecordedChange,
-    TreeAdopted,
-    content_hash,
-    kinds_of,
-)
 from brainiac.formats.markers import CONFLICT
 from brainiac.formats.prompt import client_of
 from brainiac.storage.file_state import FileState
@@ -49,11 +32,11 @@ REST_SECONDS = 10.0  # short-term memory saved without its headings is accepted 
 MOVE_SECONDS = 10.0  # a new file with the content of one that vanished within this time was moved
 ADOPT_SECONDS = 2.0  # what a start may take to merge saves; the remaining files are looked at one by one
 HELD_COUNT, HELD_SHARE = 5, 0.3  # deletions at once are held if they are more, and a greater share of all memories
-FOUND = kinds_of(FoundEvent)  # the kinds of events that record a person's edits
+FOUND = events.kinds_of(events.FoundEvent)  # the kinds of events that record a person's edits
 # A file that was written so shortly before it was hashed may be written again with the same times.
 _STAMP_AGE_NS = 2_000_000_000
-_MEMORIES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
-_ACTIONS: dict[str, Action] = {"create": "created", "update": "modified", "move": "moved", "remove": "deleted"}
+_MEMORIES = frozenset({events.PathKind.MEMORY, events.PathKind.ARCHIVED})
+_ACTIONS: dict[str, events.Action] = {"create": "created", "update": "modified", "move": "moved", "remove": "deleted"}
 _HEADINGS = (b"## Summary", b"### Goals", b"### Key Facts & Decisions", b"### Tasks", b"## Event Log")
 
 
@@ -87,14 +70,6 @@ class _Scan:
     existing: set[str] = field(default_factory=set)
 
 
-class _Vanished(NamedTuple):
-    """A removed file; `moment` is monotonic."""
-
-    moment: float
-    digest: str
-    path: str
-
-
 class ExternalEdits:
     """Compares the tracked files with their last seen states and records what a person changed.
 
@@ -115,7 +90,8 @@ class ExternalEdits:
         self.conflicted: list[str] = []
         # hash of the present short-term memory where it lacks headings, and when it was first seen so
         self._headless_hash, self._headless_since = "", 0.0
-        self._vanished: deque[_Vanished] = deque(maxlen=1000)  # oldest first
+        # the removed files, oldest first: when (monotonic), content hash, path
+        self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)
         self._missing: list[str] = []  # the missing memories
         self._missing_since = float("-inf")  # when they were looked up
 
@@ -136,7 +112,7 @@ class ExternalEdits:
 
     # one file
 
-    def note_change(self, relative: str, action: Action = "modified") -> FileChange | None:
+    def note_change(self, relative: str, action: events.Action = "modified") -> events.FileChange | None:
         """Look at one file that settled: record a person's edit, or merge a stale save.
 
         Args:
@@ -149,7 +125,7 @@ class ExternalEdits:
         Raises:
             NotRestedError: Short-term memory is in the middle of being saved; call again when the error says.
         """
-        if self._tree.kind_of(relative) in (PathKind.IGNORED, PathKind.JOURNAL):
+        if self._tree.kind_of(relative) in (events.PathKind.IGNORED, events.PathKind.JOURNAL):
             return None
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
@@ -181,17 +157,14 @@ class ExternalEdits:
             except NotRestedError as error:
                 raise ConflictError([relative]) from error
             content = contents[relative] = read_bytes(self._tree.absolute(relative))
-            # saved once more after it was recorded
-            if is_tracked and content is not None and not self._is_recorded(relative, content):
+            if not is_tracked or content is None or len(content) > MAX_BYTES:
+                continue
+            is_new = self.hash_of(relative) != events.content_hash(content)
+            if is_new and not self._transactions.is_hash_only(relative, content):  # saved once more since
                 raise ConflictError([relative])
         return contents
 
-    def _is_recorded(self, path: str, content: bytes) -> bool:
-        """Return whether a content is the last seen one of a path; True for all texts that are not kept."""
-        is_kept = len(content) <= MAX_BYTES and not self._transactions.is_hash_only(path, content)
-        return not is_kept or self.hash_of(path) == content_hash(content)
-
-    def _record_path(self, path: str) -> FileChange | None:
+    def _record_path(self, path: str) -> events.FileChange | None:
         """Record the present content of a path; return the change, None where nothing is new.
 
         That a file with a last seen text is gone is not recorded here but by `_note_deletion`.
@@ -199,22 +172,14 @@ class ExternalEdits:
         try:
             info = os.lstat(self._tree.absolute(path))
         except (FileNotFoundError, NotADirectoryError):
-            return self._record_stamp(path, None)
+            return self._record_unkept(path, None, is_read=False)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES or not self._tree.is_tracked(path):
-            change, state = self._record_stamp(path, Stamp.of(info).written), self._states.get(path)
+            change, state = self._record_unkept(path, Stamp.of(info).written, is_read=False), self._states.get(path)
             if change is not None and state is not None and info.st_size > MAX_BYTES:
                 self.saves.name_too_large(state)
             return change
-        content = self._read_settled(path)
-        if content is None:
-            return None
-        if self._transactions.is_hash_only(path, content):
-            return self._record_hash_only(path, content_hash(content))
-        return self._record_content(path, content)
-
-    def _read_settled(self, path: str) -> bytes | None:
-        """Return a file's content; wait a moment where an editor seems to be writing it."""
         absolute, former, since = self._tree.absolute(path), None, time.monotonic_ns()
+        # wait a moment where an editor seems to be writing it
         while (content := read_bytes(absolute)) is not None and self.saves.looks_torn(path, content):
             if content != former:
                 former, since = content, time.monotonic_ns()
@@ -222,11 +187,15 @@ class ExternalEdits:
             if max(age_ns(absolute), time.monotonic_ns() - since) > TORN_NS:
                 break
             time.sleep(0.002)
-        return content
+        if content is None:
+            return None
+        if self._transactions.is_hash_only(path, content):
+            return self._record_unkept(path, events.content_hash(content), is_read=True)
+        return self._record_content(path, content)
 
-    def _record_content(self, path: str, content: bytes) -> FileChange | None:
+    def _record_content(self, path: str, content: bytes) -> events.FileChange | None:
         """Record or merge a file's content; return the change, None where the content is the last seen one."""
-        digest, state = content_hash(content), self._states.get(path)
+        digest, state = events.content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
             if state.is_held:  # the file is there again
                 self._states.set_held([path], False)
@@ -236,32 +205,32 @@ class ExternalEdits:
         if state is None:
             return self._record_new(path, digest, {digest: content})
         if not self.saves.merge_stale(state, content):
-            change = RecordedChange("update", path, state.hash, digest)
-            self._transactions.record(NoteEdited(written=self._written([change])), [change], {digest: content})
+            change = events.RecordedChange("update", path, state.hash, digest)
+            self._transactions.record(events.NoteEdited(written=self._written([change])), [change], {digest: content})
         return self._change("modified", path)
 
-    def _record_new(self, path: str, digest: str, texts: Mapping[str, bytes]) -> FileChange:
+    def _record_new(self, path: str, digest: str, texts: Mapping[str, bytes]) -> events.FileChange:
         """Record a file that was not there before; where a file with the same content is missing, it was moved."""
         for state in self._states.with_hash(digest):
             if not self._tree.absolute(state.path).exists():
-                change = RecordedChange("move", path, digest, digest, state.path)
-                self._transactions.record(NoteMoved(), [change], texts)
+                change = events.RecordedChange("move", path, digest, digest, state.path)
+                self._transactions.record(events.NoteMoved(), [change], texts)
                 return self._change("moved", path, state.path)
-        is_prompt = self._tree.kind_of(path) in (PathKind.PROMPT, PathKind.CAPTURE)
+        is_prompt = self._tree.kind_of(path) in (events.PathKind.PROMPT, events.PathKind.CAPTURE)
         client = client_of(texts[digest]) if is_prompt else ""
-        change = RecordedChange("create", path, None, digest)
-        self._transactions.record(NoteEdited(client=client, written=self._written([change])), [change], texts)
+        change = events.RecordedChange("create", path, None, digest)
+        self._transactions.record(events.NoteEdited(client=client, written=self._written([change])), [change], texts)
         since = self._clock.monotonic() - MOVE_SECONDS
         # where the old path settled first, its deletion is in the journal already: only the returned change is a move
         for vanished in reversed(self._vanished):
-            if vanished.moment >= since and vanished.digest == digest:
+            if vanished[0] >= since and vanished[1] == digest:
                 self._vanished.remove(vanished)
-                return self._change("moved", path, vanished.path)
+                return self._change("moved", path, vanished[2])
         return self._change("created", path)
 
     def _wait_for_rest(self, path: str, content: bytes, digest: str) -> None:
         """Raise `NotRestedError` if short-term memory lacks headings, until it has been unchanged for ten seconds."""
-        if self._tree.kind_of(path) is not PathKind.SHORT_TERM:
+        if self._tree.kind_of(path) is not events.PathKind.SHORT_TERM:
             return
         if all(heading in content for heading in _HEADINGS):
             self._headless_hash = ""
@@ -273,35 +242,28 @@ class ExternalEdits:
         if rest > 0 and age_ns(self._tree.absolute(path)) < REST_SECONDS * 1e9:
             raise NotRestedError(path, rest)
 
-    def _record_hash_only(self, path: str, digest: str) -> FileChange | None:
-        """Record the hash of a file whose text is not kept; where its former text was kept, that this one is gone."""
-        # the hash is kept so that the same text is reported once, and a purge can find it
-        former, state = self._states.hash_only(path), self._states.get(path)
-        if former == digest:
-            return None
-        changes = [] if state is None else [RecordedChange("observe", path, state.hash, None)]
-        self._transactions.record(NoteOffRecord(off_record=(digest,)), changes)
-        self._states.set_hash_only(path, digest)
-        return self._change("created" if state is None and former is None else "modified", path)
-
-    def _record_stamp(self, path: str, stamp: str | None) -> FileChange | None:
-        """Store the stamp of a file that is not read (too large, no regular file); return the change if it is new.
+    def _record_unkept(self, path: str, mark: str | None, *, is_read: bool) -> events.FileChange | None:
+        """Store by what a file is known whose text is not kept; return the change if that is new.
 
         Args:
             path: The file.
-            stamp: Its `Stamp.written`; None where there is no file.
+            mark: Its content hash, by which a purge can find it; of one that is not read (too large, no regular file)
+                its `Stamp.written`; None where there is no file.
+            is_read: Whether it was read. Where its former text was kept, the journal is told that this one is gone.
         """
-        former = self._states.hash_only(path)
-        if former == stamp:
+        former, state = self._states.hash_only(path), self._states.get(path)
+        if former == mark:
             return None
-        self._states.set_hash_only(path, stamp)
-        if stamp is None:
-            return self._change("deleted", path)
-        return self._change("created" if former is None else "modified", path)
+        if is_read:
+            changes = [] if state is None else [events.RecordedChange("observe", path, state.hash, None)]
+            self._transactions.record(events.NoteOffRecord(off_record=(str(mark),)), changes)
+        self._states.set_hash_only(path, mark)
+        is_new = former is None and not (is_read and state)
+        return self._change("deleted" if mark is None else "created" if is_new else "modified", path)
 
     # the whole tree
 
-    def adopt(self, *, is_anew: bool = False) -> list[FileChange]:
+    def adopt(self, *, is_anew: bool = False) -> list[events.FileChange]:
         """Compare the whole tree with its last seen state and record all changes in one event.
 
         The first time every file is new. Stale saves are merged as while running. Files that are being saved at this
@@ -318,45 +280,45 @@ class ExternalEdits:
             self._states.check()
             states = {} if is_anew else self._states.all()
             # a command may have committed before: the rest of the tree is no edit, which `undo` could take back
-            is_first = is_anew or next(self._transactions.journal.events(kinds={TreeAdopted}), None) is None
+            is_first = is_anew or next(self._transactions.journal.events(kinds={events.TreeAdopted}), None) is None
             scan = self._scan(states)
             merged = self._merge_saves(states, scan)
             differences = self._differences(states, scan)
             if differences or is_first:
-                self._keep_texts(scan.texts.values())
-                event = TreeAdopted() if is_first else NotesEdited(written=self._written(differences))
-                self._transactions.record(event, self._whole_tree(scan) if is_first else differences)
+                # blobs, synced at once: the record of a commit cannot hold so many texts
+                blobs = self._transactions.journal.blobs
+                for text in scan.texts.values():
+                    blobs.put(text)
+                if scan.texts:
+                    self._transactions.disk.sync_filesystem(blobs.folder)
+                if is_first:  # a creation for every tracked file as it stands, whether a commit has recorded it or not
+                    hashes = {path: state.hash for path, state in self._states.all().items() if path in scan.existing}
+                    hashes |= {path: events.content_hash(content) for path, content in scan.texts.items()}
+                    whole = [events.RecordedChange("create", path, None, digest) for path, digest in hashes.items()]
+                    self._transactions.record(events.TreeAdopted(), whole)
+                else:
+                    self._transactions.record(events.NotesEdited(written=self._written(differences)), differences)
             changes = [self._change(_ACTIONS[change.op], change.path, change.source) for change in differences]
             changes += [self._change("modified", path) for path in merged]
             changes += [change for path in scan.hash_only if (change := self._record_path(path))]
             # last, since a crash before it costs no more than hashing these files again at the next start
             self._states.set_stamps(scan.stamps)
             paths = {change.path for change in changes}
-            unreported = self._report_recorded(state for path, state in states.items() if path in scan.existing)
+            # edits that a commit recorded shortly before the last daemon ended
+            unreported = [path for path, state in states.items() if not state.is_reported and path in scan.existing]
+            for path in unreported:
+                self._states.set_reported(path, True)
             return changes + [self._change("modified", path) for path in unreported if path not in paths]
 
-    def _written(self, changes: Iterable[RecordedChange]) -> dict[str, str]:
+    def _written(self, changes: Iterable[events.RecordedChange]) -> dict[str, str]:
         """Return when the changed memories were written, by the times of their files, ISO 8601 by path."""
         written = {}
         for change in changes:
-            if change.op in ("create", "update") and self._tree.kind_of(change.path) is PathKind.MEMORY:
+            if change.op in ("create", "update") and self._tree.kind_of(change.path) is events.PathKind.MEMORY:
                 with suppress(OSError):  # gone in this moment
                     seconds = os.stat(self._tree.absolute(change.path)).st_mtime
                     written[change.path] = iso(datetime.fromtimestamp(seconds, UTC))
         return written
-
-    def _report_recorded(self, states: Iterable[FileState]) -> list[str]:
-        """Return the paths of edits that a commit recorded shortly before the last daemon ended, as reported now."""
-        unreported = [state.path for state in states if not state.is_reported]
-        for path in unreported:
-            self._states.set_reported(path, True)
-        return unreported
-
-    def _whole_tree(self, scan: _Scan) -> list[RecordedChange]:
-        """Return a creation for every tracked file as it stands, whether a commit has recorded it already or not."""
-        hashes = {path: state.hash for path, state in self._states.all().items() if path in scan.existing}
-        hashes |= {path: content_hash(content) for path, content in scan.texts.items()}
-        return [RecordedChange("create", path, None, digest) for path, digest in hashes.items()]
 
     def changed(self) -> list[str]:
         """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""
@@ -386,37 +348,24 @@ class ExternalEdits:
         for path, stamp in self._tree.tracked().items():
             scan.existing.add(path)
             state = states.get(path)
-            if stamp.size <= MAX_BYTES and (state is None or state.stamp != str(stamp)):
-                self._scan_file(scan, path, stamp, state)
+            if stamp.size > MAX_BYTES or (state is not None and state.stamp == str(stamp)):
+                continue
+            stamped_until, content = time.time_ns() - _STAMP_AGE_NS, None  # file times are the system clock's
+            with suppress(OSError):  # no permission: it counts as unchanged, and the others are adopted
+                content = read_bytes(self._tree.absolute(path))
+            if content is None:
+                continue
+            if CONFLICT in content:
+                self.conflicted.append(path)
+            if self._transactions.is_hash_only(path, content):
+                scan.hash_only.append(path)
+                continue
+            if state is None or state.hash != events.content_hash(content):
+                scan.texts[path] = content
+            # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
+            if max(stamp.mtime_ns, stamp.ctime_ns) < stamped_until and CONFLICT not in content:
+                scan.stamps[path] = stamp
         return scan
-
-    def _scan_file(self, scan: _Scan, path: str, stamp: Stamp, state: FileState | None) -> None:
-        """Read a file, and add it to a scan and to `conflicted`."""
-        stamped_until = time.time_ns() - _STAMP_AGE_NS  # file times are the system clock's
-        try:
-            content = read_bytes(self._tree.absolute(path))
-        except OSError:
-            return  # no permission: it counts as unchanged, and the other files are adopted all the same
-        if content is None:
-            return
-        if CONFLICT in content:
-            self.conflicted.append(path)
-        if self._transactions.is_hash_only(path, content):
-            scan.hash_only.append(path)
-            return
-        if state is None or state.hash != content_hash(content):
-            scan.texts[path] = content
-        # a file with conflict markers gets no stamp, so that `restamped` finds it without reading all files
-        if max(stamp.mtime_ns, stamp.ctime_ns) < stamped_until and CONFLICT not in content:
-            scan.stamps[path] = stamp
-
-    def _keep_texts(self, texts: Collection[bytes]) -> None:
-        """Store many texts as blobs and sync them at once: the record of a commit cannot hold so many."""
-        blobs = self._transactions.journal.blobs
-        for text in texts:
-            blobs.put(text)
-        if texts:
-            self._transactions.disk.sync_filesystem(blobs.folder)
 
     def _merge_saves(self, states: Mapping[str, FileState], scan: _Scan) -> list[str]:
         """Merge the changed files whose editor had not loaded our last write (stale saves), and return their paths.
@@ -429,7 +378,15 @@ class ExternalEdits:
         deadline = self._clock.monotonic() + ADOPT_SECONDS
         for path in [path for path in scan.texts if path in states]:
             state, content = states[path], scan.texts[path]
-            is_at_rest = self._clock.monotonic() <= deadline and self._is_at_rest(state, content)
+            is_at_rest = self._clock.monotonic() <= deadline
+            try:
+                self._wait_for_rest(path, content, events.content_hash(content))
+            except NotRestedError:
+                is_at_rest = False
+            # one that was just written and lacks former lines may still be being saved
+            if is_at_rest and age_ns(self._tree.absolute(path)) <= TORN_NS:
+                former = self.saves.text_of(state.hash)
+                is_at_rest = former is None or nonblank_lines(former) <= nonblank_lines(content)
             is_merged = is_at_rest and self.saves.merge_stale(state, content)
             if is_merged:
                 merged.append(path)
@@ -439,36 +396,38 @@ class ExternalEdits:
                 scan.stamps.pop(path, None)
         return merged
 
-    def _is_at_rest(self, state: FileState, content: bytes) -> bool:
-        """Return whether a changed file is fully saved; one that was just written and lacks former lines may not be."""
-        try:
-            self._wait_for_rest(state.path, content, content_hash(content))
-        except NotRestedError:
-            return False
-        if age_ns(self._tree.absolute(state.path)) > TORN_NS:
-            return True
-        former = self.saves.text_of(state.hash)
-        return former is None or nonblank_lines(former) <= nonblank_lines(content)
+    def _differences(self, states: Mapping[str, FileState], scan: _Scan) -> list[events.RecordedChange]:
+        """Return the changes from the last seen states to the files of a scan; an equal text elsewhere was moved.
 
-    def _differences(self, states: Mapping[str, FileState], scan: _Scan) -> list[RecordedChange]:
-        """Return the changes from the last seen states to the files of a scan; an equal text elsewhere was moved."""
-        missing = self._removed_states(states, scan)
+        Where too many memories are missing at once, their deletions are held, and they are left out. A held file that
+        is there again is not held any more.
+        """
+        back = [path for path, state in states.items() if state.is_held and path in scan.existing]
+        self._states.set_held(back, False)
+        missing = [state for path, state in states.items() if path not in scan.existing and not state.is_held]
+        # memories of a renamed folder are elsewhere with the same content: they are not lost
+        moved = {events.content_hash(content) for path, content in scan.texts.items() if path not in states}
+        memories = (state for state in missing if self._tree.kind_of(state.path) in _MEMORIES)
+        lost = {state.path for state in memories if state.hash not in moved}
+        if self._are_too_many(lost):
+            self._hold_deletions(sorted(lost))
+            missing = [state for state in missing if state.path not in lost]
         by_hash = {state.hash: state for state in missing}
-        changes: list[RecordedChange] = []
+        changes: list[events.RecordedChange] = []
         for path, content in scan.texts.items():
-            digest, state = content_hash(content), states.get(path)
+            digest, state = events.content_hash(content), states.get(path)
             if state is not None:
-                changes.append(RecordedChange("update", path, state.hash, digest))
+                changes.append(events.RecordedChange("update", path, state.hash, digest))
             elif (source := by_hash.pop(digest, None)) is not None:
-                changes.append(RecordedChange("move", path, digest, digest, source.path))
+                changes.append(events.RecordedChange("move", path, digest, digest, source.path))
                 missing.remove(source)
             else:
-                changes.append(RecordedChange("create", path, None, digest))
+                changes.append(events.RecordedChange("create", path, None, digest))
         return changes + [self._removal(state) for state in missing]
 
     # deletions
 
-    def confirm_deletions(self) -> list[FileChange]:
+    def confirm_deletions(self) -> list[events.FileChange]:
         """Record the held deletions, which a person confirmed; files that are back are not held any more."""
         with self._transactions.commit_lock():
             self._transactions.finish_pending()
@@ -476,42 +435,23 @@ class ExternalEdits:
             missing = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
             self._states.set_held([state.path for state in held], False)
             if missing:
-                self._transactions.record(NotesDeleted(), [self._removal(state) for state in missing])
+                self._transactions.record(events.NotesDeleted(), [self._removal(state) for state in missing])
             return [self._change("deleted", state.path) for state in missing]
 
-    def _note_deletion(self, state: FileState) -> FileChange | None:
+    def _note_deletion(self, state: FileState) -> events.FileChange | None:
         """Record that a file was deleted; where many memories vanish at once, hold the deletion and return None."""
         if state.is_held:
             return None
         if self._tree.kind_of(state.path) in _MEMORIES:
             missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
             # the deletion of a folder arrives file by file, so recently vanished memories count too
-            recent = {vanished.path for vanished in self._vanished if vanished.moment >= since}
+            recent = {path for moment, _, path in self._vanished if moment >= since}
             gone = {path for path in recent if self._tree.kind_of(path) in _MEMORIES}
             if self._are_too_many(gone.union(missing)):
                 self._hold_deletions(sorted({*missing, state.path}))
                 return None
-        self._transactions.record(NoteDeleted(), [self._removal(state)])
+        self._transactions.record(events.NoteDeleted(), [self._removal(state)])
         return self._change("deleted", state.path)
-
-    def _removed_states(self, states: Mapping[str, FileState], scan: _Scan) -> list[FileState]:
-        """Return the states of the files that were deleted or moved away since they were last seen.
-
-        Where too many memories are missing at once, their deletions are held, and they are left out. A held file that
-        is there again is not held any more.
-        """
-        self._states.set_held(
-            [path for path, state in states.items() if state.is_held and path in scan.existing], False
-        )
-        missing = [state for path, state in states.items() if path not in scan.existing and not state.is_held]
-        # memories of a renamed folder are elsewhere with the same content: they are not lost
-        moved = {content_hash(content) for path, content in scan.texts.items() if path not in states}
-        memories = (state for state in missing if self._tree.kind_of(state.path) in _MEMORIES)
-        lost = {state.path for state in memories if state.hash not in moved}
-        if not self._are_too_many(lost):
-            return missing
-        self._hold_deletions(sorted(lost))
-        return [state for state in missing if state.path not in lost]
 
     def _missing_memories(self) -> list[str]:
         """Return the paths of memories that are missing now and not held; looked up at most once a second."""
@@ -534,14 +474,14 @@ class ExternalEdits:
         """Mark the deletions of these paths as held, and record it."""
         self._missing_since = float("-inf")
         self._states.set_held(paths, True)
-        event = DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
+        event = events.DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
 
-    def _removal(self, state: FileState) -> RecordedChange:
+    def _removal(self, state: FileState) -> events.RecordedChange:
         """Return the recorded removal of a file, and remember its hash in case the file appears elsewhere."""
-        self._vanished.append(_Vanished(self._clock.monotonic(), state.hash, state.path))
-        return RecordedChange("remove", state.path, state.hash, None)
+        self._vanished.append((self._clock.monotonic(), state.hash, state.path))
+        return events.RecordedChange("remove", state.path, state.hash, None)
 
-    def _change(self, action: Action, path: str, old_path: str | None = None) -> FileChange:
+    def _change(self, action: events.Action, path: str, old_path: str | None = None) -> events.FileChange:
         """Return the change to be reported."""
-        return FileChange(action, path, self._tree.kind_of(path), old_path)
+        return events.FileChange(action, path, self._tree.kind_of(path), old_path)

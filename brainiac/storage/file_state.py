@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from brainiac.events import Event, NoteMerged, RecordedChange, TreeAdopted
 from brainiac.storage.database import StateDatabase
@@ -150,7 +150,12 @@ class FileStates:
             connection.execute("DELETE FROM seen")
             events = self._journal.events()
         for event in events:
-            self._apply_changes(connection, event)
+            if event.kind == TreeAdopted.kind:  # it lists the whole tree, so that other files are gone
+                paths = json.dumps([change.path for change in event.changes])
+                connection.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
+            for change in event.changes:
+                if change.op != "append":
+                    self._apply_change(connection, change, event)
         connection.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", last)
 
     def _states(self, clause: str, *values: str) -> list[FileState]:
@@ -160,25 +165,26 @@ class FileStates:
         """Execute a statement for each row in one transaction."""
         self._database.run(lambda connection: connection.executemany(statement, rows))
 
-    def _apply_changes(self, connection: sqlite3.Connection, event: Event) -> None:
-        """Apply the changes of an event to the table."""
-        if event.kind == TreeAdopted.kind:  # it lists the whole tree, so that other files are gone
-            paths = json.dumps([change.path for change in event.changes])
-            connection.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
-        for change in event.changes:
-            if change.op != "append":
-                self._apply_change(connection, change, event)
-
     def _apply_change(self, connection: sqlite3.Connection, change: RecordedChange, event: Event) -> None:
         """Replace the row of a changed file."""
         # flags and stamp belong to the version before, so the row is replaced as a whole
         source = change.source or change.path
         former = next(iter(_rows(connection, "WHERE path = ?", source)), None)
         connection.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
-        if change.after is not None and self._tree.is_tracked(change.path):
-            state = _successor(former, change, change.after, event)
-            row = (state.path, state.hash, json.dumps(state.trail), state.is_ours, state.is_reported)
-            connection.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
+        if change.after is None or not self._tree.is_tracked(change.path):
+            return
+        if former is not None and former.hash == change.after:
+            trail, is_ours, is_reported = former.trail, former.is_ours, former.is_reported
+        else:
+            is_by_person = event.by == "person" or change.op == "observe"
+            # an edit of which the bus does not know yet stays so until another is recorded, which the bus gets: all but
+            # a displaced save, which is merged without the bus having seen it
+            is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
+            is_reported = former is None or former.is_reported or (is_by_person and not is_displaced_save)
+            trail = _trail(former, change, is_by_person=is_by_person)[-_TRAIL_LENGTH:]
+            is_ours = not is_by_person
+        row = (change.path, change.after, json.dumps(trail), is_ours, is_reported)
+        connection.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _rows(connection: sqlite3.Connection, clause: str, *values: str) -> list[FileState]:
@@ -188,26 +194,6 @@ def _rows(connection: sqlite3.Connection, clause: str, *values: str) -> list[Fil
         FileState(path, digest, tuple(json.loads(trail)), bool(is_ours), bool(is_told), bool(is_held), stamp)
         for path, digest, trail, is_ours, is_told, is_held, stamp in connection.execute(query, values)
     ]
-
-
-def _successor(former: FileState | None, change: RecordedChange, after: str, event: Event) -> FileState:
-    """Return the state of a file after a change.
-
-    Args:
-        former: Its state before; None for a new file.
-        change: The change.
-        after: The hash of the file's content now.
-        event: The event that has the change.
-    """
-    if former is not None and former.hash == after:
-        return replace(former, path=change.path)
-    is_by_person = event.by == "person" or change.op == "observe"
-    # an edit of which the bus does not know yet stays so until another is recorded, which the bus gets: all but a
-    # displaced save, which is merged without the bus having seen it
-    is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
-    is_reported = former is None or former.is_reported or (is_by_person and not is_displaced_save)
-    trail = _trail(former, change, is_by_person=is_by_person)
-    return FileState(change.path, after, trail[-_TRAIL_LENGTH:], is_ours=not is_by_person, is_reported=is_reported)
 
 
 def _trail(former: FileState | None, change: RecordedChange, *, is_by_person: bool) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -92,7 +92,12 @@ class Disk:
         """Bring a file's content, or a folder's entries, to the disk."""
         handle = os.open(path, os.O_RDONLY)
         try:
-            _full_fsync(handle)
+            if sys.platform == "darwin":  # plain fsync leaves the data in the drive's own cache there
+                import fcntl  # POSIX only
+
+                fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            else:
+                os.fsync(handle)
         except OSError as error:
             if error.errno not in _UNSUPPORTED:  # some network drives refuse it for folders
                 raise
@@ -214,16 +219,6 @@ def _write_all(handle: int, content: bytes) -> None:
         remaining = remaining[os.write(handle, remaining) :]
 
 
-def _full_fsync(handle: int) -> None:
-    """Bring a file's content to the disk itself, past the drive's own cache where the system allows that."""
-    if sys.platform == "darwin":  # plain fsync leaves the data in the drive's cache there
-        import fcntl  # POSIX only
-
-        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
-    else:
-        os.fsync(handle)
-
-
 @lru_cache(maxsize=1)
 def _system_rename() -> Callable[[bytes, bytes, int, int], int] | None:
     """Return the system's rename with flags (old, new, Linux flag, macOS flag); None where it has none."""
@@ -306,8 +301,17 @@ def locked(path: Path, wait_seconds: float | None = None) -> Iterator[None]:
     if not lock.within.acquire(timeout=-1 if wait_seconds is None else wait_seconds):
         raise _busy(path)
     try:
-        if lock.depth == 0 and not _acquire(lock.between_processes, wait_seconds):
-            raise _busy(path)
+        if lock.depth == 0:
+            between = lock.between_processes
+            # a commit takes a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
+            how = {"blocking": wait_seconds != 0, "delay": 0.001, "max_delay": 0.02, "timeout": wait_seconds}
+            try:
+                is_acquired = between.acquire(**how)
+            except IsADirectoryError:  # damage: a folder is in the lock file's place
+                set_aside_non_file(Path(os.fsdecode(between.path)))
+                is_acquired = between.acquire(**how)
+            if not is_acquired:
+                raise _busy(path)
         lock.depth += 1
         try:
             yield
@@ -389,17 +393,6 @@ def _lock_of(path: Path) -> _Lock:
             os.makedirs(os.path.dirname(real_path), mode=0o700, exist_ok=True)
             _locks[name] = _locks.setdefault(real_path, _Lock(fasteners.InterProcessLock(real_path)))
         return _locks[name]
-
-
-def _acquire(lock: fasteners.InterProcessLock, wait_seconds: float | None) -> bool:
-    """Acquire a lock between processes; return False where another process held it all the time."""
-    # a commit takes a few milliseconds: fasteners' own steps of 10 ms would be most of the wait
-    acquire = partial(lock.acquire, blocking=wait_seconds != 0, delay=0.001, max_delay=0.02, timeout=wait_seconds)
-    try:
-        return bool(acquire())
-    except IsADirectoryError:  # damage: a folder is in the lock file's place
-        set_aside_non_file(Path(os.fsdecode(lock.path)))
-        return bool(acquire())
 
 
 def _busy(path: Path) -> LockedError:

@@ -12,7 +12,7 @@ from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import Change, PathKind, create, new_id, update
 from brainiac.formats.authors import PERSON
-from brainiac.formats.index_page import IndexDocument, IndexEntry, IndexPage, new_index, parse_index
+from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
 from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, parse_memory, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
@@ -63,27 +63,32 @@ class Folders:
 
     def changes(self) -> list[Change]:
         """Return the index pages to be written, deepest folder first."""
-        folders = {
-            folder for path in self._texts for folder in _folders_up_to(posixpath.dirname(path), self._pages.root)
-        }
+        folders = {self._pages.root} if self._texts else set[str]()
+        for path in self._texts:
+            while (path := posixpath.dirname(path)).startswith(f"{self._pages.root}/"):
+                folders.add(path)
         deepest_first = sorted(folders, key=lambda folder: (-folder.count("/"), folder))
         for folder in deepest_first:
             self._open_index(folder)
         for folder in deepest_first:  # a folder's manifest has the new summaries of its subfolders
             if folder in self._indexes:
                 self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
-        for source, target in self._related:
-            self._add_related(posixpath.dirname(source), target)
-        return [change for folder, index in self._indexes.items() for change in self._index_changes(folder, index)]
-
-    def _index_changes(self, folder: str, index: IndexDocument) -> Iterator[Change]:
-        """Yield the change that writes a folder's index page, if it differs from the present one."""
-        path = f"{folder}/{INDEX}"
-        former = self._pages.pages.get(path)
-        if former is None:
-            yield create(path, str(index))
-        elif str(index) != former.text:
-            yield update(path, former.text, str(index.set_meta(updated_at=self._now)))
+        for source, target in self._related:  # to no page of the folder itself
+            folder, memory = posixpath.dirname(source), self._memory(target)
+            index = self._indexes.get(folder)
+            if memory is None or index is None or not memory.uuid or posixpath.dirname(target) == folder:
+                continue
+            if len(index.page.related) < MAX_RELATED:
+                relative = posixpath.relpath(target, folder)
+                self._indexes[folder] = index.with_related(memory.title, relative, memory.uuid, "named here")
+        changes = []
+        for folder, index in self._indexes.items():
+            path, former = f"{folder}/{INDEX}", self._pages.pages.get(f"{folder}/{INDEX}")
+            if former is None:
+                changes.append(create(path, str(index)))
+            elif str(index) != former.text:
+                changes.append(update(path, former.text, str(index.set_meta(updated_at=self._now))))
+        return changes
 
     def _open_index(self, folder: str) -> None:
         """Load a folder's index page, or begin a new one; a broken one is left to the person (`doctor` names it)."""
@@ -93,8 +98,11 @@ class Folders:
             text = self._texts.get(path) or self._pages.pages[path].text
             self._indexes[folder] = IndexDocument(text, path)
         elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may have that name
-            summary = _default_summary(folder)
-            text = new_index(title_of_folder(folder), uuid=new_id(), now=self._now, summary=summary)
+            title = title_of_folder(folder)
+            summary = _ABOUT.get(posixpath.basename(folder), as_sentence(f"What is known about {title}"))
+            # of a day or a month the manifest quotes what was said
+            summary = "" if _DATE.search(folder) else summary
+            text = new_index(title, uuid=new_id(), now=self._now, summary=summary)
             self._indexes[folder] = IndexDocument(text, path)
 
     def _entries(self, folder: str) -> Iterator[IndexEntry]:
@@ -110,32 +118,21 @@ class Folders:
         former_entries = {entry.path: entry for entry in former}
         for path in sorted(children):
             name = posixpath.basename(path)
+            page = self._pages.pages.get(f"{path}/{INDEX}")
             if name in former_entries and path not in self._texts:
                 yield former_entries[name]
             elif self._store.tree.kind_of(path) is PathKind.MEMORY:
-                yield from self._page_entry(path, name)
-            elif index := self._index_of(path):
-                about = _cut(index.about, _MAX_QUOTED) if _DATE.search(path) else _first_sentence(index.summary)
-                summary = "" if PRIVATE.search(index.summary) else self._moved_up(about, path)
-                yield IndexEntry(index.title, f"{name}/{INDEX}", index.uuid, summary)
-
-    def _moved_up(self, summary: str, folder: str) -> str:
-        """Return a summary with its links, which are relative to a folder, made relative to the folder above it."""
-        rooted = with_rooted_links(self._store, summary, [folder])
-        return with_links_from(self._store, rooted, f"{posixpath.dirname(folder)}/{INDEX}")
-
-    def _index_of(self, folder: str) -> IndexPage | None:
-        """Return a folder's index page, as changed so far; None where it has none."""
-        path = f"{folder}/{INDEX}"
-        if folder in self._indexes:
-            return self._indexes[folder].page
-        return parse_index(path, self._pages.pages[path].text) if path in self._pages.pages else None
-
-    def _page_entry(self, path: str, name: str) -> Iterator[IndexEntry]:
-        """Yield the manifest's entry for a page; none for a page that is off the record or cannot be read."""
-        memory = self._memory(path)
-        if memory is not None and not memory.is_off_record:
-            yield IndexEntry(memory.title, name, memory.uuid, _summary_of(memory))
+                memory = self._memory(path)
+                if memory is not None and not memory.is_off_record:
+                    yield IndexEntry(memory.title, name, memory.uuid, _summary_of(memory))
+            elif index := self._indexes.get(path) or (page and IndexDocument(page.text, page.path)):
+                about, summary = index.page, ""
+                if not PRIVATE.search(about.summary):
+                    text = _cut(about.about, _MAX_QUOTED) if _DATE.search(path) else _first_sentence(about.summary)
+                    # its links are relative to its folder, and become relative to the one above
+                    rooted = with_rooted_links(self._store, text, [path])
+                    summary = with_links_from(self._store, rooted, f"{folder}/{INDEX}")
+                yield IndexEntry(about.title, f"{name}/{INDEX}", about.uuid, summary)
 
     def _memory(self, path: str) -> Memory | None:
         """Return a page as it will be after the commit; None where it is removed or cannot be parsed."""
@@ -147,28 +144,6 @@ class Folders:
         except FormatError:
             return None
 
-    def _add_related(self, folder: str, target: str) -> None:
-        """Add a link to a page to the Related Memories of a folder; none to a page of the folder itself.
-
-        Args:
-            folder: In which a statement names the page.
-            target: Path of the page.
-        """
-        memory, index = self._memory(target), self._indexes.get(folder)
-        if memory is None or index is None or not memory.uuid or posixpath.dirname(target) == folder:
-            return
-        if len(index.page.related) < MAX_RELATED:
-            relative = posixpath.relpath(target, folder)
-            self._indexes[folder] = index.with_related(memory.title, relative, memory.uuid, "named here")
-
-
-def _folders_up_to(folder: str, root: str) -> Iterator[str]:
-    """Yield a folder and all folders above it, down to the root of long-term memory."""
-    while folder.startswith(root + "/"):
-        yield folder
-        folder = posixpath.dirname(folder)
-    yield root
-
 
 def title_of_folder(folder: str) -> str:
     """Return a folder's name as a title: `2026/03` as `March 2026`, `water-quality` as `Water quality`."""
@@ -179,14 +154,6 @@ def title_of_folder(folder: str) -> str:
         return f"{int(day)} {date(int(year), int(month), 1):%B %Y}" if day else year
     name = posixpath.basename(folder).replace("-", " ").replace("_", " ")
     return name[:1].upper() + name[1:]
-
-
-def _default_summary(folder: str) -> str:
-    """Return the summary of a new folder, until a person or a model writes another."""
-    if _DATE.search(folder):
-        return ""  # the manifest quotes what was said
-    title = title_of_folder(folder)
-    return _ABOUT.get(posixpath.basename(folder), as_sentence(f"What is known about {title}"))
 
 
 def _summary_of(memory: Memory) -> str:

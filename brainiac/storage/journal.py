@@ -2,6 +2,12 @@
 
 Several processes of one device append, always under the brain's commit lock. Events are ordered by `seq`, never by
 time.
+
+Every text that an event names is kept by its hash (`BlobStore`): whole, or as a splice (a difference from an earlier
+text). `short_term.md` is rewritten at every exchange; a thousand versions of it must not be a thousand copies: whole
+they take 31 MB, each compressed by zlib 12 MB, as splices 2 MB. Plain files: `ab/cdef…` has a text as it is,
+`ab/cdef….splice` one line of JSON (`{"base": hash, "start": offset, "removed": bytes, "depth": n}`) and then the bytes
+to insert.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ import re
 import secrets
 import socket
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -20,18 +26,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from brainiac.clock import SYSTEM
-from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, kinds_of
-from brainiac.storage.blobs import BlobStore
+from brainiac.errors import BlobError, ConfinementError
+from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, content_hash, kinds_of
+from brainiac.storage import files
 from brainiac.storage.database import COMMIT_LOCK
-from brainiac.storage.files import (
-    Disk,
-    copy_attributes,
-    locked,
-    make_folders,
-    read_bytes,
-    set_aside_non_file,
-    temporary_beside,
-)
 from brainiac.tree import LocalPlaces, Tree
 
 DEVICE_ID = "device_id"
@@ -157,12 +155,13 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
     if name is None:
         is_damaged = os.path.lexists(path)
         former = _id_in(copy) if is_damaged and copy is not None else None
-        set_aside_non_file(path)
+        files.set_aside_non_file(path)
         folder.mkdir(parents=True, exist_ok=True)
-        _write_id(path, former or _new_id(), is_replacing=is_damaged)
+        host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
+        _write_id(path, former or f"{host}-{secrets.token_hex(3)}", is_replacing=is_damaged)
         name = _id_in(path) or ""  # another process may have written its id first: that one counts
     if copy is not None and _id_in(copy) != name:
-        set_aside_non_file(copy)
+        files.set_aside_non_file(copy)
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_id(copy, name, is_replacing=True)
     return name
@@ -170,35 +169,20 @@ def device_id(folder: Path, copy: Path | None = None) -> str:
 
 def _id_in(path: Path) -> str | None:
     """Return the device id in a file; None where it is missing or damaged (the id becomes a folder name)."""
-    text = (read_bytes(path) or b"").decode("ascii", "replace")
+    text = (files.read_bytes(path) or b"").decode("ascii", "replace")
     return text.strip() if _DEVICE_ID.fullmatch(text) else None
 
 
-def _new_id() -> str:
-    """Return a new device id."""
-    name = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:24] or "device"
-    return f"{name}-{secrets.token_hex(3)}"
-
-
 def _write_id(path: Path, name: str, *, is_replacing: bool) -> None:
-    """Write an id file.
-
-    Args:
-        path: The file.
-        name: The id.
-        is_replacing: Whether a file that is there is replaced; otherwise it is kept.
-    """
+    """Write an id file; one that is there is replaced, or kept where another process has just written it."""
     draft = path.with_name(f".{DEVICE_ID}-{secrets.token_hex(4)}")
     draft.write_text(f"{name}\n")
     if is_replacing:
         os.replace(draft, path)
         return
-    try:
-        os.link(draft, path)  # unlike a rename it fails where another process has just written the file
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with suppress(FileExistsError):
+        os.link(draft, path)  # unlike a rename it fails where there is a file
+    draft.unlink()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,21 +202,6 @@ class _Tail:
     last_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignPart:
-    """A part of another device's journal.
-
-    Attributes:
-        events: In order.
-        end: The offset in the file behind its last whole line.
-        mark: The last bytes before that; where they differ later, the file was rewritten.
-    """
-
-    events: Sequence[Event]
-    end: int
-    mark: str
-
-
 class Journal:
     """The journal of a brain; this device's part is written, all parts are read.
 
@@ -248,8 +217,8 @@ class Journal:
         warnings: Lines that could not be read, one sentence each.
     """
 
-    def __init__(self, tree: Tree, places: LocalPlaces, disk: Disk | None = None) -> None:
-        self._disk = disk or Disk()
+    def __init__(self, tree: Tree, places: LocalPlaces, disk: files.Disk | None = None) -> None:
+        self._disk = disk or files.Disk()
         self.device = device_id(places.device, places.state / DEVICE_ID)
         self.folder = tree.journal / self.device
         self.blobs = BlobStore(tree.journal / "blobs", self._disk)
@@ -264,7 +233,7 @@ class Journal:
 
     def record(self, event: Event) -> Event:
         """Append an event and return it with its `seq`; until `sync`, it must be pending too."""
-        with locked(self.lock):
+        with files.locked(self.lock):
             tail = self._current_tail()
             numbered = replace(event, seq=tail.seq + 1)
             path = self.folder / f"{numbered.at[:10]}.jsonl"
@@ -272,7 +241,7 @@ class Journal:
                 path = max(path, tail.path)  # a clock set back must not put a later `seq` into an earlier file
                 if path != tail.path:
                     self._disk.fsync(tail.path)  # `sync` knows only the newest
-            make_folders(self._disk, path.parent)
+            files.make_folders(self._disk, path.parent)
             # not fsynced: a line that a power cut takes is written again from the pending commits
             self._disk.append(path, to_line(numbered))
             stat = os.stat(path)
@@ -281,7 +250,7 @@ class Journal:
 
     def last(self) -> tuple[int, str]:
         """Return `seq` and id of this device's last event; (0, "") when there is none."""
-        with locked(self.lock):
+        with files.locked(self.lock):
             tail = self._current_tail()
         return tail.seq, tail.last_id
 
@@ -347,7 +316,7 @@ class Journal:
                             sizes[entry.path] = entry.stat().st_size
         return dict(sorted(sizes.items()))
 
-    def foreign_part(self, path: str, start: int, mark: str) -> ForeignPart | None:
+    def foreign_part(self, path: str, start: int, mark: str) -> tuple[list[Event], int, str] | None:
         """Return the events that were added to another device's journal file since it was last read.
 
         Args:
@@ -372,7 +341,7 @@ class Journal:
             return None
         whole = after[: after.rfind(b"\n") + 1]  # a torn last line is read when a sync tool has brought the rest
         events = list(self._parse(((Path(path), line) for line in whole.splitlines()), None))
-        return ForeignPart(events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1"))
+        return events, start + len(whole), (before + whole)[-_MARK_BYTES:].decode("latin-1")
 
     def find(self, event_id: str, since_seq: int = 0) -> Event | None:
         """Return this device's event with an id; None where there is none.
@@ -387,11 +356,11 @@ class Journal:
 
     def event_at(self, seq: int, device: str) -> Event | None:
         """Return the event of a device with a `seq`; None where this copy of its journal does not have it."""
-        files = self._files(device)
-        number = bisect_right(files, seq, key=_first_seq)
+        paths = self._files(device)
+        number = bisect_right(paths, seq, key=_first_seq)
         if not number:
             return None
-        path = files[number - 1]  # the last file that begins with this event or an earlier one
+        path = paths[number - 1]  # the last file that begins with this event or an earlier one
         events = self._parse([(path, _line_with(path, seq))], None)
         return next((event for event in events if event.seq == seq), None)
 
@@ -439,17 +408,17 @@ class Journal:
             How many lines were changed.
         """
         count = 0
-        with locked(self.lock):
+        with files.locked(self.lock):
             for path in self._files():
                 self._cut_torn_line(path)
-                lines = (read_bytes(path) or b"").splitlines(keepends=True)
+                lines = (files.read_bytes(path) or b"").splitlines(keepends=True)
                 after = [_cleaned_line(line, cleaned) for line in lines]
                 changed = sum(old != new for old, new in zip(lines, after, strict=True))
                 if changed:
                     # where a crash leaves this file, the next start removes it
-                    draft = Path(temporary_beside(str(path)))
+                    draft = Path(files.temporary_beside(str(path)))
                     self._disk.write(draft, b"".join(after))
-                    copy_attributes(path, draft)
+                    files.copy_attributes(path, draft)
                     self._disk.fsync(draft)
                     self._disk.replace(draft, path)
                     self._disk.fsync(self.folder)
@@ -524,15 +493,12 @@ class Journal:
             return _Tail(None, 0, 0, 0, "")
         stat = os.stat(path)
         if tail is None or (tail.path, tail.inode, tail.size) != (path, stat.st_ino, stat.st_size):
-            tail = self._tail = self._read_tail(path)
+            self._cut_torn_line(path)
+            last = next(self.events(reverse=True), None)
+            stat = os.stat(path)
+            tail = _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
+            self._tail = tail
         return tail
-
-    def _read_tail(self, path: Path) -> _Tail:
-        """Return the end of a journal file, after a line that a crash left unfinished was cut off."""
-        self._cut_torn_line(path)
-        last = next(self.events(reverse=True), None)
-        stat = os.stat(path)
-        return _Tail(path, stat.st_ino, stat.st_size, last.seq if last else 0, last.id if last else "")
 
     def _cut_torn_line(self, path: Path) -> None:
         """Remove an unfinished line from a file's end, which a crash left."""
@@ -554,3 +520,205 @@ def _cleaned_line(line: bytes, cleaned: Callable[[Event], Event]) -> bytes:
     clean = json.loads(to_line(after))
     clean["changes"] = [old | new for old, new in zip(record["changes"], clean["changes"], strict=True)]
     return json.dumps(record | clean, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+# --- texts by their hashes ------------------------------------------------------------------------------------------
+
+MAX_DEPTH = 32
+MAX_SYNCED_SINGLY = 64  # the commit lock is held meanwhile: a thousand single fsyncs would take seconds
+SPLICE_SUFFIX = ".splice"
+_WORTHWHILE_SHARE = 0.5  # a splice must be at most this share of the whole text
+_HEADER_BYTES = 120  # of a splice's file, about
+
+
+@dataclass(frozen=True, slots=True)
+class _Splice:
+    """A text as a difference: the text `base` with `removed` bytes from `start` on replaced by `inserted`.
+
+    Attributes:
+        base: Hash of the earlier text.
+        start: Offset in it.
+        removed: How many bytes of it are replaced.
+        depth: How many splices must be applied to read the text, this one included.
+        inserted: The bytes in their place.
+    """
+
+    base: str
+    start: int
+    removed: int
+    depth: int
+    inserted: bytes
+
+    def to_bytes(self) -> bytes:
+        header = {"base": self.base, "start": self.start, "removed": self.removed, "depth": self.depth}
+        return json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.inserted
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> _Splice:
+        header, _, inserted = raw.partition(b"\n")
+        return cls(inserted=inserted, **json.loads(header))
+
+
+class BlobStore:
+    """Texts by content hash.
+
+    Args:
+        folder: Where they lie; made with the first one.
+        disk: What writes.
+    """
+
+    def __init__(self, folder: Path, disk: files.Disk | None = None) -> None:
+        self.folder, self._disk = folder, disk or files.Disk()
+
+    def __contains__(self, digest: str) -> bool:
+        """Return whether a text is there, whole or as a splice; it may be damaged."""
+        path = self._whole_path(digest)
+        return os.path.exists(path) or os.path.exists(f"{path}{SPLICE_SUFFIX}")
+
+    def put(self, content: bytes, *, base: str | None = None, is_verified: bool = False) -> str:
+        """Store a text; it is safe on the disk only after `sync`.
+
+        Args:
+            content: Any bytes.
+            base: Hash of an earlier version of this text, to store only the difference where that saves space.
+            is_verified: Read back a text that is there already and write it again where it is damaged; for use after a
+                power failure.
+
+        Returns:
+            Its hash.
+        """
+        digest = content_hash(content)
+        if digest in self and not is_verified:
+            return digest
+        with suppress(BlobError):
+            if digest in self and self.get(digest) == content:
+                return digest
+        splice = self._splice(content, base) if base and base != digest else None
+        if splice is None:
+            self._write_file(self._whole_path(digest), content)
+        else:
+            self._write_file(self._splice_path(digest), splice.to_bytes())
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """Return a text.
+
+        Raises:
+            BlobError: The text, or one that it is spliced on, is missing or damaged.
+        """
+        splices: list[_Splice] = []
+        base = digest
+        # from splice to splice back to a text that is stored whole
+        while (content := files.read_bytes(self._whole_path(base))) is None:
+            raw = files.read_bytes(self._splice_path(base))
+            if raw is None or len(splices) > 2 * MAX_DEPTH:
+                raise BlobError(f"the text {digest[:12]}… is not in {self.folder}; restore it from a backup or sync")
+            splices.append(self._parse(base, raw))
+            base = splices[-1].base
+        for splice in reversed(splices):
+            content = content[: splice.start] + splice.inserted + content[splice.start + splice.removed :]
+        if content_hash(content) != digest:
+            raise BlobError(f"the text {digest[:12]}… in {self.folder} is damaged; restore it from a backup or sync")
+        return content
+
+    def digests(self) -> Iterator[str]:
+        """Yield the hash of every text that is kept."""
+        for path in self.folder.glob("??/*"):
+            if not path.name.startswith("."):
+                yield path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
+
+    def delete(self, *digests: str) -> None:
+        """Destroy texts for good; other texts that are splices on them are written out whole first."""
+        deleted = set(digests)
+        # before anything is deleted, so that a crash in the middle leaves every other text readable
+        for splice in list(self.folder.glob(f"??/*{SPLICE_SUFFIX}")):
+            dependent = splice.parent.name + splice.name.removesuffix(SPLICE_SUFFIX)
+            with open(splice, "rb") as file:
+                base = self._parse(dependent, file.readline()).base
+            if base in deleted and dependent not in deleted:
+                path = self._whole_path(dependent)
+                self._write_file(path, self.get(dependent))
+                self._disk.fsync(path)
+                self._disk.unlink(splice)
+        # a crash may have left both files
+        for digest in sorted(deleted):
+            self._disk.unlink(self._whole_path(digest))
+            self._disk.unlink(self._splice_path(digest))
+
+    def sync(self, digests: set[str]) -> None:
+        """Fsync the files of these texts and their folders; for many texts sync the whole filesystem instead."""
+        if len(digests) > MAX_SYNCED_SINGLY and self.folder.is_dir():
+            self._disk.sync_filesystem(self.folder)
+            return
+        paths = [path for digest in digests for path in (self._whole_path(digest), self._splice_path(digest))]
+        folders = set()
+        for path in paths:
+            if path.exists():
+                self._disk.fsync(path)
+                folders.add(path.parent)
+        for folder in sorted(folders):
+            self._disk.fsync(folder)
+        if folders:
+            self._disk.fsync(self.folder)
+
+    def _whole_path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / digest[2:]
+
+    def _splice_path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / (digest[2:] + SPLICE_SUFFIX)
+
+    def _write_file(self, path: Path, content: bytes) -> None:
+        """Write a file of the store so that readers see it whole or not at all."""
+        if path.parent.is_symlink():  # a checkout may bring a link here: texts are never written outside the brain
+            raise ConfinementError(f"{path.parent} is a link; put a folder there: texts are kept within the brain")
+        files.make_folders(self._disk, path.parent)
+        temporary = Path(files.temporary_beside(str(path)))
+        # the name is the hash of the content: a torn file under it would pass for the text
+        self._disk.write(temporary, content)
+        self._disk.replace(temporary, path)
+
+    def _parse(self, digest: str, raw: bytes) -> _Splice:
+        """Return the splice in the bytes of a file.
+
+        Raises:
+            BlobError: They are no splice.
+        """
+        try:
+            return _Splice.from_bytes(raw)
+        except (ValueError, TypeError) as error:
+            raise BlobError(f"{self._splice_path(digest)}: not a splice ({error}); restore it from a backup") from error
+
+    def _splice(self, content: bytes, base: str) -> _Splice | None:
+        """Return a text as a difference from an earlier one, given by its hash.
+
+        None where the difference would save little space, or need too many splices to read.
+        """
+        try:
+            former = self.get(base)
+            depth = self._depth(base) + 1
+        except BlobError:
+            return None
+        # one stretch is enough: two versions of short-term memory differ mostly where an exchange was added
+        start = _common_prefix(former, content)
+        end = _common_prefix(former[start:][::-1], content[start:][::-1])  # the length of the common end
+        inserted = content[start : len(content) - end]
+        if depth > MAX_DEPTH or len(inserted) + _HEADER_BYTES > len(content) * _WORTHWHILE_SHARE:
+            return None
+        return _Splice(base, start, len(former) - end - start, depth, inserted)
+
+    def _depth(self, digest: str) -> int:
+        """Return how many splices must be applied to read a text; 0 for one that is stored whole."""
+        raw = None if self._whole_path(digest).exists() else files.read_bytes(self._splice_path(digest))
+        return 0 if raw is None else self._parse(digest, raw).depth
+
+
+def _common_prefix(first: bytes, second: bytes) -> int:
+    """Return the length of the common beginning; found by halving, since comparing slices is far faster than bytes."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

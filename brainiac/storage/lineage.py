@@ -10,28 +10,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import groupby
-from typing import NamedTuple
 
+from brainiac import events
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import (
-    KINDS,
-    CopyMerged,
-    CopySetAside,
-    Event,
-    MarkersMerged,
-    NoteMerged,
-    RecordedChange,
-    content_hash,
-)
 from brainiac.formats.frontmatter import split
 from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.store import Store
 
-MAX_PATHS = 20  # of one file, through as many renames
 MAX_DEPTH = 4  # so many versions that arrived on several devices are looked behind, one within the other
 
 
@@ -45,20 +35,13 @@ def common_version(store: Store, path: str, ours: bytes, theirs: bytes, former_p
         theirs: The other text: of a copy, or of the same page at a path that it was moved from.
         former_path: That path; "" for a copy.
     """
-    lineage = _Lineage(store, (path, former_path) if former_path else (path,), content_hash(theirs))
-    first, second = lineage.distances(content_hash(ours)), lineage.distances(content_hash(theirs))
+    lineage = _Lineage(store, (path, former_path) if former_path else (path,), events.content_hash(theirs))
+    first, second = lineage.distances(events.content_hash(ours)), lineage.distances(events.content_hash(theirs))
     common = sorted((first[digest] + second[digest], digest) for digest in first.keys() & second.keys())
     for _, digest in common:
         with suppress(BlobError):
             return store.committer.text_of(digest)
     return None
-
-
-class _Origin(NamedTuple):
-    """The version that a new file of a page grew from, None for no version; where `is_known` is false, disregard it."""
-
-    is_known: bool
-    version: str | None
 
 
 class _Places:
@@ -69,15 +52,15 @@ class _Places:
         self._removed_path = ""
         self._removed_version: str | None = None
 
-    def follow(self, change: RecordedChange) -> _Origin:
+    def follow(self, change: events.RecordedChange) -> tuple[bool, str | None]:
         """Bring the places up to date, and return what a new file at the path of a change grew from.
 
-        It grew from the version that was removed last, at another path; from nothing where none was. Where the page
-        still stands at another path, or was removed last at this one, the new file came from elsewhere: not known.
+        It grew from the version that was removed last, at another path; from nothing (None) where none was. Where the
+        page still stands at another path, or was removed last at this one, the new file came from elsewhere: then the
+        first value is false.
         """
         self._paths.discard(change.source or change.path)
-        is_known = not self._paths and self._removed_path != change.path
-        origin = _Origin(is_known, self._removed_version)
+        origin = not self._paths and self._removed_path != change.path, self._removed_version
         if change.after is None:
             self._removed_path, self._removed_version = change.path, change.before
         else:
@@ -100,21 +83,26 @@ class _Lineage:
         # by content hash, of a version that came from outside: what each device had there before, None for nothing
         self._seen: dict[str, list[str | None]] = defaultdict(list)
         self._is_moved = len(paths) > 1
-        events = [(device, event) for device, event in store.journal.all_events() if event.changes]
-        all_paths = _earlier_paths(paths, [event for _, event in events])
+        recorded = [(device, event) for device, event in store.journal.all_events() if event.changes]
+        every = [change for _, event in recorded for change in event.changes]
+        moves = {(change.path, change.source) for change in every if change.source and change.source != change.path}
+        # all that it ever had
+        all_paths = {*paths}.union(*(_reachable(path, moves) for path in paths))
         places: dict[str, _Places] = defaultdict(_Places)  # by device
-        for device, event in events:
+        for device, event in recorded:
             self._add(event, all_paths, places[device])
-        changes = [(device, change) for device, event in events for change in event.changes]
+        changes = [(device, change) for device, event in recorded for change in event.changes]
         holders = {device for device, change in changes if change.after == copied and change.path in all_paths}
         # a version that two devices had is more than the copy: what stands may well have grown from it
         copies = {copied} if len(holders) < 2 else set()
-        if self._is_moved:
-            copies |= {version for _, event in events for version in _copied_versions(event)}
+        for _, event in recorded if self._is_moved else ():
+            # the sync tool's conflict copies, by their names: any other copy of a file is a person's
+            if isinstance(event.what, events.CopyMerged | events.CopySetAside) and original_of(event.what.copy):
+                copies |= {each.before for each in event.changes if each.path == event.what.copy and each.before}
         for digest, before in self._seen.items():
             self._seen[digest] = [former for former in before if former not in copies]
 
-    def _add(self, event: Event, paths: set[str], places: _Places) -> None:
+    def _add(self, event: events.Event, paths: set[str], places: _Places) -> None:
         """Add what an event of a device says about the versions of the file.
 
         Args:
@@ -124,15 +112,17 @@ class _Lineage:
         """
         changes = [change for change in event.changes if change.path in paths and change.op != "append"]
         for change in sorted(changes, key=lambda change: change.after is not None):  # removals first
-            origin = places.follow(change)
+            is_known, version = places.follow(change)
             if change.after is None:
                 continue
-            if not (_is_from_outside(event) or change.op == "observe"):
+            # it was seen changed; of kinds that this version lacks, a person's say so
+            is_seen = event.kind in FOUND or (event.by == "person" and event.kind not in events.KINDS)
+            if not (is_seen or change.op == "observe"):
                 self._made[change.after] |= _named_origins(event, change)
             elif change.before or not self._is_moved:
                 self._seen[change.after].append(change.before)
-            elif origin.is_known:
-                self._seen[change.after].append(origin.version)
+            elif is_known:
+                self._seen[change.after].append(version)
 
     def distances(self, digest: str, passed: frozenset[str] = frozenset()) -> dict[str, int]:
         """Return the versions that a version grew from, itself included, with the number of steps to each.
@@ -174,41 +164,17 @@ class _Lineage:
         return set.intersection(*(set(self.distances(former, passed | {digest})) for former in sorted(formers)))
 
 
-def _named_origins(event: Event, change: RecordedChange) -> set[str]:
+def _named_origins(event: events.Event, change: events.RecordedChange) -> set[str]:
     """Return the versions that the version of a process's change grew from, as the event names them."""
     origins = {change.before} if change.before else set()
     match event.what:
-        case CopyMerged():
+        case events.CopyMerged():
             origins |= {each.before for each in event.changes if each.before}
-        case MarkersMerged(ours=ours, theirs=theirs):
+        case events.MarkersMerged(ours=ours, theirs=theirs):
             origins |= {ours, theirs}
-        case NoteMerged(stale=stale) if stale:
+        case events.NoteMerged(stale=stale) if stale:
             origins.add(stale)
     return origins
-
-
-def _is_from_outside(event: Event) -> bool:
-    """Return whether an event says that a file was seen changed; of kinds that this version lacks, a person's do."""
-    return event.kind in FOUND or (event.by == "person" and event.kind not in KINDS)
-
-
-def _copied_versions(event: Event) -> Iterator[str]:
-    """Yield the content hash of the sync tool's conflict copy that an event merged or set aside."""
-    # by the name: any other copy of a file is a person's
-    if isinstance(event.what, CopyMerged | CopySetAside) and original_of(event.what.copy):
-        yield from (change.before for change in event.changes if change.path == event.what.copy and change.before)
-
-
-def _earlier_paths(own_paths: Iterable[str], events: Iterable[Event]) -> set[str]:
-    """Return the paths that a file ever had."""
-    moves = [change for event in events for change in event.changes if change.source and change.source != change.path]
-    paths = set(own_paths)
-    while len(paths) < MAX_PATHS:
-        more = {str(change.source) for change in moves if change.path in paths} - paths
-        if not more:
-            break
-        paths |= more
-    return paths
 
 
 # --- pages that moved ----------------------------------------------------------------------------------------------
@@ -231,17 +197,20 @@ def new_paths(store: Store, uuid: str, paths: Collection[str]) -> dict[str, str]
     """
     result = {path: original for path in paths if (original := possible_original(path, paths))}
     pages = [path for path in paths if path not in result]
-    moves = set(_Moves(store, uuid, pages).edges()) if len(pages) > 1 else set()
-    for group in _connected(pages, moves):
-        after = {path: _reachable(path, moves) for path in group}
+    moves = _moves(store, uuid, pages) if len(pages) > 1 else set()
+    both_ways = moves | {(new, former) for former, new in moves}
+    for path in pages:
+        group = {path} | (_reachable(path, both_ways) & set(pages))
+        after = {page: _reachable(page, moves) for page in group}
         # those from which no move leads on, unless it also leads back
-        ends = [path for path in group if all(path in after[later] for later in after[path] & set(group))]
-        result |= {path: min(ends) for path in group if path != min(ends)}
+        end = min(page for page in group if all(page in after[later] for later in after[page] & group))
+        if path != end:
+            result[path] = end
     return result
 
 
-class _Moves:
-    """How the page with a uuid went from path to path, on each device.
+def _moves(store: Store, uuid: str, paths: Collection[str]) -> set[tuple[str, str]]:
+    """Return (former path, new path) of each move of a page on each device, also of a removal and a creation.
 
     Args:
         store: Whose journals.
@@ -249,71 +218,43 @@ class _Moves:
         paths: Where files with this uuid stand now.
     """
 
-    def __init__(self, store: Store, uuid: str, paths: Collection[str]) -> None:
-        self._store, self._uuid, self._is_page_by_digest = store, uuid, dict[str, bool]()
-        store.projection.follow()
-        leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
-        rows = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
-        # where it stands, and all that it ever left
-        self._paths = {*paths, *(source or path for source, path, digest in rows if self._is_page(digest))}
-
-    def _is_page(self, digest: str | None) -> bool:
+    @cache
+    def is_page(digest: str | None) -> bool:
         """Return whether a text in the journal is one of the page's."""
-        if not digest:
-            return False
-        if digest not in self._is_page_by_digest:
-            text = self._store.kept_text(digest)
-            self._is_page_by_digest[digest] = text is not None and _uuid_of(text) == self._uuid
-        return self._is_page_by_digest[digest]
+        with suppress(FormatError):
+            return str(split(store.kept_text(digest) or "")[0].get("uuid") or "") == uuid
+        return False
 
-    def edges(self) -> Iterator[tuple[str, str]]:
-        """Yield (former path, new path) of each move."""
-        columns = "device, op, path, before, after, source"
-        known = "(SELECT value FROM json_each(?1))"
-        where = f"path IN {known} OR source IN {known} ORDER BY device, event, position"
-        rows = self._store.projection.query(
-            f"SELECT {columns} FROM changes WHERE {where}", json.dumps(sorted(self._paths))
-        )
-        for _, changes in groupby(rows, key=lambda row: row[0]):
-            yield from self._edges_of(RecordedChange(*row[1:]) for row in changes)
-
-    def _edges_of(self, changes: Iterable[RecordedChange]) -> Iterator[tuple[str, str]]:
-        """Yield (former path, new path) of the moves on one device, also of those seen as a removal and a creation."""
+    store.projection.follow()
+    leaves_path = "after IS NULL OR (source IS NOT NULL AND source != path)"
+    rows = store.projection.query(f"SELECT source, path, COALESCE(before, after) FROM changes WHERE {leaves_path}")
+    # where it stands, and all that it ever left
+    known = {*paths, *(source or path for source, path, digest in rows if is_page(digest))}
+    rows = store.projection.query(
+        "WITH known AS (SELECT value FROM json_each(?)) SELECT device, path, before, after, source FROM changes"
+        " WHERE path IN known OR source IN known ORDER BY device, event, position",
+        json.dumps(sorted(known)),
+    )
+    moves: set[tuple[str, str]] = set()
+    for _, changes in groupby(rows, key=lambda row: row[0]):
         standing: list[str] = []  # in the order of arrival
         left = ""  # the path that was left when the page stood nowhere else
-        for change in changes:
-            left_now = change.source or (change.path if change.after is None else "")
-            if left_now and self._is_page(change.before or change.after):
-                standing = [path for path in standing if path != left_now]
+        for _, path, before, after, source in changes:
+            left_now = source or (path if after is None else "")
+            if left_now and is_page(before or after):
+                standing = [place for place in standing if place != left_now]
                 if not standing:
                     left = left_now
-                elif not change.source:  # created there first, then removed here
-                    yield left_now, standing[-1]
-            if change.after is None or change.path in standing or not self._is_page(change.after):
+                elif not source:  # created there first, then removed here
+                    moves.add((left_now, standing[-1]))
+            if after is None or path in standing or not is_page(after):
                 continue
-            if change.source and change.source != change.path:
-                yield change.source, change.path
-            elif not standing and left not in ("", change.path):  # removed there first, then created here
-                yield left, change.path
-            standing.append(change.path)
-
-
-def _uuid_of(text: str) -> str:
-    """Return the uuid of a page's text; "" for none."""
-    with suppress(FormatError):
-        return str(split(text)[0].get("uuid") or "")
-    return ""
-
-
-def _connected(paths: Collection[str], edges: Collection[tuple[str, str]]) -> Iterator[list[str]]:
-    """Yield the groups of paths that moves connect, in either direction; not the paths without a move."""
-    both_ways = {*edges, *((new, former) for former, new in edges)}
-    waiting = sorted(paths)
-    while waiting:
-        group = _reachable(waiting[0], both_ways) | {waiting[0]}
-        if len(standing := [path for path in waiting if path in group]) > 1:
-            yield standing
-        waiting = [path for path in waiting if path not in group]
+            if source and source != path:
+                moves.add((source, path))
+            elif not standing and left not in ("", path):  # removed there first, then created here
+                moves.add((left, path))
+            standing.append(path)
+    return moves
 
 
 def _reachable(path: str, edges: Collection[tuple[str, str]]) -> set[str]:

@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from brainiac.errors import ConfinementError, FormatError
 from brainiac.events import Change, PathKind, create, update
@@ -26,13 +25,6 @@ INDEX = "_index.md"
 _KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
 # Two saves within one tick of a file system's clock have one time: a file written so recently is read again.
 _SETTLED_NS = 2_000_000_000
-
-
-class _SettledPage(NamedTuple):
-    """A page, or what is wrong with it, and the stamp of its file when it was read."""
-
-    stamp: Stamp
-    page: Memory | FormatError
 
 
 class PageSet:
@@ -55,31 +47,23 @@ class PageSet:
         self.root, self.archive = tree.relative(tree.long_term), tree.relative(tree.archive)
         self.pages: dict[str, Memory] = {}
         self.broken: dict[str, FormatError] = {}
-        self._settled: dict[str, _SettledPage] = {}  # those that a later set may take over, by path
+        # those that a later set may take over, by path: the stamp of the file from before it was read, and what it is
+        self._settled: dict[str, tuple[Stamp, Memory | FormatError]] = {}
         self._names: dict[str, set[str]] = {}  # what `names_in` returned, by folder
         settled = former._settled if former else {}
         for path, stamp in sorted(tree.scan(tree.long_term, tree.archive).items()):
-            if tree.kind_of(path) in _KINDS:
-                self._add_page(path, stamp, settled.get(path))
+            if tree.kind_of(path) not in _KINDS:
+                continue
+            former_stamp, page = settled.get(path, (None, None))
+            if former_stamp != stamp:
+                page = self._read(path)
+            if page is not None and time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
+                self._settled[path] = stamp, page
+            if isinstance(page, Memory):
+                self.pages[path] = page
+            elif page is not None:
+                self.broken[path] = page
         self.memories = {path: page for path, page in self.pages.items() if tree.kind_of(path) is PathKind.MEMORY}
-
-    def _add_page(self, path: str, stamp: Stamp, former: _SettledPage | None) -> None:
-        """Add the page at a path to `pages`, or to `broken`; it is not read again if its stamp is unchanged.
-
-        Args:
-            path: Of the page, relative.
-            stamp: Of its file, from before it is read: one written in between is then read again by the next set.
-            former: The page in the former set; None where it was not there or not settled.
-        """
-        page = former.page if former is not None and former.stamp == stamp else self._read(path)
-        if page is None:
-            return
-        if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
-            self._settled[path] = _SettledPage(stamp, page)
-        if isinstance(page, Memory):
-            self.pages[path] = page
-        else:
-            self.broken[path] = page
 
     def _read(self, path: str) -> Memory | FormatError | None:
         """Return the page at a path, an error where it cannot be parsed; None where there is no file."""

@@ -17,42 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brainiac.events import (
-    CandidatesRefused,
-    CatchUpEnded,
-    CatchUpStarted,
-    Event,
-    EventData,
-    EventsAnalyzed,
-    EventUndone,
-    ExchangeEvent,
-    ExchangeForgotten,
-    ExchangeMadePrivate,
-    ExchangeReflected,
-    ExchangesFiled,
-    ExchangesImported,
-    ForgetProposal,
-    FoundEvent,
-    MemoryForgotten,
-    MemoryOrganized,
-    MemoryPromoted,
-    ModelCalled,
-    NoteMerged,
-    OutcomeEvent,
-    OwningEvent,
-    PathKind,
-    PluginEvent,
-    PromptAnswered,
-    PromptMoved,
-    ProposalEvent,
-    PurgeHonoured,
-    RecordedChange,
-    StatementRecord,
-    StatementRef,
-    StatingEvent,
-    TextsPurged,
-    TreeAdopted,
-)
+from brainiac import events
+from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.storage.database import StateDatabase
 from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Tree
@@ -174,7 +140,10 @@ class Projection:
         last, sizes = self._journal.last(), self._journal.foreign_sizes()
 
         def read_on(connection: sqlite3.Connection) -> None:
-            if not self._is_current(connection, last, sizes):
+            positions = _positions(connection)
+            basis, own = (positions.pop(source, _Position()) for source in ("", self._journal.device))
+            is_same = basis.mark == self._basis and (own.at, own.mark) == last
+            if not is_same or {source: position.size for source, position in positions.items()} != sizes:
                 self._follow(connection)
 
         self._database.run(read_on)
@@ -191,23 +160,10 @@ class Projection:
         """Return device and event of each purge, and of each report that a device carried one out, oldest first."""
         self.follow()
         sql = "SELECT device, line FROM lines WHERE kind IN (?, ?) ORDER BY event"
-        rows = self.query(sql, TextsPurged.kind, PurgeHonoured.kind)
+        rows = self.query(sql, events.TextsPurged.kind, events.PurgeHonoured.kind)
         return [(device, from_line(line.encode())) for device, line in rows]
 
     # --- following ------------------------------------------------------------------------------------------
-
-    def _is_current(self, connection: sqlite3.Connection, last: tuple[int, str], sizes: Mapping[str, int]) -> bool:
-        """Return whether the tables have their present basis and all events up to this end of each journal.
-
-        Args:
-            connection: To the tables.
-            last: Seq and id of this device's last event.
-            sizes: Size of each file of other devices' journals.
-        """
-        positions = _positions(connection)
-        basis, own = (positions.pop(source, _Position()) for source in ("", self._journal.device))
-        is_same = basis.mark == self._basis and (own.at, own.mark) == last
-        return is_same and {source: position.size for source, position in positions.items()} == sizes
 
     def _follow(self, connection: sqlite3.Connection, *, is_own: bool = False) -> None:
         """Read each journal from its position on, or only this device's.
@@ -243,30 +199,31 @@ class Projection:
             part = self._journal.foreign_part(source, position.at, position.mark)
             if part is None:
                 return False
-            self._insert(connection, part.events, Path(source).parent.name)
-            _set_position(connection, source, _Position(part.end, part.mark, size))
+            events_there, end, mark = part
+            self._insert(connection, events_there, Path(source).parent.name)
+            _set_position(connection, source, _Position(end, mark, size))
         position = positions.get(self._journal.device, _Position())
-        events = self._journal.events_after(position.at, position.mark)
-        if events is None:
+        added = self._journal.events_after(position.at, position.mark)
+        if added is None:
             return False
-        if position.at and any(event.kind == PurgeHonoured.kind for event in events):
+        if position.at and any(event.kind == events.PurgeHonoured.kind for event in added):
             return False  # the purge rewrote earlier lines
-        if last := self._insert(connection, events, self._journal.device):
+        if last := self._insert(connection, added, self._journal.device):
             position = _Position(last.seq, last.id)
         _set_position(connection, self._journal.device, position)
         return True
 
-    def _insert(self, connection: sqlite3.Connection, events: Iterable[Event], device: str) -> Event | None:
+    def _insert(self, connection: sqlite3.Connection, added: Iterable[Event], device: str) -> Event | None:
         """Insert the rows of events of a device, and return the last event; None for no events."""
         event: Event | None = None
         open_exchanges: dict[str, Event] = {}  # those without an outcome
         rows: dict[str, list[Row]] = defaultdict(list)
-        for number, event in enumerate(events, 1):
+        for number, event in enumerate(added, 1):
             for table, row in _rows(event, device, self._tree):
                 rows[table].append(row)
-            if isinstance(event.what, ExchangeEvent):
+            if isinstance(event.what, events.ExchangeEvent):
                 open_exchanges[event.id] = event
-            elif isinstance(event.what, OutcomeEvent):
+            elif isinstance(event.what, events.OutcomeEvent):
                 open_exchanges.pop(event.what.exchange, None)
             if number % _BATCH == 0:
                 _insert_rows(connection, rows)
@@ -307,41 +264,55 @@ def _set_position(connection: sqlite3.Connection, source: str, position: _Positi
 def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
     """Yield the rows of an event, each with the name of its table."""
     match event.what:
-        case ExchangeEvent() as exchange_event:
-            yield "exchanges", _exchange_row(event, exchange_event, device)
-        case OutcomeEvent() as outcome:
-            yield "outcomes", _outcome_row(event, outcome)
-        case ExchangeMadePrivate(exchanges=exchanges):
+        case events.ExchangeEvent() as what:
+            after = {change.path: change.after for change in event.changes}  # the texts as this event left them
+            prompt_hash = after.get(what.prompt) or event.data.get("prompt_hash")
+            response_hash = after.get(what.response or "") or what.response_hash or None
+            prompt = what.prompt, what.prompt_id, what.prompt_sha256, prompt_hash
+            response = what.response, response_hash, isinstance(what, events.PromptAnswered)
+            place, author = (event.id, device, event.at), (what.origin, what.author)
+            yield "exchanges", (*place, *prompt, *response, what.prompt in after, event.seq, *author)
+        case events.ExchangeReflected() as outcome:
+            superseded = outcome.supersedes if outcome.supersedes != outcome.exchange else ""
+            yield "outcomes", (outcome.exchange, event.id, superseded, outcome.is_extracted, outcome.prompt)
+        case events.OutcomeEvent(exchange=exchange):
+            yield "outcomes", (exchange, event.id, "", None, None)
+        case events.ExchangeMadePrivate(exchanges=exchanges):
             yield from (("withdrawals", (exchange, event.id)) for exchange in exchanges)
-        case ExchangesFiled() | MemoryPromoted() as filing:
-            yield from (("filings", row) for row in _filing_rows(event, filing))
-        case ExchangeForgotten(exchanges=exchanges) | MemoryForgotten(exchanges=exchanges):
+        case events.ExchangesFiled() | events.MemoryPromoted() as filing:
+            is_promotion, pages = isinstance(filing, events.MemoryPromoted), _page_by_exchange(filing.episodes)
+            for exchange in {*filing.exchanges, *pages}:
+                ends = exchange in filing.exchanges  # it is filed to wait, or consolidated
+                is_gone = isinstance(filing, events.MemoryPromoted) and exchange in filing.gone
+                flags = ends and not is_promotion, ends and is_promotion, is_gone
+                yield "filings", (exchange, event.id, event.at, pages.get(exchange), *flags)
+        case events.ExchangeForgotten(exchanges=exchanges) | events.MemoryForgotten(exchanges=exchanges):
             yield from (("filings", (exchange, event.id, event.at, None, *_GONE)) for exchange in exchanges)
-        case ExchangesImported(episodes=episodes):
+        case events.ExchangesImported(episodes=episodes):
             # no model has read them, and they do not wait for one: as if they were consolidated without
             for exchange, page in _page_by_exchange(episodes).items():
                 yield "filings", (exchange, event.id, event.at, page, *_CONSOLIDATED)
-        case CatchUpStarted():
+        case events.CatchUpStarted():
             yield "catch_ups", (event.id, device, event.id, None)
-        case CatchUpEnded(withheld=withheld):
+        case events.CatchUpEnded(withheld=withheld):
             yield "catch_ups", (event.id, device, event.cause, json.dumps(withheld))
-        case EventUndone(undone=undone):
+        case events.EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
-        case ProposalEvent(proposal=proposal):
+        case events.ProposalEvent(proposal=proposal):
             yield "decisions", (proposal, event.id, device, event.kind)
-        case TextsPurged() | PurgeHonoured():
+        case events.TextsPurged() | events.PurgeHonoured():
             yield "lines", _line_row(event, device)
-        case ModelCalled() as call:
+        case events.ModelCalled() as call:
             tokens = call.input_tokens, call.cached_tokens, call.output_tokens
             caller = event.at, event.id, device, event.by
             yield "calls", (*caller, call.purpose, call.model, *tokens, call.cost_usd, event.cause)
-        case MemoryOrganized() as run:
+        case events.MemoryOrganized() as run:
             done = json.dumps([(action.action, action.uuids) for action in run.done])
             yield "runs", (event.id, event.at, run.asked, done)
             yield from (("uses", (event.id, page, "", day, times)) for page, (day, times) in run.used.items())
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
-        is_hiding = isinstance(proposal, ForgetProposal) and bool(proposal.is_hiding or proposal.deleted)
+        is_hiding = isinstance(proposal, events.ForgetProposal) and bool(proposal.is_hiding or proposal.deleted)
         yield "proposals", (proposal.id, event.id, device, event.by, is_hiding, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, device, tree))
     yield from _memory_rows(event, device)
@@ -349,66 +320,38 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
 
 def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
     """Yield the rows on what processes made of exchanges: of `statements`, `candidates`, `promotions` to `analyses`."""
-    what = event.what
-    if isinstance(what, StatingEvent):
-        yield from (("statements", row) for row in _statement_rows(event, what, device))
-    yield from (("candidates", (candidate, event.id)) for candidate in _decided_candidates(what))
+    what, decided = event.what, set[str]()  # candidates that were written or refused for good
+    if isinstance(what, events.StatingEvent):
+        place = event.seq, device, event.at, event.kind, event.by, event.cause
+        for position, record in enumerate(what.statements):
+            statements: tuple[events.StatementRecord | events.StatementRef, ...] = (record, *record.steps)
+            for step, each in enumerate(statements):  # 0 is the statement itself
+                key = record.page, event.id, position, step
+                stated = each.block, each.hash, each.since, isinstance(what, events.OwningEvent)
+                yield "statements", (*key, *stated, *place, json.dumps(record.stored))
+    if isinstance(what, events.OwningEvent):
+        decided |= {record.candidate for record in what.statements}
+    if isinstance(what, events.MemoryPromoted | events.CandidatesRefused):
+        decided |= {refused.candidate for refused in what.refused}
+        decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
+    yield from (("candidates", (candidate, event.id)) for candidate in decided - {""})
     writer = event.at, event.kind, event.by, device
     match what:
-        case MemoryPromoted():
+        case events.MemoryPromoted():
             yield "promotions", (event.id, event.cause)
             yield from (("writings", (paragraph, "summary", event.id, "", *writer)) for paragraph in what.summary)
-        case ExchangeReflected(exchange=exchange):
+        case events.ExchangeReflected(exchange=exchange):
             yield from (("writings", (item, "item", event.id, exchange, *writer)) for item in what.items)
             if what.thoughts:
                 yield "writings", (what.thoughts, "thoughts", event.id, exchange, *writer)
-        case EventsAnalyzed():
+        case events.EventsAnalyzed():
             run = event.id, event.seq, device, event.cause
             yield from (("analyses", (exchange, *run)) for exchange in what.events)
-
-
-def _decided_candidates(what: EventData | PluginEvent) -> set[str]:
-    """Return the candidates that an event wrote or refused for good."""
-    decided = {record.candidate for record in what.statements} if isinstance(what, OwningEvent) else set[str]()
-    if isinstance(what, MemoryPromoted | CandidatesRefused):
-        decided |= {refused.candidate for refused in what.refused}
-        decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
-    return decided - {""}
-
-
-def _outcome_row(event: Event, outcome: OutcomeEvent) -> Row:
-    """Return the row of an outcome; only one that noted the exchange has more than its name."""
-    if not isinstance(outcome, ExchangeReflected):
-        return outcome.exchange, event.id, "", None, None
-    superseded = outcome.supersedes if outcome.supersedes != outcome.exchange else ""
-    return outcome.exchange, event.id, superseded, outcome.is_extracted, outcome.prompt
-
-
-def _filing_rows(event: Event, filing: ExchangesFiled | MemoryPromoted) -> Iterator[Row]:
-    """Yield the rows of exchanges that were put on pages, filed to wait there, or consolidated."""
-    is_promotion, pages = isinstance(filing, MemoryPromoted), _page_by_exchange(filing.episodes)
-    for exchange in {*filing.exchanges, *pages}:
-        is_filed = exchange in filing.exchanges and not is_promotion
-        is_consolidated = exchange in filing.exchanges and is_promotion
-        is_gone = isinstance(filing, MemoryPromoted) and exchange in filing.gone
-        yield exchange, event.id, event.at, pages.get(exchange), is_filed, is_consolidated, is_gone
 
 
 def _page_by_exchange(episodes: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """Return the page of each exchange, given the exchanges of each page."""
     return {exchange: page for page, exchanges in episodes.items() for exchange in exchanges}
-
-
-def _statement_rows(event: Event, what: StatingEvent, device: str) -> Iterator[Row]:
-    """Yield a row for each statement that an event records, and for each step of a how-to."""
-    is_owning = isinstance(what, OwningEvent)
-    writer = event.seq, device, event.at, event.kind, event.by, event.cause
-    for position, record in enumerate(what.statements):
-        data = json.dumps(record.stored)
-        statements: tuple[StatementRecord | StatementRef, ...] = (record, *record.steps)
-        for step, statement in enumerate(statements):  # 0 is the statement itself
-            key = record.page, event.id, position, step
-            yield *key, statement.block, statement.hash, statement.since, is_owning, *writer, data
 
 
 def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
@@ -417,13 +360,13 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
     Changes that no query needs get no row: writes to short-term memory and logs, which are most of the journal. A moved
     prompt gets a further row, since the person moved its file before the event.
     """
-    undone = event.what.undone if isinstance(event.what, EventUndone) else None
+    undone = event.what.undone if isinstance(event.what, events.EventUndone) else None
     for position, change in enumerate(event.changes):
         is_page = tree.kind_of(change.path) in _PAGES and change.op != "append"
         is_restored = undone is not None and change.op == "create"
         if change.source or change.after is None or is_restored or is_page:
             yield _change_row(event, position, change, device, about=undone)
-    if isinstance(event.what, PromptMoved):
+    if isinstance(event.what, events.PromptMoved):
         moved, position = event.what, len(event.changes)
         response_hash = next((change.after for change in event.changes if change.path == moved.response), None)
         move = RecordedChange("move", moved.prompt, None, response_hash, moved.moved_from)
@@ -433,35 +376,21 @@ def _change_rows(event: Event, device: str, tree: Tree) -> Iterator[Row]:
 def _change_row(
     event: Event, position: int, change: RecordedChange, device: str, about: str | None, response: str | None = None
 ) -> Row:
-    """Return the row of a change for the table `changes`, where `about` and `response` are explained."""
+    """Return the row of a change for the table `changes`, where `about` and `response` are explained.
+
+    It is by hand where a person made it in an editor, by a command, or by an undo that moves a file back. The text of a
+    person's save that we merged counts; what is found when a whole tree is adopted does not.
+    """
     place = event.id, position, event.at, event.kind, change.op
     files = change.path, change.source, change.after
-    is_new, is_by_hand = change.before is None and change.op != "move", _is_by_hand(event, change)
-    written = event.what.written.get(change.path) if isinstance(event.what, FoundEvent) else None
+    is_merged_save = event.kind == events.NoteMerged.kind and change.op == "observe"
+    is_moved_back = event.kind == events.EventUndone.kind and change.source is not None
+    is_by_hand = (event.by == "person" and event.kind != events.TreeAdopted.kind) or is_merged_save or is_moved_back
+    is_new = change.before is None and change.op != "move"
+    written = event.what.written.get(change.path) if isinstance(event.what, events.FoundEvent) else None
     return *place, *files, is_new, is_by_hand, about, response, change.before, event.by, device, written
-
-
-def _is_by_hand(event: Event, change: RecordedChange) -> bool:
-    """Return whether a person made a change: in an editor, by a command, or by an undo that moves a file back.
-
-    The text of a person's save that we merged counts; what is found when a whole tree is adopted does not.
-    """
-    is_merged_save = event.kind == NoteMerged.kind and change.op == "observe"
-    is_moved_back = event.kind == EventUndone.kind and change.source is not None
-    return (event.by == "person" and event.kind != TreeAdopted.kind) or is_merged_save or is_moved_back
 
 
 def _line_row(event: Event, device: str) -> Row:
     """Return the row that keeps an event's whole journal line."""
     return event.id, device, event.kind, to_line(event).decode()
-
-
-def _exchange_row(event: Event, exchange: ExchangeEvent, device: str) -> Row:
-    """Return the row of an exchange, with the hashes of its prompt and response as this event left them."""
-    after = {change.path: change.after for change in event.changes}
-    prompt_hash = after.get(exchange.prompt) or event.data.get("prompt_hash")
-    response_hash = after.get(exchange.response or "") or exchange.response_hash or None
-    prompt = exchange.prompt, exchange.prompt_id, exchange.prompt_sha256, prompt_hash
-    is_ours, is_kept = isinstance(exchange, PromptAnswered), exchange.prompt in after
-    response = exchange.response, response_hash, is_ours
-    return event.id, device, event.at, *prompt, *response, is_kept, event.seq, exchange.origin, exchange.author

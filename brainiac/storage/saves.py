@@ -25,9 +25,8 @@ from brainiac.storage.copies import has_copy
 from brainiac.storage.file_state import FileState, version_hash
 from brainiac.storage.files import read_bytes
 from brainiac.storage.review import with_differences
-from brainiac.storage.transactions import Transactions
+from brainiac.storage.transactions import Intent, Step, Transactions
 from brainiac.storage.versions import Difference, Merge, merge
-from brainiac.storage.write_ahead import Intent, Step
 
 MAX_BYTES = 2_000_000  # merging takes seconds beyond this; such files are left as the person saved them
 REST_SECONDS = 10  # an editor may hold a file open that we replaced, and write into it, for so long
@@ -63,7 +62,9 @@ class ConcurrentSaves:
         self._tree, self._states = transactions.tree, transactions.file_states
         self._write_ahead = transactions.write_ahead
         # the versions of some files: reading all texts for each save would take longer than the save
-        self._marks_of = lru_cache(maxsize=512)(self._kept_marks)
+        self._marks_of = lru_cache(maxsize=512)(
+            lambda digest: None if (text := self.text_of(digest)) is None else _marks_of(text)
+        )
 
     def merge_stale(self, state: FileState, save: bytes) -> bool:
         """Merge a person's save with our last version if the editor had loaded an earlier one; return whether it did.
@@ -78,8 +79,10 @@ class ConcurrentSaves:
             return False
         kind, ours = self._tree.kind_of(state.path), self._transactions.text_of(state.hash)
         former = self.text_of(base)
-        if former is not None and _are_unlike(former, save):
-            former = None  # the true base is not known any more: nothing counts as removed
+        if former is not None:
+            lines, saved = nonblank_lines(former), nonblank_lines(save)
+            if len(lines ^ saved) > max(UNLIKE_LINES, UNLIKE * (len(lines) + len(saved))):
+                former = None  # the true base is not known any more: nothing counts as removed
         merged = merge(kind, former, ours, save, prefer="theirs")
         if merged.text == save:  # an edit like any other, made in sight of ours
             return False
@@ -152,19 +155,10 @@ class ConcurrentSaves:
                 seen, base = digest, marks
             lines |= marks.lines
             ids |= marks.ids
-        if base.lines == present.lines or base.lines.isdisjoint(saved.lines) or self._is_earlier_text(save):
+        if base.lines == present.lines or base.lines.isdisjoint(saved.lines):
             return None
-        return seen
-
-    def _kept_marks(self, digest: str) -> _Marks | None:
-        """Return the marks of a version by its hash; None where its text is not kept."""
-        text = self.text_of(digest)
-        return None if text is None else _marks_of(text)
-
-    def _is_earlier_text(self, text: bytes) -> bool:
-        """Return whether a text was the content of some file before, by this device's journal."""
-        journal, digest = self._transactions.journal, content_hash(text)
-        return digest in journal.blobs and journal.has_written(digest)
+        journal, digest = self._transactions.journal, content_hash(save)
+        return None if digest in journal.blobs and journal.has_written(digest) else seen
 
     def looks_torn(self, path: str, content: bytes) -> bool:
         """Return whether a file may be half written: it is empty, or equals the beginning of one of its last versions.
@@ -197,40 +191,24 @@ class ConcurrentSaves:
             due_at = parse_iso(intent.event.at) + timedelta(seconds=REST_SECONDS + 1)
             is_due = self._transactions.clock.now() >= due_at
             if content_hash(content) != self._write_ahead.base_of(step):
-                content = self._read_when_whole(file, step, content)
+                # wait a moment where it lacks lines, since it may be half saved
+                base_lines = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
+                while base_lines - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
+                    time.sleep(0.01)
+                    content = read_bytes(file) or content
                 # the next check reads it again; once it is due, it is merged as it is
                 if not is_due and self.looks_torn(step.path, content):
                     continue
-                if not self._try_to_merge_displaced(intent, step, content):
+                try:
+                    self._merge_displaced(intent, step, self._notice([step.path])[step.path], content)
+                except ConflictError:  # the file changed meanwhile: the next check tries again
                     continue
+                self._write_ahead.note_merged(step, content_hash(content))
                 merged_paths.append(step.path)
             # read once more, in case an editor has written in the meantime
             if is_due and content == read_bytes(file):
                 self._transactions.disk.unlink(file)
         return merged_paths
-
-    def _read_when_whole(self, file: Path, step: Step, content: bytes) -> bytes:
-        """Return a displaced file's content; wait a moment where it lacks lines, since it may be half saved."""
-        base_lines = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
-        while base_lines - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
-            time.sleep(0.01)
-            content = read_bytes(file) or content
-        return content
-
-    def _try_to_merge_displaced(self, intent: Intent, step: Step, save: bytes) -> bool:
-        """Merge a displaced save into its file; return False where the file changed meanwhile: the next check retries.
-
-        Args:
-            intent: The commit that displaced the file.
-            step: The step of the commit.
-            save: The displaced file's content.
-        """
-        try:
-            self._merge_displaced(intent, step, self._notice([step.path])[step.path], save)
-        except ConflictError:
-            return False
-        self._write_ahead.note_merged(step, content_hash(save))
-        return True
 
     def _merge_displaced(self, intent: Intent, step: Step, present: bytes | None, save: bytes) -> None:
         """Merge a displaced save into the present file, or make the file of it where there is none any more.
@@ -238,35 +216,24 @@ class ConcurrentSaves:
         Where both changed the same lines, the person's win over ours, and their later ones over their earlier ones.
         """
         path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
+        base = self._write_ahead.base_of(step)
         if present is None:
-            last_base = self._write_ahead.base_of(step)
-            self._transactions.run_merge(event, [create(path, save)], path, last_base, save)
+            self._transactions.run_merge(event, [create(path, save)], path, base, save)
             return
-        base, state = self._base_of_displaced(step, save), self._states.get(path)
+        # it is what was last merged from the swapped-out file; else what the save has seen, at most what we swapped out
+        if base == step.before:
+            base = self._base_of(path, step.versions, save) or base
+        kind, state, former = self._tree.kind_of(path), self._states.get(path), self.text_of(base) or b""
         # where it is not ours, the person saved twice, and the present file is the later save
         is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
-        merged = self._merged_with_displaced(path, self.text_of(base) or b"", present, save, prefer_save=is_ours)
+        if kind is PathKind.ACCESS_LOG and save.startswith(former):
+            merged = Merge(present + save[len(former) :])  # the added lines, though the log may be cleared
+        elif max(len(former), len(present), len(save)) > MAX_BYTES:
+            merged = Merge(save if is_ours else present, (_TOO_LARGE,))
+        else:
+            merged = merge(kind, former, present, save, prefer="theirs" if is_ours else "ours")
         changes = [update(path, present, merged.text)] if merged.text != present else []
         self._run(event, changes, path, base, save, merged, _WE if is_ours else "two saves of yours")
-
-    def _merged_with_displaced(
-        self, path: str, base: bytes, present: bytes, save: bytes, *, prefer_save: bool
-    ) -> Merge:
-        """Return the present text merged with a displaced save; the preferred one where they are too large."""
-        kind = self._tree.kind_of(path)
-        if kind is PathKind.ACCESS_LOG and save.startswith(base):
-            return Merge(present + save[len(base) :])  # the added lines, though the log may be cleared
-        if max(len(base), len(present), len(save)) > MAX_BYTES:
-            return Merge(save if prefer_save else present, (_TOO_LARGE,))
-        return merge(kind, base, present, save, prefer="theirs" if prefer_save else "ours")
-
-    def _base_of_displaced(self, step: Step, save: bytes) -> str | None:
-        """Return the hash of the version from which a displaced save was made.
-
-        It is what was last merged from the swapped-out file; else what the save has seen, at most what we swapped out.
-        """
-        last_base = self._write_ahead.base_of(step)
-        return last_base if last_base != step.before else self._base_of(step.path, step.versions, save) or last_base
 
     def _review_changes(self, path: str, merged: Merge, who: str) -> list[Change]:
         """Return the change that names in `memory/review.md` what stands beside another text; none where it does."""
@@ -290,12 +257,6 @@ class ConcurrentSaves:
 def _marks_of(text: bytes) -> _Marks:
     """Return what a version is known by."""
     return _Marks(frozenset(map(hash, nonblank_lines(text))), frozenset(map(hash, _ID.findall(text))))
-
-
-def _are_unlike(version: bytes, save: bytes) -> bool:
-    """Return whether a save differs from a version in so many lines that it was not made from it."""
-    lines, saved = nonblank_lines(version), nonblank_lines(save)
-    return len(lines ^ saved) > max(UNLIKE_LINES, UNLIKE * (len(lines) + len(saved)))
 
 
 def age_ns(path: Path) -> int:

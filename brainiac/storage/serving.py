@@ -8,7 +8,7 @@ go of it when that process ends. Decision: docs/decisions/two-homes.md.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from brainiac.errors import LockedError
 from brainiac.storage.files import is_flocked, is_held, locked, set_aside_non_file, take_flock
@@ -61,10 +61,12 @@ class Serving:
         Returns:
             A sentence for a person where another daemon has the lock by now, so that this one must end; else "".
         """
-        if self._handle is not None and not self._is_in_place(self._handle):
-            self._release()
+        with suppress(OSError):
+            if self._handle is not None and os.path.samestat(os.fstat(self._handle), os.lstat(self._path)):
+                return ""  # the locked file still stands at its path
+        self._release()
         # while the disk is not mounted, the file would be made below the mount point
-        if self._handle is None and self._store.tree.is_there:
+        if self._store.tree.is_there:
             try:
                 self._take()
             except LockedError:
@@ -84,13 +86,6 @@ class Serving:
             self._path.unlink()  # one that came by git may lead anywhere
         set_aside_non_file(self._path)
         self._handle = take_flock(self._path, WAIT_SECONDS)
-
-    def _is_in_place(self, handle: int) -> bool:
-        """Return whether the locked file still stands at its path."""
-        try:
-            return os.path.samestat(os.fstat(handle), os.lstat(self._path))
-        except OSError:
-            return False
 
     def _release(self) -> None:
         """Let the folder's lock go."""

@@ -46,11 +46,6 @@ def find_sources(root: Path, names: Sequence[str], state: Path) -> list[Source]:
     return [_source(root, name, allowed) for name in names]
 
 
-def readable_folders(root: Path, names: Sequence[str], state: Path) -> list[Path]:
-    """Return the real paths of the sources that may be read; see `find_sources`."""
-    return [source.folder for source in find_sources(root, names, state) if not source.problem]
-
-
 def _source(root: Path, name: str, allowed: Iterable[str]) -> Source:
     """Return the source for a name in the settings.
 

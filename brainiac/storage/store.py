@@ -30,7 +30,7 @@ from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, page_text
 from brainiac.storage.projection import Projection
 from brainiac.storage.runstate import last_valid_settings
-from brainiac.storage.sources import readable_folders
+from brainiac.storage.sources import find_sources
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -52,7 +52,13 @@ class Store:
     def __init__(self, root: Path | str, *, clock: Clock = SYSTEM, is_reading: bool = False) -> None:
         self.clock = clock
         self._settings_file = SettingsFile(Path(root) / "system" / "config.yaml", Settings)
-        settings = self._settings_at_start(Path(root), is_reading)
+        try:
+            settings = self._settings_file.read()
+        except SettingsError:
+            if not is_reading:
+                raise
+            self._settings_file.fall_back(last_valid_settings(Path(root), self._settings_file.path))
+            settings = self._settings_file.last
         self.tree = Tree(root, settings.layout())
         self._settings_file.path = self.tree.config  # the same file, with links resolved
         self.places = LocalPlaces.of(self.tree.root, settings.brain_id)
@@ -60,20 +66,6 @@ class Store:
         self._machine_file = SettingsFile(self.places.config, MachineSettings)
         self._listeners: list[Callable[[Event], None]] = []
         self._pages: PageSet | None = None  # the last returned set, of which unchanged pages are reused
-
-    def _settings_at_start(self, root: Path, is_reading: bool) -> Settings:
-        """Return the settings; while the file is broken, the last valid ones for a reading command.
-
-        Raises:
-            SettingsError: The file is broken, and the command is to change something.
-        """
-        try:
-            return self._settings_file.read()
-        except SettingsError:
-            if not is_reading:
-                raise
-            self._settings_file.fall_back(last_valid_settings(root, self._settings_file.path))
-            return self._settings_file.last
 
     @property
     def root(self) -> Path:
@@ -98,7 +90,8 @@ class Store:
         Returns:
             Whether they changed.
         """
-        folders = readable_folders(self.root, self.settings.sources, self.places.state)
+        sources = find_sources(self.root, self.settings.sources, self.places.state)
+        folders = [source.folder for source in sources if not source.problem]
         if folders == list(self.tree.sources):
             return False
         self.tree.set_sources(folders)

@@ -1,60 +1,374 @@
-"""One commit: planned, recorded as pending, carried out, recorded for good, and finished after a crash.
+"""One commit: planned, kept as pending, carried out, recorded for good, and finished after a crash.
 
-Order: blobs of large texts, pending record (the commit point), files, blobs, journal line, tables. What is still
-pending needs no fsync of its own until a checkpoint. See docs/decisions/write-ahead.md.
+Order: blobs of large texts, pending record (the commit point), files, blobs, journal line, tables. The state database
+keeps a record of each commit that may be unfinished, until a checkpoint has synced its texts and journal lines: so a
+commit waits for one fsync there and for those of its files. A record that cannot be read is set aside. See
+docs/decisions/write-ahead.md.
 """
 
 from __future__ import annotations
 
+import base64
 import errno
+import json
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from brainiac.clock import Clock, iso
 from brainiac.errors import ConflictError, StorageError, UserError
-from brainiac.events import (
-    Change,
-    Event,
-    EventData,
-    NoteMerged,
-    PluginEvent,
-    RecordedChange,
-    append,
-    content_hash,
-    kind_and_data,
-    new_id,
-)
+from brainiac.events import Change, Event, EventData, NoteMerged, RecordedChange, append, content_hash, new_id
 from brainiac.formats.prompt import is_off_record, prompt_path_of
-from brainiac.storage.database import StateDatabase
+from brainiac.storage import files
+from brainiac.storage.database import COMMITS, StateDatabase
 from brainiac.storage.file_state import FileStates
-from brainiac.storage.files import Disk, locked, read_bytes, read_end, temporary_beside
-from brainiac.storage.journal import Journal
-from brainiac.storage.write_ahead import Intent, Placement, Step, WriteAhead
+from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import LocalPlaces, Tree
 
+MISSING_TRIES, TRY_SECONDS = 20, 0.01  # how long a file may be missing while an editor saves it
 INLINE_BYTES = 65_536  # larger texts become blobs before the commit point; writing them twice would cost more
 CHECKPOINT_BYTES = 4_000_000
 # removals last: after a crash between two steps of a move the text is at both paths rather than at none
 _ORDER = {"append": 0, "create": 1, "update": 2, "remove": 3}
 
 
-class DisplacedFile(NamedTuple):
-    """A file that a commit swapped out, at the path where it is kept until it was checked for a person's save.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The change of one file in a commit.
 
     Attributes:
-        intent: The commit, as it is pending.
-        step: The write of the commit that swapped it out.
-        path: Where it is kept.
+        op: What is to be done; a move is a create and a remove.
+        path: Relative.
+        before: Hash of the content that the file must have; None for no file.
+        after: Hash of the content that it is to have; None for no file.
+        temporary: Relative path of a file beside it: the new text until both are swapped, then the displaced file.
+        inode: Of the file before; after a crash it tells the displaced file from the new text.
+        size: For `append`: the size of the log before, in bytes.
+        versions: `FileState.versions` at that time: a displaced save was made from one of them, never from a later
+            one.
     """
 
-    intent: Intent
-    step: Step
-    path: Path
+    op: Literal["append", "create", "update", "remove"]
+    path: str
+    before: str | None = None
+    after: str | None = None
+    temporary: str = ""
+    inode: int = 0
+    size: int = 0
+    versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One commit.
+
+    Attributes:
+        event: As it will be recorded, unless a person changes some of its files meanwhile.
+        since_seq: The journal's last `seq` before it; its journal line comes after.
+        steps: In the order in which they are done.
+        texts: Content by hash, of texts that are no blobs yet.
+        is_done: Its files are written; after a power failure a blob or the journal line may still be missing.
+    """
+
+    event: Event
+    since_seq: int
+    steps: tuple[Step, ...] = ()
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    is_done: bool = False
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the commit as the JSON object of its record."""
+        return {
+            "event": to_line(self.event).decode(),
+            "since_seq": self.since_seq,
+            "steps": [asdict(step) for step in self.steps],
+            "texts": {digest: base64.b64encode(text).decode() for digest, text in self.texts.items()},
+            "is_done": self.is_done,
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Intent:
+        """Return the commit of a record.
+
+        Raises:
+            ValueError: A text has another hash.
+            KeyError, TypeError, AttributeError: The object is no commit.
+        """
+        texts = {digest: base64.b64decode(text) for digest, text in record["texts"].items()}
+        if any(content_hash(text) != digest for digest, text in texts.items()):
+            raise ValueError("a text is not what its hash says")
+        steps = tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"])
+        return cls(from_line(record["event"].encode()), record["since_seq"], steps, texts, record["is_done"])
+
+
+class WriteAhead:
+    """The commits that may be unfinished, in the state database; all calls are made under the commit lock.
+
+    Args:
+        database: Keeps their records: a commit, the end of one, or the merge of a displaced file.
+        disk: What writes.
+
+    Attributes:
+        size: Of the records, in characters.
+    """
+
+    def __init__(self, database: StateDatabase, disk: files.Disk) -> None:
+        self._database, self._disk = database, disk
+        self._stamp: tuple[int, int] | None = None
+        self._last_key, self.size = "", 0
+        self._intents: list[Intent] = []
+        self._merged: dict[str, str] = {}  # by path of a displaced file: hash of its content that was merged last
+
+    def read(self) -> list[Intent]:
+        """Return the commits; they are parsed again only when another process wrote to the database."""
+        if (stamp := self._database.stamp()) != self._stamp:
+            self._intents, self._merged, self._last_key, self.size = [], {}, "", 0
+            for key, text in self._database.kept(COMMITS).items():
+                try:
+                    self._apply(json.loads(text))
+                except (ValueError, KeyError, TypeError, AttributeError):  # it may have the only copy of a text
+                    damaged = files.free_name(self._database.path)
+                    self._disk.write(damaged, text.encode())
+                    self._disk.fsync(damaged)
+                    self._database.drop(COMMITS, key)
+                self._last_key, self.size = key, self.size + len(text)
+            self._stamp = stamp
+        return self._intents
+
+    def add(self, intent: Intent) -> None:
+        """Make a commit binding: from here on it will be finished, now or after a crash."""
+        self._disk.transact(self._database.path, lambda: self._keep(intent.to_record(), intent))
+
+    def note_done(self, intent: Intent) -> None:
+        """Record that a commit's files and its journal line are written; not synced, as `note_merged` is not.
+
+        If the record is lost, finished work is checked once more.
+        """
+        self._keep({"done": intent.event.id})
+
+    def note_merged(self, step: Step, digest: str) -> None:
+        """Store the hash up to which a displaced file was merged."""
+        self._keep({"merged": step.temporary, "hash": digest})
+
+    def base_of(self, step: Step) -> str | None:
+        """Return the hash of a displaced file's content when it was last merged, else when it was swapped out."""
+        return self._merged.get(step.temporary, step.before)
+
+    def keep_only(self, intents: Iterable[Intent]) -> None:
+        """Keep only these commits, without their texts, which must be synced as blobs.
+
+        Args:
+            intents: Those that still have displaced files.
+        """
+        if not self.size:
+            return
+        kept = [replace(intent, texts={}, is_done=True) for intent in intents]
+        displaced = {step.temporary for intent in kept for step in intent.steps}
+        records = [intent.to_record() for intent in kept]
+        records += [{"merged": path, "hash": digest} for path, digest in self._merged.items() if path in displaced]
+        texts = {f"{number:06}": json.dumps(record) for number, record in enumerate(records)}
+        self._disk.transact(self._database.path, lambda: self._database.keep_only(COMMITS, texts))
+        self._database.empty_log()  # texts that were off the record may stand there
+        self._stamp = None
+
+    def _keep(self, record: dict[str, Any], intent: Intent | None = None) -> None:
+        """Keep a record and apply it; that of a commit is on the disk then."""
+        text, self._last_key = json.dumps(record), new_id(self._last_key)
+        self._database.keep(COMMITS, self._last_key, text, is_synced=intent is not None)
+        self.size += len(text)
+        # after the write: where the disk refused it, the commit does not count
+        self._apply(record, intent)
+
+    def _apply(self, record: dict[str, Any], intent: Intent | None = None) -> None:
+        """Apply a record to what is known of the commits; that of a commit may be given parsed."""
+        if "merged" in record:
+            self._merged[record["merged"]] = record["hash"]
+        elif "done" in record:
+            done = record["done"]
+            self._intents = [replace(i, is_done=True) if i.event.id == done else i for i in self._intents]
+        else:
+            self._intents.append(intent or Intent.from_record(record))
+
+
+class Placement:
+    """Writes the files of one commit so that no newer save is overwritten.
+
+    Each step looks at the files to see whether it is done already, so that a new commit and one that a crash
+    interrupted run the same code. An updated file is swapped with the new one in one operation, and the old one is
+    checked afterwards: a check before a replacement lost saves that were made in between. A removed file is moved aside
+    and checked there.
+
+    Args:
+        tree: The brain's folder.
+        disk: What writes.
+        text_of: Returns a text of the commit by its hash.
+
+    Attributes:
+        left: Paths that a person changed meanwhile; they were not written.
+        displaced: Paths whose displaced file has a person's save, which is still to be merged.
+    """
+
+    def __init__(self, tree: Tree, disk: files.Disk, text_of: Callable[[str], bytes]) -> None:
+        self._tree, self._disk, self._text_of = tree, disk, text_of
+        self._folders: set[Path] = set()
+        self.left: list[str] = []
+        self.displaced: list[str] = []
+
+    def run(self, intent: Intent) -> None:
+        """Do all steps of a commit that are not done yet."""
+        methods = {"append": self._append, "create": self._create, "update": self._update, "remove": self._remove}
+        target_by_source = {change.source: change.path for change in intent.event.changes if change.source is not None}
+        for step in intent.steps:
+            # a move, whose creation comes first, to a path where a person has made a file: nothing moves
+            if step.op == "remove" and target_by_source.get(step.path) in self.left:
+                self.left.append(step.path)
+            else:
+                methods[step.op](step)
+        # a rename survives a power cut only if its folder was synced; each folder once, after all steps
+        for folder in sorted(self._folders):
+            self._disk.fsync(folder)
+
+    def _append(self, step: Step) -> None:
+        """Append lines to a log, or what is missing of them after a crash; others may have appended lines since."""
+        path, text = self._tree.absolute(step.path), self._after(step)
+        _, tail = files.read_end(path, step.size)
+        if text in tail:  # done before the crash
+            return
+        if text.startswith(tail):  # nothing, or a part, was written before the crash
+            text = text[len(tail) :]
+        elif not tail.endswith(b"\n"):  # somebody else's unfinished line
+            text = b"\n" + text
+        self._make_folder(path)
+        self._disk.append(path, text, mode=0o644)
+        self._disk.fsync(path)
+
+    def _create(self, step: Step) -> None:
+        """Write a new file; where a person has made one at that path meanwhile, theirs is left."""
+        path, temporary = self._paths(step)
+        present_hash = _hash(path)
+        self._disk.unlink(temporary)  # one partly written that a crash left
+        self._folders.add(path.parent)
+        if present_hash is not None:
+            if present_hash != step.after:  # else it was written before the crash
+                self.left.append(step.path)
+            return
+        self._make_folder(path)
+        # written beside the file and then renamed, so that watchers and sync tools never see half a file;
+        # readable for other users, as a file that an editor makes
+        self._disk.write(temporary, self._after(step), mode=0o644)
+        self._disk.fsync(temporary)
+        try:
+            self._disk.rename_new(temporary, path)
+        except FileExistsError:
+            self._disk.unlink(temporary)
+            self.left.append(step.path)
+
+    def _update(self, step: Step) -> None:
+        """Swap the new text with the file; where that had a person's newer save, add its path to `displaced`."""
+        path, temporary = self._paths(step)
+        is_done, content = _hash(path) == step.after, files.read_bytes(temporary)
+        if content is not None and not is_done:
+            # Before a swap the temporary file holds the new text, or as much of it as was written; after it the old
+            # file. A person may have saved that anew just before, which gives it another inode.
+            is_old_file = os.stat(temporary).st_ino == step.inode
+            is_done = is_old_file or not self._after(step).startswith(content)
+        if not is_done:
+            self._disk.unlink(temporary)  # one partly written that a crash left
+            if not self._swap(step, path, temporary):
+                self._disk.unlink(temporary)
+                self.left.append(step.path)
+                return
+        self._folders.add(path.parent)
+        # after the swap the temporary file is the former one
+        if _hash(temporary) not in (None, step.before):
+            self.displaced.append(step.path)
+
+    def _swap(self, step: Step, path: Path, temporary: Path) -> bool:
+        """Write the new text to a file; return False where there is no regular file any more.
+
+        Where the filesystem cannot swap files, False also for a file that a person has just saved; elsewhere `_update`
+        finds such a save afterwards.
+        """
+        if path.is_symlink() or path.is_dir():
+            return False
+        try:
+            self._disk.write(temporary, self._after(step))
+            if self._exchange(temporary, path):
+                return True
+        except FileNotFoundError:  # the file is gone, or its folder
+            return False
+        # this filesystem cannot swap files: the check is as late as it can be
+        if _hash(path) != step.before:
+            return False
+        self._disk.replace(temporary, path)
+        return True
+
+    def _exchange(self, temporary: Path, path: Path) -> bool:
+        """Swap two files; wait a moment where the file is missing, since some editors move it away before they save.
+
+        Returns:
+            False where the filesystem cannot swap files.
+        """
+        for remaining in reversed(range(MISSING_TRIES)):
+            try:
+                # at each try, since the editor's new file may have other attributes
+                files.copy_attributes(path, temporary)
+                self._disk.fsync(temporary)
+                return self._disk.exchange(temporary, path)
+            except FileNotFoundError:
+                if not remaining or not path.parent.is_dir():
+                    raise
+                time.sleep(TRY_SECONDS)
+        raise AssertionError("the last try returns or raises")
+
+    def _remove(self, step: Step) -> None:
+        """Move a file aside and check it there; one that a person changed meanwhile is put back."""
+        path, temporary = self._paths(step)
+        if temporary.exists():  # a crash came after the move
+            if path.exists():  # and a person has made a file there
+                self.left.append(step.path)
+                return
+        else:
+            present_hash = _hash(path)
+            if present_hash != step.before:
+                self.left += [] if present_hash is None else [step.path]
+                return
+            try:
+                self._disk.replace(path, temporary)
+            except FileNotFoundError:
+                return
+        # checked after the move, since an editor can no longer open the file by its name
+        self._folders.add(path.parent)
+        if _hash(temporary) != step.before:
+            self.left.append(step.path)
+            try:
+                self._disk.rename_new(temporary, path)
+            except FileExistsError:  # a person saved once more meanwhile: both saves are kept
+                self.displaced.append(step.path)
+
+    def _paths(self, step: Step) -> tuple[Path, Path]:
+        """Return the path of a step's file, and that of the temporary file beside it."""
+        return self._tree.absolute(step.path), self._tree.absolute(step.temporary)
+
+    def _after(self, step: Step) -> bytes:
+        """Return the new text of a step that writes one."""
+        assert step.after is not None
+        return self._text_of(step.after)
+
+    def _make_folder(self, path: Path) -> None:
+        """Make the folder of a file, and note which folders are to be synced."""
+        self._folders.update(files.make_folders(self._disk, path.parent))
+
+
+def _hash(path: Path) -> str | None:
+    """Return the content hash of a file; None where there is no regular file."""
+    content = files.read_bytes(path)
+    return None if content is None else content_hash(content)
 
 
 class Transactions:
@@ -82,12 +396,12 @@ class Transactions:
         places: LocalPlaces,
         journal: Journal,
         clock: Clock,
-        disk: Disk | None = None,
+        disk: files.Disk | None = None,
         announce: Callable[[Event], None] = lambda event: None,
         holds_secret: Callable[[str, bytes], bool] = lambda path, content: False,
         database: StateDatabase | None = None,
     ) -> None:
-        self.tree, self.journal, self.clock, self.disk = tree, journal, clock, disk or Disk()
+        self.tree, self.journal, self.clock, self.disk = tree, journal, clock, disk or files.Disk()
         self.database = database or StateDatabase(places)
         self.file_states = FileStates(self.database, tree, journal)
         self.write_ahead = WriteAhead(self.database, self.disk)
@@ -100,7 +414,7 @@ class Transactions:
         """Hold the commit lock; events recorded meanwhile are announced when the thread's outermost hold ends."""
         recorded: list[Event] = []
         try:
-            with locked(self.journal.lock):
+            with files.locked(self.journal.lock):
                 self._depth += 1
                 try:
                     yield
@@ -113,39 +427,13 @@ class Transactions:
             for event in recorded:
                 self._announce(event)
 
-    def run(
-        self,
-        event: EventData | PluginEvent | str,
-        changes: Sequence[Change],
-        contents: Mapping[str, bytes | None],
-        *,
-        by: str,
-        data: Mapping[str, Any] | None = None,
-        cause: str | None = None,
-        expect: Mapping[str, str | None] | None = None,
-    ) -> Event:
-        """Change the tree and record it; the caller holds the commit lock.
-
-        Args:
-            event: What happens.
-            changes: With confined paths.
-            contents: Content by path of the files that were read already.
-            by: Who does it.
-            data: Plain JSON values of a plugin's own kind.
-            cause: Id of the event that led here.
-            expect: Hash by path of further files, None for "must not exist".
-
-        Raises:
-            ConflictError: A file has not the content that a change or `expect` has for it; nothing was changed.
-            UserError: Two changes name one path.
-        """
-        plan = _Plan(self, changes, expect or {}, contents)
-        off_record = {"off_record": plan.off_record} if plan.off_record else {}
-        kind, data = kind_and_data(event, data)
-        return self._commit(_event(kind, by, plan.recorded, data | off_record, cause), plan.steps, plan.texts)
-
     def run_merge(
-        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes | None
+        self,
+        event: NoteMerged,
+        changes: Sequence[Change],
+        path: str,
+        base: str | None,
+        save: bytes | None,
     ) -> Event:
         """Merge a person's save into the file it was meant for; the caller holds the commit lock.
 
@@ -159,7 +447,7 @@ class Transactions:
         Raises:
             ConflictError: A file moved meanwhile; nothing was changed.
         """
-        plan = _Plan(self, changes, expect={}, contents={})
+        plan = Plan(self, changes, expect={}, contents={})
         if save is not None and not self.is_hash_only(path, save):
             digest = content_hash(save)
             plan.texts[digest] = save
@@ -168,7 +456,8 @@ class Transactions:
                 plan.recorded.insert(0, RecordedChange("observe", path, base, digest))
             else:  # no change names the text, so the event does
                 event = replace(event, texts={path: digest})
-        return self._commit(_event(event.kind, "kernel", plan.recorded, event.to_json()), plan.steps, plan.texts)
+        recorded = Event(0, "", "", event.kind, "kernel", None, event.to_json(), tuple(plan.recorded))
+        return self._commit(recorded, plan.steps, plan.texts)
 
     def record(
         self,
@@ -186,7 +475,8 @@ class Transactions:
             by: Who did it.
         """
         self.finish_pending()
-        return self._commit(_event(event.kind, by, changes, event.to_json()), (), texts or {})
+        recorded = Event(0, "", "", event.kind, by, None, event.to_json(), tuple(changes))
+        return self._commit(recorded, (), texts or {})
 
     def finish_pending(self) -> list[Event]:
         """Apply what other processes recorded, and finish a commit that a crash or an error interrupted.
@@ -232,21 +522,17 @@ class Transactions:
             {digest for intent in intents if intent.texts for digest in _kept_digests(intent.event)}
         )
         self.journal.sync()
-        needed = {displaced.intent.event.id for displaced in self.displaced_files()}
+        needed = {intent.event.id for intent, _, _ in self.displaced_files()}
         self.write_ahead.keep_only([intent for intent in intents if intent.event.id in needed])
 
-    def displaced_files(self) -> list[DisplacedFile]:
-        """Return the files that commits swapped out and that still exist.
+    def displaced_files(self) -> list[tuple[Intent, Step, Path]]:
+        """Return the files that commits swapped out and that still exist: the commit, its write, and where the file is.
 
         An editor may still save into one of them, so each is checked for a person's save before it is removed.
         """
-        displaced = []
-        for intent in self.write_ahead.read():
-            for step in intent.steps:
-                path = self.tree.absolute(step.temporary)
-                if step.temporary and path.exists():
-                    displaced.append(DisplacedFile(intent, step, path))
-        return displaced
+        steps = [(intent, step) for intent in self.write_ahead.read() for step in intent.steps if step.temporary]
+        aside = [(intent, step, self.tree.absolute(step.temporary)) for intent, step in steps]
+        return [displaced for displaced in aside if displaced[2].exists()]
 
     def text_of(self, digest: str) -> bytes:
         """Return a text by hash, from the pending commits or the journal's blobs.
@@ -254,7 +540,7 @@ class Transactions:
         Raises:
             BlobError: It is in neither.
         """
-        with locked(self.journal.lock):  # another process may be at its checkpoint
+        with files.locked(self.journal.lock):  # another process may be at its checkpoint
             intents = self.write_ahead.read()
         for intent in intents:
             if digest in intent.texts:
@@ -271,25 +557,24 @@ class Transactions:
         return self.is_off_record(path, content) or self._holds_secret(path, content)
 
     def is_off_record(self, path: str, content: bytes) -> bool:
-        """Return whether a file at a (relative) path is off the record, or answers a prompt that is."""
-        return is_off_record(content) or self._is_answer_off_record(path, content)
-
-    def _is_answer_off_record(self, path: str, content: bytes) -> bool:
-        """Return whether a file is the answer to a prompt off the record.
+        """Return whether a file at a (relative) path is off the record, or answers a prompt that is.
 
         Where the prompt is gone, the answer is still off the record if it was hash-only while the prompt existed.
         """
         prompt_paths = prompt_path_of(path)
+        if is_off_record(content):
+            return True
         try:
-            prompts = [raw for prompt in prompt_paths if (raw := read_bytes(self.tree.absolute(prompt))) is not None]
+            texts = [files.read_bytes(self.tree.absolute(prompt)) for prompt in prompt_paths]
         except OSError:
             return True  # the prompt cannot be read and may be off the record
+        prompts = [text for text in texts if text is not None]
         if prompt_paths and not prompts:
             return self.file_states.hash_only(path) == content_hash(content)
         return any(map(is_off_record, prompts))
 
     def _commit(self, event: Event, steps: Sequence[Step], texts: Mapping[str, bytes]) -> Event:
-        """Record a commit as pending, which makes it binding, and carry it out."""
+        """Record a commit as pending, which makes it binding, and carry it out; it gets its id and time here."""
         since_seq, last_id = self.journal.last()
         event = replace(event, id=new_id(last_id), at=iso(self.clock.now()))
         kept = _kept_digests(event)
@@ -342,14 +627,14 @@ def _check_place(path: Path) -> None:
         OSError: The path is too long, or nothing may be written in its folder.
     """
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.lstat(temporary_beside(str(path)))
+        os.lstat(files.temporary_beside(str(path)))
         os.lstat(path)
     folder = next(folder for folder in path.parents if folder.is_dir())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
-class _Plan:
+class Plan:
     """The steps of a commit, checked against the tree before anything is written.
 
     Args:
@@ -387,7 +672,16 @@ class _Plan:
         # all conflicts are collected, so that the caller can decide anew on everything at once
         for path, expected in expect.items():
             self._check_content(path, expected)
-        for change in _with_joined_appends(changes):
+        added: dict[str, bytes] = {}
+        for change in changes:
+            if change.op == "append":
+                added[change.path] = added.get(change.path, b"") + (change.after or b"")
+        others = [change for change in changes if change.op != "append"]
+        paths = Counter([*added, *(path for change in others for path in (change.path, change.source) if path)])
+        repeated = sorted(path for path, count in paths.items() if count > 1)
+        if repeated:
+            raise UserError(*(f"{path}: named by two changes of one commit; make them one" for path in repeated))
+        for change in (*(append(path, text) for path, text in added.items()), *others):
             self._add(change)
         if self._conflicts:
             raise ConflictError(self._conflicts)
@@ -400,7 +694,9 @@ class _Plan:
         before = None if change.before is None else self._add_text(change.before)
         after = None if change.after is None else self._add_text(change.after)
         if change.op == "append":
-            self._append(change)
+            size, last = files.read_end(self._tree.absolute(change.path))
+            text = (b"" if last in (b"", b"\n") else b"\n") + (change.after or b"")  # below an unfinished line
+            self.steps.append(Step("append", change.path, after=self._add_text(text), size=size))
         elif change.op == "observe":
             self._check_content(change.path, after)
         elif change.source is not None:
@@ -409,14 +705,6 @@ class _Plan:
         else:
             self._step(change.op, change.path, before, after)  # type: ignore[arg-type]  # a move has a source
         self._record(change, before, after)
-
-    def _append(self, change: Change) -> None:
-        """Add the step that appends lines to a log, on a new line where the last one is unfinished."""
-        size, last = read_end(self._tree.absolute(change.path))
-        text = change.after or b""
-        if last not in (b"", b"\n"):
-            text = b"\n" + text
-        self.steps.append(Step("append", change.path, after=self._add_text(text), size=size))
 
     def _step(
         self, op: Literal["create", "update", "remove"], path: str, before: str | None, after: str | None
@@ -431,7 +719,7 @@ class _Plan:
         # stored now: when a displaced save is found later, the file may have newer versions that no editor had loaded
         state = self._states.get(path)
         versions = state.versions if state is not None and state.hash == before else ()
-        self.steps.append(Step(op, path, before, after, temporary_beside(path), inode, versions=versions))
+        self.steps.append(Step(op, path, before, after, files.temporary_beside(path), inode, versions=versions))
 
     def _record(self, change: Change, before: str | None, after: str | None) -> None:
         """Add the record of a change for the journal; nothing is recorded of a change between hash-only texts."""
@@ -454,7 +742,7 @@ class _Plan:
     def _check_content(self, path: str, expected: str | None) -> None:
         """Add a path to the conflicts if its file does not have the expected hash."""
         if path not in self._contents:
-            self._contents[path] = read_bytes(self._tree.absolute(path))
+            self._contents[path] = files.read_bytes(self._tree.absolute(path))
         content = self._contents[path]
         if (None if content is None else content_hash(content)) != expected:
             self._conflicts.append(path)
@@ -464,27 +752,6 @@ class _Plan:
         digest = content_hash(text)
         self.texts[digest] = text
         return digest
-
-
-def _with_joined_appends(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes with all appends to one log joined; raise `UserError` for two changes of one file."""
-    added: dict[str, bytes] = {}
-    for change in changes:
-        if change.op == "append":
-            added[change.path] = added.get(change.path, b"") + (change.after or b"")
-    others = [change for change in changes if change.op != "append"]
-    paths = Counter([*added, *(path for change in others for path in (change.path, change.source) if path)])
-    repeated = sorted(path for path, count in paths.items() if count > 1)
-    if repeated:
-        raise UserError(*(f"{path}: named by two changes of one commit; make them one" for path in repeated))
-    return [*(append(path, text) for path, text in added.items()), *others]
-
-
-def _event(
-    kind: str, by: str, changes: Sequence[RecordedChange], data: Mapping[str, Any], cause: str | None = None
-) -> Event:
-    """Return an event without `seq`, id and time, which the commit and the journal give it."""
-    return Event(0, "", "", kind, by, cause, data, tuple(changes))
 
 
 def _kept_digests(event: Event) -> set[str]:

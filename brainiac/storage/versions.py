@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from merge3 import Merge3
 
@@ -24,7 +24,7 @@ from brainiac.errors import FormatError
 from brainiac.events import PathKind
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, find_events, find_links, is_timestamp
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, fence_after, find_events, find_links, is_timestamp
 from brainiac.formats.page import Statement, find_statements, new_block_id
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
 
@@ -154,14 +154,6 @@ class _Unit:
         return self.key[1]
 
 
-class _Span(NamedTuple):
-    """A unit that `text[start:end]` became."""
-
-    start: int
-    end: int
-    unit: _Unit
-
-
 class _Version:
     """A version of a file as units in order."""
 
@@ -172,8 +164,20 @@ class _Version:
         text = text.replace("\r\n", "\n")
         self.ends_with_newline = not text or text.endswith("\n")
         self.text = text if self.ends_with_newline else text + "\n"
-        # equal units get different keys, so that none is lost
-        self.units = {unit.key: unit for unit in _with_gaps(_numbered(_units(kind, self.text)))}
+        self.units: dict[Key, _Unit] = {}
+        seen, last = Counter[Key](), _Unit(("top",), "")  # each version begins with this unit
+        for unit in _units(kind, self.text):
+            if unit.key == ("line", ""):  # blank lines become the gap of what stands above them
+                last = replace(last, gap=last.gap + unit.text)
+                continue
+            self.units[last.key] = last
+            seen[unit.key] += 1
+            last, end = unit, unit.text.find("\n", len(unit.text.rstrip("\n \t"))) + 1
+            if seen[unit.key] > 1:  # equal units get different keys, so that none is lost
+                last = replace(last, key=(*unit.key, str(seen[unit.key])))
+            if end < len(unit.text):
+                last = replace(last, text=unit.text[:end], gap=unit.text[end:])
+        self.units[last.key] = last
 
     @property
     def keys(self) -> list[Key]:
@@ -190,38 +194,33 @@ def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
     with suppress(FormatError):
         end = split(text)[1]
     if end:
-        yield from _front_matter_units(text[:end])
-    for span in _spans(kind, text, end):
-        yield from _line_units(text[end : span.start])
-        yield span.unit
-        end = span.end
+        start, bottom = text.index("\n") + 1, text.rindex("---", 0, end)
+        yield _Unit(("fence", "top"), text[:start].removeprefix("\ufeff"))  # without its byte-order mark
+        yield from _meta_units(text[start:bottom])
+        yield _Unit(("fence", "bottom"), text[bottom:end])
+    for start, after, unit in _spans(kind, text, end):
+        yield from _line_units(text[end:start])
+        yield unit
+        end = after
     yield from _line_units(text[end:])
 
 
-def _front_matter_units(text: str) -> Iterator[_Unit]:
-    """Yield the units of a front matter, without the byte-order mark that may precede it."""
-    start, end = text.index("\n") + 1, text.rindex("---")
-    yield _Unit(("fence", "top"), text[:start].removeprefix("\ufeff"))
-    yield from _meta_units(text[start:end])
-    yield _Unit(("fence", "bottom"), text[end:])
-
-
-def _spans(kind: PathKind, text: str, body: int) -> Iterator[_Span]:
-    """Yield the events and statements of a text in order, without those that begin within another one."""
+def _spans(kind: PathKind, text: str, body: int) -> Iterator[tuple[int, int, _Unit]]:
+    """Yield start, end and unit of the events and statements of a text in order, without those within another one."""
     spans = []
     for placed in find_events(text, body):
         if is_timestamp(placed.event.at):
-            lines = text[placed.start : placed.end]
-            spans.append(_Span(placed.start, placed.end, _Unit(("event", placed.event.id), lines, at=placed.event.at)))
+            unit = _Unit(("event", placed.event.id), text[placed.start : placed.end], at=placed.event.at)
+            spans.append((placed.start, placed.end, unit))
     for item in find_statements(text, body):
         lines = text[item.start : item.end]
         own_end = item.own[1] - item.start if item.block_id else 0
-        spans.append(_Span(item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
-    end = body
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
-        if span.start >= end:
-            yield span
-            end = span.end
+        spans.append((item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
+    last = body
+    for start, end, unit in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= last:
+            yield start, end, unit
+            last = end
 
 
 def _key_of(kind: PathKind, item: Statement, lines: str) -> Key:
@@ -239,17 +238,14 @@ def _line_units(text: str) -> Iterator[_Unit]:
     """Yield a unit for each line, and one for each code fence."""
     fenced, fence = "", ""
     for line in _LINE.findall(text):
-        match = _FENCE.match(line)
-        if fence:
-            fenced += line
-            # a closing fence is at least as long as the opening one, and nothing follows it
-            if match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
-                yield _Unit(("line", fenced), fenced)
-                fenced = fence = ""
-        elif match:
-            fenced, fence = line, match[1]
-        else:
+        was_open, fence = bool(fence), fence_after(fence, _FENCE.match(line))
+        if not was_open and not fence:
             yield _Unit(("line", line.strip()), line)
+            continue
+        fenced += line
+        if not fence:
+            yield _Unit(("line", fenced), fenced)
+            fenced = ""
     # what a fence opens that is never closed is ordinary lines
     yield from (_Unit(("line", line.strip()), line) for line in _LINE.findall(fenced))
 
@@ -278,34 +274,6 @@ def _entry_units(name: str, lines: Sequence[str]) -> Iterator[_Unit]:
     if size:
         yield _Unit(("meta", name), "".join(lines[:size]))
     yield from (_Unit(("line", line.strip()), line) for line in lines[size:])
-
-
-def _numbered(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield the units with unique keys: the second one with some key has it with a `2`; blank lines as they are.
-
-    Blank lines become gaps, which have no key.
-    """
-    seen: Counter[Key] = Counter()
-    for unit in units:
-        if unit.key == ("line", ""):
-            yield unit
-            continue
-        seen[unit.key] += 1
-        yield unit if seen[unit.key] == 1 else replace(unit, key=(*unit.key, str(seen[unit.key])))
-
-
-def _with_gaps(units: Iterable[_Unit]) -> Iterator[_Unit]:
-    """Yield an empty unit `top`, then those that are not blank lines, each with the blank lines below it."""
-    last = _Unit(("top",), "")
-    for unit in units:
-        if unit.key == ("line", ""):
-            last = replace(last, gap=last.gap + unit.text)
-            continue
-        yield last
-        body = unit.text.rstrip("\n \t")
-        end = unit.text.find("\n", len(body)) + 1
-        last = unit if end == len(unit.text) else replace(unit, text=unit.text[:end], gap=unit.text[end:])
-    yield last
 
 
 def _bare(text: str) -> str:
@@ -346,19 +314,16 @@ class _Merging:
         self._base: Mapping[Key, _Unit] | None = base.units if base else None
         self._first, self._second = self._sides = first, second
         # the side whose order the result has, and the one whose further units are put between
-        self._leading, self._following = (second, first) if base and self._keeps_order(base) else (first, second)
+        # of a preferred side the other may only have changed the order; else the same side is chosen on all devices
+        self._leading, self._following = first, second
+        if base:
+            common = first.units.keys() & second.units.keys() & base.units.keys()
+            mine, others, former = ([key for key in side.keys if key in common] for side in (first, second, base))
+            if mine == former and (others != former or not is_preferred):
+                self._leading, self._following = second, first
         self._differences: list[Difference] = []
         self._outlived: list[str] = []
         self._meta: dict[str, Any] = {}  # merged lists of front matter, to be written over those of the first side
-
-    def _keeps_order(self, base: _Version) -> bool:
-        """Return whether the first side has the units in the order of the base, so that the other may have changed it.
-
-        Of a preferred side that must be so; else the same side must be chosen on all devices.
-        """
-        common = self._first.units.keys() & self._second.units.keys() & base.units.keys()
-        first, second, former = ([key for key in side.keys if key in common] for side in (*self._sides, base))
-        return first == former and (second != former or not self._is_preferred)
 
     def result(self) -> Merge:
         """Return the merged text and what both changed."""
@@ -378,7 +343,10 @@ class _Merging:
         neighbours = {pair for side in self._sides for pair in pairwise(side.keys)}
         for unit, following in pairwise((*units, _Unit(("bottom",), ""))):
             is_new_pair = (unit.key, following.key) not in neighbours
-            if is_new_pair and unit.text and not unit.gap and _would_join(unit, following):
+            is_text = following.kind == "line" and not following.text.startswith("#")
+            # Markdown would read it as more of the item or event, or as underlining a heading
+            would_join = is_text and (unit.kind != "line" or following.text.startswith(("---", "===")))
+            if is_new_pair and unit.text and not unit.gap and would_join:
                 unit = replace(unit, gap="\n")
             yield unit
 
@@ -441,19 +409,16 @@ class _Merging:
                 return []
             self._outlived.append(unit.text)
             return [unit]
-        # where a base lacks it, this side added it; without a base the journals tell
-        return [] if self._base is None and self._is_removed(unit) else [unit]
-
-    def _is_removed(self, unit: _Unit) -> bool:
-        """Return whether a process removed a unit that one side lacks."""
-        match unit.key:
+        if self._base is not None:
+            return [unit]  # this side added it
+        match unit.key:  # the journals tell whether a process removed it
             case ("event", event_id, *_):
-                return self._was_removed(f"<!-- event: {event_id} -->")
+                was_removed = self._was_removed(f"<!-- event: {event_id} -->")
             case ("item", _, words, *_):
-                return self._was_removed(words)
-            case ("block" | "line", *_):
-                return self._was_removed(unit.text.strip())
-        return False
+                was_removed = self._was_removed(words)
+            case _:
+                was_removed = unit.kind in ("block", "line") and self._was_removed(unit.text.strip())
+        return [] if was_removed else [unit]
 
     def _of_both(self, base: _Unit | None, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return what stands of a unit that both sides have."""
@@ -469,7 +434,10 @@ class _Merging:
             case "entry":  # of an index page: its entries are made from the pages again
                 return [second]
             case "proposal":
-                return _decided(first, second)
+                mark, other_mark = _box_of(first), _box_of(second)
+                if mark and other_mark and mark != other_mark:
+                    return [first, second]
+                return [first if mark else second]
             case "block" | "item" if _words(first.text) == _words(second.text):
                 return [_marked(first, second)]
             case "block" if _words(first.text[: first.own_end]) != _words(second.text[: second.own_end]):
@@ -480,18 +448,15 @@ class _Merging:
     def _both_statements(self, first: _Unit, second: _Unit) -> list[_Unit]:
         """Return both texts of a statement, the second with another block id; one of History is the second."""
         first, second = sorted((first, second), key=lambda unit: "~~" in unit.text)
-        block_id = self._block_id_of(second, first.name)
+        # the id that a side has for these words already, else a new one
+        words = _statement_words(second)
+        blocks = [unit for side in self._sides for unit in side.units.values() if unit.kind == "block"]
+        ids = {unit.name for unit in blocks if _statement_words(unit) == words} - {first.name}
+        block_id = min(ids) if ids else new_block_id(words, {unit.name for unit in blocks})
         text = second.text[: second.own_end] + f" ^{block_id}"
         text += second.text[second.own_end :].lstrip(" \t").removeprefix(f"^{second.name}")
         is_kept = self._differ(first.text, text)
         return [first, replace(second, key=("block", block_id), text=text)] if is_kept else [first]
-
-    def _block_id_of(self, statement: _Unit, former_id: str) -> str:
-        """Return the block id that a side has for the words of a statement besides the former one, else a new one."""
-        words = _statement_words(statement)
-        blocks = [unit for side in self._sides for unit in side.units.values() if unit.kind == "block"]
-        ids = {unit.name for unit in blocks if _statement_words(unit) == words} - {former_id}
-        return min(ids) if ids else new_block_id(words, {unit.name for unit in blocks})
 
     @staticmethod
     def _without_repeated(units: Iterable[_Unit]) -> list[_Unit]:
@@ -529,12 +494,16 @@ class _Merging:
             case bool(value), bool():  # the more discreet one: private rather than not, anything else rather not
                 return [first if value is (name == "private") else second]
             case list(entries), list(others):
-                both = _merged_list(former if isinstance(former, list) else [], entries, others)
+                # the entries of both, once each, without those that one side removed
+                old = former if isinstance(former, list) else []
+                both = [entry for entry in entries if entry in others or entry not in old]
+                both += [entry for entry in others if entry not in entries and entry not in old]
                 if self._kind is not PathKind.CONFIG:
                     self._meta[name] = both
                     return [first]
                 with suppress(FormatError):  # a setting whose list is too intricate is a difference like any other
-                    return [replace(first, text=_with_value(first.text, name, both))]
+                    edited = edit_meta(f"---\n{first.text}---\n", **{name: both})
+                    return [replace(first, text=edited.removeprefix("---\n").removesuffix("---\n"))]
             case dict(), dict() if self._kind is PathKind.CONFIG:
                 joined = replace(first, text=self._joined_lines(base, first, second))
                 if isinstance(_value(joined), dict):
@@ -576,16 +545,15 @@ class _Merging:
         return "".join(joined)
 
     def _with_sound_meta(self, text: str) -> str:
-        """Return the text with the merged lists of front matter; with that of one side where it cannot be parsed."""
-        if self._kind is PathKind.CONFIG:
-            return self._with_sound_settings(text)
-        try:
-            return edit_meta(text, **self._meta) if self._meta and split(text)[1] else text
-        except FormatError:
-            return self._with_readable_meta(text)
+        """Return the text with the merged lists of front matter; with that of one side where it cannot be parsed.
 
-    def _with_sound_settings(self, text: str) -> str:
-        """Return merged settings; where they cannot be parsed, those of one side, with all other lines as comments."""
+        Of settings all other lines stand below as comments then.
+        """
+        if self._kind is not PathKind.CONFIG:
+            try:
+                return edit_meta(text, **self._meta) if self._meta and split(text)[1] else text
+            except FormatError:
+                return self._with_readable_meta(text)
         sound = next((side.text for side in self._sides if _parsed(side.text) is not None), None)
         if sound is None or _parsed(text) is not None:
             return text
@@ -617,12 +585,6 @@ class _Merging:
             is_last = place == len(units) - 1
             result[place] = unit if unit.gap or is_last else replace(unit, gap="\n")
         return result
-
-
-def _would_join(unit: _Unit, following: _Unit) -> bool:
-    """Return whether Markdown reads the following unit as more of an item or event, or as underlining a heading."""
-    is_text = following.kind == "line" and not following.text.startswith("#")
-    return is_text and (unit.kind != "line" or following.text.startswith(("---", "===")))
 
 
 def _chosen_gap(base: _Unit | None, first: _Unit, second: _Unit) -> str:
@@ -677,14 +639,6 @@ def _marked(first: _Unit, second: _Unit) -> _Unit:
     return replace(first, text=text)
 
 
-def _decided(first: _Unit, second: _Unit) -> list[_Unit]:
-    """Return the one of two lines of a proposal that has a mark in its box; both where their marks contradict."""
-    mark, other_mark = _box_of(first), _box_of(second)
-    if mark and other_mark and mark != other_mark:
-        return [first, second]
-    return [first if mark else second]
-
-
 def _box_of(unit: _Unit) -> str:
     """Return what stands in the box of an item: "x", "-", or "" for an empty box and for none."""
     box = _BOX.match(unit.text)
@@ -708,18 +662,3 @@ def _parsed(block: str) -> dict[str, Any] | None:
 def _commented(lines: Iterable[str]) -> str:
     """Return lines as comments of YAML."""
     return "".join(f"# {line}\n" for line in lines)
-
-
-def _with_value(entry: str, name: str, value: Sequence[Any]) -> str:
-    """Return an entry of YAML with another value.
-
-    Raises:
-        FormatError: It is written so that the value cannot be set safely.
-    """
-    return edit_meta(f"---\n{entry}---\n", **{name: value}).removeprefix("---\n").removesuffix("---\n")
-
-
-def _merged_list(base: Sequence[Any], first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Return the entries of both lists, once each, without those that one side removed."""
-    kept = [entry for entry in first if entry in second or entry not in base]
-    return kept + [entry for entry in second if entry not in first and entry not in base]

@@ -162,16 +162,13 @@ def _seconds_of(span: Span | None, now: datetime) -> tuple[datetime, datetime] |
 # or None where it means no day ("31 February").
 
 
-def _year_first(text: str, today: date) -> Span | None:
-    """Resolve "2026-03-14"."""
-    return _single_day(_date_or_none(*map(int, text.split("-"))))
-
-
 def _slashed(text: str, today: date) -> Span | None:
-    """Resolve "3/14/2026" and "on 3/14", month first, and "14.3.2026" or "14/3/2026", day first."""
-    first, second, *years = map(int, re.findall(r"\d+", text))
+    """Resolve "2026-03-14", "3/14/2026" and "on 3/14", month first, and "14.3.2026" or "14/3/2026", day first."""
+    first, second, *rest = map(int, re.findall(r"\d+", text))
+    if first > 31:
+        return _single_day(_date_or_none(first, second, *rest))
     day, month = (first, second) if "." in text or first > 12 else (second, first)
-    return _days_of_month(next(iter(years), None), month, [day], today)
+    return _days_of_month(next(iter(rest), None), month, [day], today)
 
 
 def _calendar_day(text: str, today: date) -> Span | None:
@@ -390,8 +387,7 @@ _PART_OF_DAY = r"(?:morning|afternoon|evening|night|noon)"
 _AFTER_DAY = rf"""(?=(?:\ {_PART_OF_DAY})?(?:\ *(?:[^\w\s,'’]|$)|,?\ (?:last|i|we|did|{_COUNT}\ week)\b
     |\ (?:and|or|to|in|at|about|with|do|was|were|is|that|the|a|my|of)\b))"""
 _PATTERN = rf"""\b(?:
-      (?P<year_first>{_YEAR}-\d\d-\d\d)
-    | (?P<slashed>\d{{1,2}}[/.]\d{{1,2}}[/.]{_YEAR}|(?<=\bon\ )\d{{1,2}}/\d{{1,2}}(?![/.]|\ {_MONTH}))
+      (?P<slashed>{_YEAR}-\d\d-\d\d|\d{{1,2}}[/.]\d{{1,2}}[/.]{_YEAR}|(?<=\bon\ )\d{{1,2}}/\d{{1,2}}(?![/.]|\ {_MONTH}))
     | (?P<calendar_day>(?:(?:on\ )?{_DAY},?\ )?(?:(?:the\ )?{_NUMBERS}\ (?:of\ )?{_MONTH}(?:,?\ {_YEAR})?
         | {_MONTH}\ (?:the\ )?{_NUMBERS}(?:,?\ ?{_YEAR})?))
     | (?P<since>since\ (?:last\ )?(?:{_MONTH}(?:\ {_YEAR})?|{_YEAR})(?!\ \d))
@@ -417,7 +413,7 @@ _PATTERN = rf"""\b(?:
 _RESOLVERS: dict[str, Callable[[str, date], Span | None]] = {
     resolve.__name__[1:]: resolve
     for resolve in (
-        _year_first, _slashed, _calendar_day, _since, _month, _part_of_month, _ago, _weekdays_ago, _lately, _stepped,
+        _slashed, _calendar_day, _since, _month, _part_of_month, _ago, _weekdays_ago, _lately, _stepped,
         _near_today, _season, _year, _weekday, _weekend, _day_of_month,
     )
 }  # fmt: skip

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.clock import Clock, ManualClock
-from brainiac.storage.blobs import BlobStore
 from brainiac.storage.commit import Committer
 from brainiac.storage.database import FILE, StateDatabase
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import Disk
-from brainiac.storage.journal import Journal
-from brainiac.storage.write_ahead import WriteAhead
+from brainiac.storage.journal import BlobStore, Journal
+from brainiac.storage.transactions import WriteAhead
 from brainiac.testing import CountingDisk as CountingDisk
 from brainiac.testing import Crash as Crash
 from brainiac.tree import LocalPlaces, Tree

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brainiac.errors import BlobError
 from brainiac.events import content_hash
-from brainiac.storage.blobs import MAX_DEPTH, MAX_SYNCED_SINGLY, BlobStore
+from brainiac.storage.journal import MAX_DEPTH, MAX_SYNCED_SINGLY, BlobStore
 from tests.support.kernel import CountingDisk
 
 
