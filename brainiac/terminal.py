@@ -81,7 +81,7 @@ class _Guard:
         return getattr(self.beneath, name)
 
 
-class _Nowhere(io.StringIO):
+class Nowhere(io.StringIO):
     """A stream that keeps nothing."""
 
     def write(self, text: str) -> int:
@@ -98,7 +98,7 @@ def _guarded(stream: TextIO | None) -> TextIO:
     if isinstance(stream, _Guard):
         return stream
     if stream is None:  # without a console, on Windows
-        return _Nowhere()
+        return Nowhere()
     if reconfigure := getattr(stream, "reconfigure", None):
         reconfigure(errors="backslashreplace")  # an old terminal's encoding may lack characters
     return cast(TextIO, _Guard(stream))

@@ -26,14 +26,16 @@ INTERRUPTED = 130  # as a shell calls the end by Ctrl-C
 # The commands of each module, whose functions have the commands' names: only the module of the command that is called
 # is imported, which keeps every command fast.
 COMMANDS = {
-    "brains": ("init", "backup", "restore", "takeover", "git setup", "merge-driver"),
-    "run": ("run", "token", "open", "mcp", "mcp install", "service install", "service uninstall", "service status"),
+    "brains": (
+        *("init", "backup", "restore", "takeover", "git setup", "merge-driver"),
+        *("sources list", "sources allow", "sources refuse", "import"),
+    ),
+    "run": ("run", "token", "mcp", "mcp install", "service install", "service uninstall"),
     "ask": ("ask", "chat"),
     "search": ("search", "reindex", "context"),
     "log": ("log", "digest", "diff", "show"),
     "explain": ("why", "undo", "forget", "adopt", "correct"),
-    "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust", "plugins reload"),
-    "sources": ("sources list", "sources allow", "sources refuse", "import"),
+    "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust"),
 }
 # what a group of commands is for, and which of them is meant by the group's name alone
 GROUPS = {

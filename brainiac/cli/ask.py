@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, command, print_path, print_problems, problems_of
+from brainiac.cli.session import command, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.llm.schemas import OFFLINE
@@ -34,32 +34,33 @@ _EXAMPLES = {
 @command(is_shared=True)
 def ask(
     brain: Brain,
-    text: Annotated[list[str] | None, typer.Argument(help="The prompt; `-` or nothing reads standard input.")] = None,
-    conversation: Annotated[
-        str, typer.Option("--in", metavar="NAME", help="The conversation: a subfolder of inbox/.")
-    ] = "",
-    again: Annotated[str, typer.Option("--again", metavar="PROMPT", help="Answer this prompt file once more.")] = "",
-    model: Annotated[str, typer.Option(help="Another model for this one.")] = "",
-    is_private: Annotated[
-        bool, typer.Option("--private", help="Never to a remote model; its file is named by an id.")
-    ] = False,
-    is_off_record: Annotated[
-        bool, typer.Option("--off-record", help="Keep nothing of it; its file is named by an id.")
-    ] = False,
-    as_json: JsonOption = False,
+    text: list[str] | None = None,
+    *,
+    conversation: str = "",
+    again: str = "",
+    model: str = "",
+    is_private: bool = False,
+    is_off_record: bool = False,
 ) -> Iterator[Any]:
-    """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/."""
+    """Ask, or tell something worth remembering; the exchange is a pair of files in inbox/.
+
+    Args:
+        text: The prompt; `-` or nothing reads standard input.
+        conversation (--in NAME): The conversation: a subfolder of inbox/.
+        again (--again PROMPT): Answer this prompt file once more.
+        model: Another model for this one.
+        is_private (--private): Never to a remote model; its file is named by an id.
+        is_off_record (--off-record): Keep nothing of it; its file is named by an id.
+    """
     path = _prompt_path(brain, again) if again else ""
     stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
-    on_text = None if as_json else stream
     said = "" if again else _text_of(brain, text)
     options: dict[str, Any] = {"model": model, "is_private": is_private, "is_off_record": is_off_record}
     with _waiting(brain):
         if again:
-            asked = verbs.answer(brain, path, is_again=True, stream=on_text)
+            asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
-            options |= {"conversation": conversation, "stream": on_text, "on_wait": _tell_wait}
-            asked = verbs.ask(brain, said, **options)
+            asked = verbs.ask(brain, said, conversation=conversation, stream=stream, on_wait=_tell_wait, **options)
     yield asked.to_json()
     _show(asked, stream, brain.tree, has_place=True)
     if asked.response:
@@ -67,13 +68,12 @@ def ask(
 
 
 @command(is_shared=True)
-def chat(
-    brain: Brain,
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="The conversation: a subfolder of inbox/; by itself one of today.")
-    ] = "",
-) -> None:
-    """Hold a conversation in the terminal; it goes on where the folder of its name ends. Ctrl-D ends it."""
+def chat(brain: Brain, name: str = "") -> None:
+    """Hold a conversation in the terminal; it goes on where the folder of its name ends. Ctrl-D ends it.
+
+    Args:
+        name ([NAME]): The conversation: a subfolder of inbox/; by itself one of today.
+    """
     conversation = name or f"chat-{brain.now():%Y-%m-%d}"
     if is_terminal(sys.stdin):
         say(f"inbox/{conversation}/ (Ctrl-D or an empty line ends; /help tells what can be said)")

@@ -1,4 +1,4 @@
-"""`brainiac init`, `backup`, `restore`; `takeover`, `git setup`, `merge-driver`: one brain on several machines."""
+"""A brain's own life: `init`, `backup`, `restore`; `takeover`, `git setup`, `merge-driver`; `sources` and `import`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli import session
-from brainiac.cli.session import SHOWN_AT_MOST, JsonOption, agree, command, few, local_time, print_json, print_list
+from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, few, local_time, print_list, print_table
 from brainiac.errors import NotABrainError, SettingsError, UserError
 from brainiac.events import PathKind
+from brainiac.formats.authors import SERVICES
 from brainiac.history.backup import Backup, back_up, backups_in
 from brainiac.history.copies import note_differences
 from brainiac.history.devices import takeover as take_over
@@ -28,28 +29,23 @@ from brainiac.host.trust import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.files import Disk
+from brainiac.storage.sources import Source, find_sources, set_allowed
 from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
-from brainiac.terminal import say
+from brainiac.terminal import one_line, say
 from brainiac.tree import LocalPlaces, Tree, default_brain, find_root, is_brain, set_default_brain
 
 
-def init(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where; made when missing. With --here this folder, if none.")
-    ] = None,
-    here: Annotated[
-        bool,
-        typer.Option(
-            "--here", "--force", help="Also in a folder that holds other files, such as a vault; they stay as they are."
-        ),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --here: do not ask.")] = False,
-    default: Annotated[
-        bool, typer.Option("--default", help="Have commands mean this brain outside of any; the first one made is it.")
-    ] = False,
-) -> None:
-    """Make a new brain, or add what one lacks; nothing that exists is changed."""
+@command()
+def init(folder: Path | None = None, *, here: bool = False, yes: bool = False, default: bool = False) -> None:
+    """Make a new brain, or add what one lacks; nothing that exists is changed.
+
+    Args:
+        folder (DIR): Where; made when missing. With --here this folder, if none.
+        here (--here, --force): Also in a folder that holds other files, such as a vault; they stay as they are.
+        yes (--yes, -y): With --here: do not ask.
+        default (--default): Have commands mean this brain outside of any; the first one made is it.
+    """
     if folder is None:
         if not here:
             raise typer.BadParameter("name a folder, such as `brainiac init ~/brain`")
@@ -98,52 +94,45 @@ def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def backup(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where backups lie; made when missing.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Add a whole copy of this brain to a folder; those before it stay until you delete them."""
-    from brainiac.cli.styling import bar  # rich is heavy
+@command(is_reading=True)
+def backup(brain: Brain, folder: Path) -> Iterator[Any]:
+    """Add a whole copy of this brain to a folder; those before it stay until you delete them.
 
-    with session.opened_brain(is_reading=True) as brain:
-        with bar("Copying") as progress:
-            made = back_up(brain, folder, progress=progress)
-        root, made_at = brain.root, local_time(made.backup.made_at)
-    if as_json:
-        print_json(asdict(made))
-    else:
-        say(f"Backed up {root} as of {made_at}: {_size(made.backup)}.")
-        say("It holds inbox, memory, system, plugins, logs and the whole history as plain files, private pages too.")
-        print_list("Left out, since they are off the record", made.off_record)
-        print_list("Left out, since they are no files of their own but links, pipes or devices", made.links)
-        print_list("NOT in it, since there is no permission to read them", made.unreadable)
-        if made.beside:
-            say(f"Not in it, since they are no part of the brain: {few(made.beside)}.")
-        say("Not in it: this machine's own settings, keys and trust in plugins.")
-        if made.outdated:
-            folders = " ".join(shlex.quote(str(folder)) for folder in made.outdated)
-            say(f"Earlier backups have texts that were purged since. To be rid of those, delete them: rm -r {folders}")
-        say(f"The way back: brainiac restore {shlex.quote(str(made.backup.folder))} --into DIR")
+    Args:
+        folder (DIR): Where backups lie; made when missing.
+    """
+    with _bar("Copying") as progress:
+        made = back_up(brain, folder, progress=progress)
+    yield asdict(made)
+    say(f"Backed up {brain.root} as of {local_time(made.backup.made_at)}: {_size(made.backup)}.")
+    say("It holds inbox, memory, system, plugins, logs and the whole history as plain files, private pages too.")
+    print_list("Left out, since they are off the record", made.off_record)
+    print_list("Left out, since they are no files of their own but links, pipes or devices", made.links)
+    print_list("NOT in it, since there is no permission to read them", made.unreadable)
+    if made.beside:
+        say(f"Not in it, since they are no part of the brain: {few(made.beside)}.")
+    say("Not in it: this machine's own settings, keys and trust in plugins.")
+    if made.outdated:
+        folders = " ".join(shlex.quote(str(folder)) for folder in made.outdated)
+        say(f"Earlier backups have texts that were purged since. To be rid of those, delete them: rm -r {folders}")
+    say(f"The way back: brainiac restore {shlex.quote(str(made.backup.folder))} --into DIR")
     if made.unreadable:
         raise typer.Exit(1)
 
 
-def restore(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A backup, or a folder of backups: then the latest of them.")
-    ],
-    into: Annotated[
-        Path | None, typer.Option(help="A new or empty folder; without it the backups are listed and checked.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Put the brain of a backup into a new folder, every file checked; without --into only check the backups."""
+@command()
+def restore(folder: Path, *, into: Path | None = None) -> Iterator[Any]:
+    """Put the brain of a backup into a new folder, every file checked; without --into only check the backups.
+
+    Args:
+        folder (DIR): A backup, or a folder of backups: then the latest of them.
+        into: A new or empty folder; without it the backups are listed and checked.
+    """
     latest = find_backup(folder)
     if into is None:
         checked = [(each, _damages(each)) for each in backups_in(folder)]
-        if as_json:
-            print_json([asdict(each) | {"damages": damaged_files} for each, damaged_files in checked])
-        for each, damaged_files in () if as_json else checked:
+        yield [asdict(each) | {"damages": damaged_files} for each, damaged_files in checked]
+        for each, damaged_files in checked:
             state = f"{len(damaged_files)} damaged" if damaged_files else "whole"
             say(f"{each.folder.name}  {_size(each)}, made on {each.device}, {state}")
             print_list("  damaged", damaged_files)
@@ -154,13 +143,9 @@ def restore(
         first = [f"{latest.folder.name}/{problem}" for problem in damaged_files[:SHOWN_AT_MOST]]
         advice = "take another backup, or copy by hand what is whole"
         raise UserError(*first, f"{len(damaged_files)} files are damaged, nothing was restored; {advice}")
-    from brainiac.cli.styling import bar  # rich is heavy
-
-    with bar("Restoring") as progress:
+    with _bar("Restoring") as progress:
         restored = restore_backup(latest, into, progress=progress)
-    if as_json:
-        print_json(asdict(restored))
-        return
+    yield asdict(restored)
     where = shlex.quote(str(restored.folder))
     say(f"Restored {_size(latest)}, each as it was on {latest.made_at}, into {where}.")
     if restored.state:
@@ -170,11 +155,16 @@ def restore(
     say("Should the brain that was backed up live on: give one of them another `brain_id` in system/config.yaml.")
 
 
-def _damages(backup: Backup) -> list[str]:
-    """Return a sentence on each damaged file of a backup, while a progress bar is shown."""
+def _bar(text: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    """Return a context in which a progress bar is shown."""
     from brainiac.cli.styling import bar  # rich is heavy
 
-    with bar(f"Checking {backup.folder.name}") as progress:
+    return bar(text)
+
+
+def _damages(backup: Backup) -> list[str]:
+    """Return a sentence on each damaged file of a backup, while a progress bar is shown."""
+    with _bar(f"Checking {backup.folder.name}") as progress:
         try:
             return damages(backup, progress)
         except UserError as error:
@@ -210,16 +200,18 @@ def takeover(brain: Brain) -> Iterator[Any]:
         say("Other devices follow once system/config.yaml is synced; until then both may work.")
 
 
-def merge_driver(
-    base: Annotated[Path, typer.Argument(metavar="%O", help="The common earlier version.")],
-    ours: Annotated[Path, typer.Argument(metavar="%A", help="Our version; the merged text is written here.")],
-    theirs: Annotated[Path, typer.Argument(metavar="%B", help="Their version.")],
-    path: Annotated[str, typer.Argument(metavar="%P", help="Where the file is in the repository.")],
-) -> None:
+@command()
+def merge_driver(base: Path, ours: Path, theirs: Path, path: str) -> None:
     """Merge two versions of one of a brain's files; git calls it, `brainiac git setup` tells it to.
 
     Nothing that one side added is lost. Where both sides changed one statement, both texts stand in the file, and
     `brainiac run` names them in memory/review.md. Notes beside the brain's folders git merges by its own rules.
+
+    Args:
+        base (%O): The common earlier version.
+        ours (%A): Our version; the merged text is written here.
+        theirs (%B): Their version.
+        path (%P): Where the file is in the repository.
     """
     try:
         texts = [file.read_bytes() for file in (base, ours, theirs)]
@@ -290,3 +282,111 @@ def set_up(root: Path) -> None:
     if missing:  # below all others, so that they count
         gap = "" if not text or text.endswith("\n") else "\n"
         Disk().append(file, (gap + "\n".join(missing) + "\n").encode(), mode=0o644)
+
+
+# --- a person's own notes, and what other programs hold of their past ----------------------------------------------
+
+
+@command(is_reading=True)
+def sources_list(brain: Brain) -> Iterator[Any]:
+    """List the folders that `sources` names, with their notes, and why one is not read."""
+    rows = [(source, _count(brain, source)) for source in _sources(brain)]
+    yield [{"name": s.name, "folder": str(s.folder), "notes": notes, "problem": s.problem} for s, notes in rows]
+    if not rows:
+        say("None. Name folders of your own notes under `sources:` in system/config.yaml; docs/obsidian.md has more.")
+        return
+    shown = [(s.name, notes, f"{s.problem}; {s.todo}" if s.problem else "read") for s, notes in rows]
+    print_table(("folder", "notes", ""), shown)
+
+
+@command(is_shared=True)
+def sources_allow(brain: Brain, name: str, *, yes: YesOption = False) -> None:
+    """Let a source outside of the brain be read on this machine; other machines ask for themselves.
+
+    Args:
+        name (FOLDER): As `sources` in system/config.yaml has it.
+    """
+    source = _source_named(brain, name)
+    if source.problem and not source.is_refused:
+        raise UserError(f"{name} {source.problem}; {source.todo}")
+    if not source.problem:
+        say(f"{source.folder} is read already.")
+        return
+    say(f"Notes in {source.folder} will be searched and cited, and shown to the model that the settings name.")
+    say("Nothing there is ever written. A note with `private: true` in its properties stays on this machine.")
+    agree("Allow it?", is_agreed=yes, refusal=f"{name} is not allowed")
+    set_allowed(brain.places.state, source.folder, is_allowed=True)
+    say(f"{_count(brain, replace(source, problem=''))} notes of {source.folder} are searched from now on.")
+
+
+@command(is_shared=True)
+def sources_refuse(brain: Brain, name: str) -> None:
+    """Have a source outside of the brain not be read on this machine any more.
+
+    Args:
+        name (FOLDER): As `sources` in system/config.yaml has it.
+    """
+    source = _source_named(brain, name)
+    if source.folder.is_relative_to(brain.root):
+        raise UserError(f"{name} lies in the brain; take it out of `sources` in system/config.yaml")
+    set_allowed(brain.places.state, source.folder, is_allowed=False)
+    say(f"{source.folder} is not read on this machine any more.")
+
+
+def _sources(brain: Brain) -> list[Source]:
+    return find_sources(brain.root, brain.settings.sources, brain.places.state)
+
+
+def _source_named(brain: Brain, name: str) -> Source:
+    """Return the source of a name, as the settings have it or as the path that it means."""
+    real = os.path.realpath(os.path.expanduser(name))
+    for source in _sources(brain):
+        if name == source.name or real == str(source.folder):
+            return source
+    raise UserError(f"`sources` in system/config.yaml does not name {name}; add it there first")
+
+
+def _count(brain: Brain, source: Source) -> int:
+    """Return how many notes of a source are read; 0 for one that is not."""
+    tree = Tree(brain.root, brain.settings.layout(), [source.folder])
+    return 0 if source.problem else len(tree.source_notes())
+
+
+@command()
+def import_(
+    brain: Brain, path: Path, *, is_dry: bool = False, is_private: bool = False, with_mail: bool = False
+) -> Iterator[Any]:
+    """Bring in your past from other programs; a second import adds only what is new.
+
+    Args:
+        path (FILE|FOLDER): What the service sent you, unpacked or not.
+        is_dry (--dry-run, -n): Say what would come in; write nothing.
+        is_private (--private): Never show any of it to a model that is not on this machine.
+        with_mail (--mail): Take mailboxes too; they are others' words.
+    """
+    from brainiac.imports.intake import import_path  # with it come the readers of other programs' exports
+
+    with _bar("Reading" if is_dry else "Importing") as progress:
+        report = import_path(brain, path, is_dry=is_dry, is_private=is_private, with_mail=with_mail, progress=progress)
+    items = [
+        {"service": service, "state": outcome.state, **asdict(outcome)}
+        for service, outcomes in report.outcomes.items()
+        for outcome in outcomes
+    ]
+    yield {"import": report.event, "not_read": report.others, "items": items}
+    verb = "would come in" if is_dry else "came in"
+    for service, outcomes in report.outcomes.items():
+        counts = Counter(outcome.state for outcome in outcomes)
+        is_talk = service not in ("notes", "mail", "documents")
+        exchanges = f" with {sum(outcome.taken for outcome in outcomes)} new exchanges" if is_talk else ""
+        read = f"{SERVICES[service]}: {len(outcomes)} {'conversations' if is_talk else 'texts'} read"
+        rest = f"{counts['known']} were known, {counts['skipped']} were skipped"
+        say(f"{read}; {counts['taken']} {verb}{exchanges}, {rest}.")
+        for heading, state in (("Not whole", "taken"), ("Skipped", "skipped")):
+            of_state = [item for item in outcomes if item.state == state and item.reason]
+            print_list(heading, [f"{one_line(item.title or item.id)}: {item.reason}" for item in of_state])
+    print_list("Not read, since nothing in them has a known format", [one_line(name) for name in report.others])
+    if report.event:
+        say("It is found by search from now on, faster once a daemon, or `brainiac reindex`, has indexed it.")
+        say("No model was asked; `brainiac promote --past` hands it to one, and says first what that costs.")
+        say(f"`brainiac undo {report.event}` takes all of this import back.")

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -15,7 +15,7 @@ from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.cli.log import sentence
-from brainiac.cli.session import agree, command, local_time, note_edits
+from brainiac.cli.session import agree, command, local_time, note_edits, print_list
 from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
@@ -26,28 +26,34 @@ from brainiac.history.purge import BEYOND, Traces, purge
 from brainiac.history.targets import Target, find_target, find_words
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
-from brainiac.history.why import Chain, StatementMatch, Step
+from brainiac.history.why import StatementMatch, Step
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, is_terminal, say
 
-WIDE = 100_000  # columns
+WIDE = 100_000  # columns, and lines: all of them
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
 _SIGNS = {"create": "+", "update": "~", "remove": "-", "move": ">"}
 
 
 @command(is_reading=True)
-def why(
-    brain: Brain,
-    named: Annotated[list[str], typer.Argument(metavar="MEMORY|STATEMENT", help="Path, title, uuid; or words, ^id.")],
-) -> Iterator[Any]:
-    """Show what a memory rests on: each change of each statement, down to the very sentence that was typed."""
+def why(brain: Brain, named: list[str]) -> Iterator[Any]:
+    """Show what a memory rests on: each change of each statement, down to the very sentence that was typed.
+
+    Args:
+        named (MEMORY|STATEMENT): Path, title, uuid; or words, ^id.
+    """
     reason = verbs.why(brain, " ".join(named))
     yield reason.to_json()
     if not reason.why.is_exact:
         say("No statement has just these words; the nearest:")
-    branches = [*map(_statement_branch, reason.why.chains)]
+    branches = []
+    unknown = "stood there when this device first saw the brain, or its history is not readable here"
+    for chain in reason.why.chains:
+        text = f"~~{chain.text}~~" if chain.is_history else chain.text  # struck through where it no longer holds
+        steps = [_step_branch(step) for step in chain.steps] or [_branch(unknown)]
+        branches.append(_branch(f"{text} ^{chain.block}" if chain.block else text, steps))
     branches += [_exchange_branch(exchange, exchange.words) for exchange in reason.why.said]
     top = _branch(f"{reason.why.title}  ({reason.why.path})", branches, style="bold")
     # a script gets whole lines: no window cuts or wraps them
@@ -62,14 +68,6 @@ def _branch(text: str, branches: Iterable[Any] = (), style: str = "") -> Any:
     tree = Tree(Text(clean(text), style), guide_style="dim")
     tree.children += branches
     return tree
-
-
-def _statement_branch(chain: Chain) -> Any:
-    """Return a statement with its changes; it is struck through where it no longer holds."""
-    text = f"~~{chain.text}~~" if chain.is_history else chain.text
-    unknown = "stood there when this device first saw the brain, or its history is not readable here"
-    steps = [_step_branch(step) for step in chain.steps] or [_branch(unknown)]
-    return _branch(f"{text} ^{chain.block}" if chain.block else text, steps)
 
 
 def _step_branch(step: Step) -> Any:
@@ -95,9 +93,8 @@ def _exchange_branch(exchange: Said, words: str) -> Any:
     where = f" in {exchange.prompt}" if exchange.prompt else ""
     where = f" in the chat {exchange.imported}" if exchange.imported else where
     quoted = f": “{words}”" if words else "; its words are not kept any more"
-    branches = [
-        _branch(f"exchange {exchange.exchange}{f', read from {exchange.read_from}' if exchange.read_from else ''}")
-    ]
+    read_from = f", read from {exchange.read_from}" if exchange.read_from else ""
+    branches = [_branch(f"exchange {exchange.exchange}{read_from}")]
     if exchange.model:
         place = f" on {exchange.device}" if exchange.device else ""
         branches.append(_branch(f"answered by {exchange.model} (${exchange.cost_usd:.4f}){place}"))
@@ -106,24 +103,15 @@ def _exchange_branch(exchange: Said, words: str) -> Any:
 
 
 @command()
-def undo(
-    brain: Brain,
-    event: Annotated[
-        str,
-        typer.Argument(help="The event's id, or a part of it (`brainiac log`); or a statement's PATH#^id (`digest`)."),
-    ] = "",
-    last: Annotated[
-        bool,
-        typer.Option(
-            "--last",
-            help="The last change of memory: a correction, a promotion, a deletion, an edit, an exchange that told it "
-            "something, with all that followed. A question is passed over.",
-        ),
-    ] = False,
-) -> Iterator[Any]:
+def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
     """Take back what an event did, wholly, unless its files were changed since, or what became of one statement.
 
     That can be taken back too.
+
+    Args:
+        event: The event's id, or a part of it (`brainiac log`); or a statement's PATH#^id (`digest`).
+        last (--last): The last change of memory: a correction, a promotion, a deletion, an edit, an exchange that told
+            it something, with all that followed. A question is passed over.
     """
     if bool(event) == last:  # neither, or both
         raise typer.BadParameter("name an event or a statement, or give --last")
@@ -168,40 +156,30 @@ def _list_undone(brain: Brain, steps: Sequence[Undone], consequences: Iterable[E
     if prompt and brain.read(prompt) is not None:
         say(f"  = {prompt} stays, it is yours: `brainiac ask --again {shlex.quote(prompt)}` asks it again")
     lines = [f"{later.id}  {later.kind}, {local_time(later.at)}" for later in consequences]
-    _list_lines("It had led to these, which stand:", lines)
+    print_list("It had led to these, which stand", lines, WIDE)
     commands = ", then ".join(f"`brainiac undo {step.event.id}`" for step in reversed(steps))
     say(f"{commands} brings it back.")
 
 
 @command()
-def forget(
-    brain: Brain,
-    named: Annotated[
-        str,
-        typer.Argument(
-            metavar="MEMORY|EXCHANGE|WORDS",
-            help="A page (path, title, uuid), an exchange (id, or its file), or words: then all that holds them.",
-        ),
-    ],
-    is_purged: Annotated[
-        bool, typer.Option("--purge", help="Also destroy the texts that the journal keeps; nothing brings them back.")
-    ] = False,
-    yes: session.YesOption = False,
-    as_json: session.JsonOption = False,
-) -> Iterator[Any]:
-    """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory."""
+def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.YesOption = False) -> Iterator[Any]:
+    """Take a page, an exchange, a conversation (its folder) or all that holds some words out of memory.
+
+    Args:
+        named (MEMORY|EXCHANGE|WORDS): A page (path, title, uuid), an exchange (id, or its file), or words: then all
+            that holds them.
+        is_purged (--purge): Also destroy the texts that the journal keeps; nothing brings them back.
+    """
     note_edits(brain)
     target = _target(brain, named, is_purged=is_purged)
-    if not as_json:
-        _list_lines("These hold the words:", list(target.shown))
+    print_list("These hold the words", list(target.shown), WIDE)
     plan = plan_forget(brain, target)
-    if not as_json:
-        _list_lines("To be taken out:", plan.actions)
-        _list_lines("Stays:", plan.kept)
-        if is_purged:
-            traces = Traces(brain, target, plan)
-            found = f"{len(traces.hashes)} texts, {traces.versions} of them former versions"
-            say(f"The journal has it in {found}, and in {len(traces.events)} events.")
+    print_list("To be taken out", plan.actions, WIDE)
+    print_list("Stays", plan.kept, WIDE)
+    if is_purged:
+        traces = Traces(brain, target, plan)
+        found = f"{len(traces.hashes)} texts, {traces.versions} of them former versions"
+        say(f"The journal has it in {found}, and in {len(traces.events)} events.")
     agree("Destroy it for good?" if is_purged else "Take it out?", is_agreed=yes)
     purged = purge(brain, target) if is_purged else None
     event = purged.event if purged else take_out(brain, target)
@@ -209,7 +187,8 @@ def forget(
     yield {**result, "told": plan.actions, "left": plan.kept}
     if purged:
         say(f"Destroyed {purged.texts} texts and the words of {purged.lines} journal lines.")
-        _list_lines("Said elsewhere too:", [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()])
+        still = [f"“{words}”: {', '.join(paths)}" for words, paths in purged.still.items()]
+        print_list("Said elsewhere too", still, WIDE)
         say(BEYOND)
     elif event:
         say(f"Forgotten. `brainiac undo {event.id}` brings it back; --purge destroys what the journal keeps.")
@@ -238,12 +217,13 @@ def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
 
 
 @command()
-def correct(
-    brain: Brain,
-    words: Annotated[str, typer.Argument(help="What stands there and is wrong: its words, or PATH#^id.")],
-    to: Annotated[str, typer.Option("--to", help="What is so; asked for on a terminal.")] = "",
-) -> Iterator[Any]:
-    """Put right what memory holds, or what you just said: the new wording counts, the former one is under History."""
+def correct(brain: Brain, words: str, *, to: str = "") -> Iterator[Any]:
+    """Put right what memory holds, or what you just said: the new wording counts, the former one is under History.
+
+    Args:
+        words: What stands there and is wrong: its words, or PATH#^id.
+        to: What is so; asked for on a terminal.
+    """
     targets = possible_targets(brain, words)
     if not targets:
         raise UserError(
@@ -293,22 +273,16 @@ def _ask(question: str) -> str:
 
 
 @command()
-def adopt(
-    brain: Brain,
-    path: Annotated[str, typer.Argument(help="A page or a folder; without one all of long-term memory.")] = "",
-    yes: session.YesOption = False,
-) -> Iterator[Any]:
-    """Let processes update, move and retire statements that you wrote; each gets a block id where it has none."""
+def adopt(brain: Brain, path: str = "", *, yes: session.YesOption = False) -> Iterator[Any]:
+    """Let processes update, move and retire statements that you wrote; each gets a block id where it has none.
+
+    Args:
+        path: A page or a folder; without one all of long-term memory.
+    """
     if not path and not yes:
-        _list_lines("To be released:", [f"{page}: {text}" for page, text in plan_adoption(brain).texts])
+        print_list("To be released", [f"{page}: {text}" for page, text in plan_adoption(brain).texts], WIDE)
         agree("Release all of them?")
     event, adoption = release(brain, path or None)
     yield {"event": event.id if event else None, "statements": [row.to_json() for row in adoption.statements]}
-    _list_lines("Released:", [f"{page}: {text}" for page, text in adoption.texts])
+    print_list("Released", [f"{page}: {text}" for page, text in adoption.texts], WIDE)
     say(f"{len(adoption.texts)} statements are ours now." if event else "There is nothing to release.")
-
-
-def _list_lines(title: str, lines: list[str]) -> None:
-    """Print a title and the lines below it; nothing where there are none."""
-    for line in [title, *(f"  {line}" for line in lines)] if lines else ():
-        say(line)

@@ -10,7 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import asdict, fields
 from datetime import datetime
 from functools import partial
@@ -32,7 +32,6 @@ from brainiac.history.targets import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text
-from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
 
 _SENTENCES: dict[type[events.EventData], str] = {
@@ -158,7 +157,13 @@ def _changes(statements: tuple[StatementRecord, ...]) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _noun(kind: str) -> str:
+    """Return what a person calls a difference of a kind."""
+    return "other line" if kind == "line" else kind
 
 
 def _both_stand(event: Event) -> str:
@@ -174,56 +179,63 @@ def _paths(event: Event, arrow: str = "to") -> str:
 # --- `log` -----------------------------------------------------------------------------------------------------------
 
 
+@command(is_reading=True)
 def log(
-    number: Annotated[
-        int | None, typer.Option("-n", "--number", min=0, help="How many events; 20 where nothing else is named.")
-    ] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Only this kind, e.g. note-edited; may be repeated.")] = None,
-    by: Annotated[str, typer.Option(help="Only what this plugin, `person`, `kernel` or `cli` did.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what happens; Ctrl-C ends.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Each step with its id, kind, files and cause.")] = False,
-    since: Annotated[str, typer.Option(help=f"All since {TIMES}, or an event's id.")] = "",
-    memory: Annotated[bool, typer.Option("--memory", help="Only what changed long-term memory.")] = False,
+    brain: Brain,
+    *,
+    number: Annotated[int | None, typer.Option("-n", "--number", min=0)] = None,
+    kind: list[str] | None = None,
+    by: str = "",
+    follow: bool = False,
+    every: bool = False,
+    since: str = "",
+    memory: bool = False,
     as_json: session.JsonOption = False,
 ) -> None:
-    """Show what happened on this device, newest last: a line for each thing that somebody caused."""
+    """Show what happened on this device, newest last: a line for each thing that somebody caused.
+
+    Args:
+        number: How many events; 20 where nothing else is named.
+        kind: Only this kind, e.g. note-edited; may be repeated.
+        by: Only what this plugin, `person`, `kernel` or `cli` did.
+        follow (--follow, -f): Go on showing what happens; Ctrl-C ends.
+        every (--all): Each step with its id, kind, files and cause.
+        since: All since {TIMES}, or an event's id.
+        memory (--memory): Only what changed long-term memory.
+    """
     kinds = frozenset(kind) if kind else None
     in_words = not (every or as_json or kinds)
-    with opened_brain(is_reading=True) as brain:
 
-        def is_selected(event: Event) -> bool:
-            is_named = by in ("", event.by) and (not kinds or event.kind in kinds)
-            places = (PathKind.MEMORY, PathKind.ARCHIVED)
-            return is_named and (not memory or any(brain.tree.kind_of(each.path) in places for each in event.changes))
+    def is_selected(event: Event) -> bool:
+        is_named = by in ("", event.by) and (not kinds or event.kind in kinds)
+        places = (PathKind.MEMORY, PathKind.ARCHIVED)
+        return is_named and (not memory or any(brain.tree.kind_of(each.path) in places for each in event.changes))
 
-        newest_first: Iterable[Event] = brain.journal.events(kinds=kinds, reverse=True)
-        if since:
-            start, _ = moment_named(brain, since)
-            newest_first = itertools.takewhile(lambda event: event.at >= start, newest_first)
-        newest_first = filter(is_selected, newest_first)
-        if in_words and not follow:
-            newest_first = filter(partial(news, brain), newest_first)
-        seen = brain.journal.last()[0]
-        selected = list(itertools.islice(newest_first, 20 if number is None and not since else number))[::-1]
-        while follow:
-            for event in filter(is_selected, selected):
-                if as_json:
-                    say(json.dumps(asdict(event), ensure_ascii=False))
-                elif not in_words:
-                    say("  ".join(_row(event)))
-                elif news(brain, event):
-                    say("  ".join(_news_row(brain, event)))
-            seen = selected[-1].seq if selected else seen
-            time.sleep(LOOK_EVERY_SECONDS)
-            selected = list(brain.journal.events(since_seq=seen))
-        if as_json:
-            session.print_json([asdict(event) for event in selected])
-        elif not selected:
-            say(f"No event to show{' of kind ' + ', '.join(kind) if kind else ''}.", to_stderr=True)
-        elif in_words:
-            print_table(("when", "id", "what"), (_news_row(brain, event) for event in selected))
-        else:
-            print_table(COLUMNS, map(_row, selected))
+    newest_first: Iterable[Event] = brain.journal.events(kinds=kinds, reverse=True)
+    if since:
+        start, _ = moment_named(brain, since)
+        newest_first = itertools.takewhile(lambda event: event.at >= start, newest_first)
+    newest_first = filter(is_selected, newest_first)
+    if in_words and not follow:
+        newest_first = filter(partial(news, brain), newest_first)
+    seen = brain.journal.last()[0]
+    selected = list(itertools.islice(newest_first, 20 if number is None and not since else number))[::-1]
+    rows = partial(_news_row, brain) if in_words else _row
+    while follow:
+        for event in filter(is_selected, selected):
+            if as_json:
+                say(json.dumps(asdict(event), ensure_ascii=False))
+            elif not in_words or news(brain, event):
+                say("  ".join(rows(event)))
+        seen = selected[-1].seq if selected else seen
+        time.sleep(LOOK_EVERY_SECONDS)
+        selected = list(brain.journal.events(since_seq=seen))
+    if as_json:
+        session.print_json([asdict(event) for event in selected])
+    elif selected:
+        print_table(("when", "id", "what") if in_words else COLUMNS, map(rows, selected))
+    else:
+        say(f"No event to show{' of kind ' + ', '.join(kind) if kind else ''}.", to_stderr=True)
 
 
 def _news_row(brain: Brain, event: Event) -> tuple[str, ...]:
@@ -253,41 +265,39 @@ def _summary(event: Event) -> str:
 
 
 DAYS = 7
-_KINDS = {
-    "page": ("page", "pages"),
-    "statement": ("statement", "statements"),
-    "exchange": ("exchange", "exchanges"),
-    "line": ("other line", "other lines"),
-    "property": ("property", "properties"),
-}
 _WIDEST = 200  # characters of an exchange or another line that are shown of it; --json has all
 
 
 # --- what memory held at another time, and what changed since --------------------------------------------------------
 
 
-def diff(
-    first: Annotated[Path | None, typer.Argument(metavar="[A]", help="A brain's folder.")] = None,
-    second: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="Another; without it this brain against A.")
-    ] = None,
-    since: Annotated[
-        str,
-        typer.Option(help=f"This brain at two times: since {TIMES}, an event's id; without it the last seven days."),
-    ] = "",
-    until: Annotated[str, typer.Option(help="Until such a time, of a day its end; now without it.")] = "",
-    as_json: session.JsonOption = False,
-) -> None:
-    """Compare the long-term memory of two brains, or of one at two times, statement by statement."""
+@command()
+def diff(first: Path | None = None, second: Path | None = None, *, since: str = "", until: str = "") -> Iterator[Any]:
+    """Compare the long-term memory of two brains, or of one at two times, statement by statement.
+
+    Args:
+        first ([A]): A brain's folder.
+        second ([B]): Another; without it this brain against A.
+        since: This brain at two times: since {TIMES}, an event's id; without it the last seven days.
+        until: Until such a time, of a day its end; now without it.
+    """
     if first is not None and (since or until):
         raise typer.BadParameter("give two brains, or --since and --until for one brain at two times")
-    with _two_times(since, until) if first is None else _two_brains(first, second) as sides:
+    with ExitStack() as opened:  # until both are compared: pages are read then
+        folders = list(filter(None, (first, second)))
+        stores = [opened.enter_context(closing(Store(find_root(each), is_reading=True))) for each in folders]
+        brain = opened.enter_context(opened_brain(is_reading=True)) if len(stores) < 2 else stores[0]
+        if first is None:
+            sides = _two_times(brain, since, until)
+        else:
+            stores = [brain, stores[-1]]
+            if stores[0].root == stores[1].root:
+                raise UserError(f"{brain.root} is both; `brainiac diff --since DAY` compares one brain at two times")
+            sides = [(str(store.root), past.present_pages(store)) for store in stores]
         (first_name, first_pages), (second_name, second_pages) = sides
         result = past.compare(first_pages, second_pages)
     devices = [first_pages.device, second_pages.device]
-    if as_json:
-        session.print_json({"first": first_name, "second": second_name, "devices": devices} | asdict(result))
-        return
+    yield {"first": first_name, "second": second_name, "devices": devices} | asdict(result)
     say(f"{first_name} → {second_name}")
     for device in filter(None, devices):
         say(f"As {device} saw it: this device's journal begins later.")
@@ -295,14 +305,13 @@ def diff(
 
 
 @command(is_reading=True)
-def show(
-    brain: Brain,
-    named: Annotated[list[str], typer.Argument(metavar="PAGE", help="A page's path, title or uuid; or a file's path.")],
-    at: Annotated[
-        str, typer.Option(help=f"As it stood then, on a day at its end: {TIMES}, or right after an event (its id).")
-    ] = "",
-) -> Iterator[Any]:
-    """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since."""
+def show(brain: Brain, named: list[str], *, at: str = "") -> Iterator[Any]:
+    """Print a page, or another file of the brain, as it stands or as it stood; the page may be gone or moved since.
+
+    Args:
+        named (PAGE): A page's path, title or uuid; or a file's path.
+        at: As it stood then, on a day at its end: {TIMES}, or right after an event (its id).
+    """
     moment, event = moment_named(brain, at, is_end=True) if at else ("", "")
     page = past.at_moment(brain, " ".join(named), moment, event) if at else past.present(brain, " ".join(named))
     yield asdict(page) | {"at": moment}
@@ -314,31 +323,17 @@ def show(
     print_text(page.text.removesuffix("\n"))
 
 
-@contextmanager
-def _two_times(since: str, until: str) -> Iterator[list[tuple[str, past.PagesAt]]]:
-    """Yield this brain's pages at two moments, each with the moment as a person reads it."""
-    with opened_brain(is_reading=True) as brain:
-        start, first_event = moment_named(brain, since or str(DAYS))
-        end, last_event = moment_named(brain, until, is_end=True) if until else (iso(brain.clock.now()), "")
-        if end < start:
-            raise typer.BadParameter("--until lies before --since")
-        start = max(start, past.first_moment(brain))  # a brain that is younger is compared with its beginning
-        second = (
-            (local_time(end), past.pages_at(brain, end, last_event)) if until else ("now", past.present_pages(brain))
-        )
-        yield [(local_time(start), past.pages_at(brain, start, first_event)), second]
-
-
-@contextmanager
-def _two_brains(first: Path, second: Path | None) -> Iterator[list[tuple[str, past.PagesAt]]]:
-    """Yield the present pages of two brains, each with its folder; where one is named, of this brain and that one."""
-    with ExitStack() as opened:
-        stores: list[Store] = [] if second else [opened.enter_context(opened_brain(is_reading=True))]
-        for folder in filter(None, (first, second)):
-            stores.append(opened.enter_context(closing(Store(find_root(folder), is_reading=True))))
-        if stores[0].root == stores[1].root:
-            raise UserError(f"{stores[0].root} is both; `brainiac diff --since DAY` compares one brain at two times")
-        yield [(str(store.root), past.present_pages(store)) for store in stores]
+def _two_times(store: Store, since: str, until: str) -> list[tuple[str, past.PagesAt]]:
+    """Return a brain's pages at two moments, each with the moment as a person reads it."""
+    start, first_event = moment_named(store, since or str(DAYS))
+    end, last_event = moment_named(store, until, is_end=True) if until else (iso(store.clock.now()), "")
+    if end < start:
+        raise typer.BadParameter("--until lies before --since")
+    start = max(start, past.first_moment(store))  # a brain that is younger is compared with its beginning
+    first = (local_time(start), past.pages_at(store, start, first_event))
+    if until:
+        return [first, (local_time(end), past.pages_at(store, end, last_event))]
+    return [first, ("now", past.present_pages(store))]
 
 
 def _print_differences(result: past.Comparison) -> None:
@@ -351,15 +346,13 @@ def _print_differences(result: past.Comparison) -> None:
         # two texts where they differ, else the one
         texts = dict.fromkeys(text for text in (difference.before, difference.text) if text)
         words = " → ".join(f"“{_shortened(text, _WIDEST)}”" for text in texts)
-        kind = "" if difference.kind == "statement" else f" ({_KINDS[difference.kind][0]})"
+        kind = "" if difference.kind == "statement" else f" ({_noun(difference.kind)})"
         history = ", under History" if difference.is_history else ""
         origin = f", from {difference.former_path}" if difference.former_path else ""
         say(f"  {difference.what}{kind}{history}{origin}" + (f": {words}" if words else ""))
     for problem in result.unreadable:
         say(f"not compared: {problem}")
-    counts = [
-        f"{number} {_KINDS[kind][number != 1]} {what}" for (kind, what), number in sorted(result.counts().items())
-    ]
+    counts = [f"{_count(n, _noun(kind))} {what}" for (kind, what), n in sorted(result.counts().items())]
     same = "1 page holds" if result.equal == 1 else f"{result.equal} pages hold"
     say((", ".join(counts) or "Nothing differs") + f"; {same} the same.")
 
@@ -369,11 +362,12 @@ def _shortened(text: str, length: int) -> str:
 
 
 @command(is_reading=True)
-def digest(
-    brain: Brain,
-    since: Annotated[str, typer.Option(help=f"Since {TIMES}, or an event's id; without it the last seven days.")] = "",
-) -> Iterator[Any]:
-    """Tell what memory learned, changed, ended, moved, refused, asked and forgot, each with how to take it back."""
+def digest(brain: Brain, *, since: str = "") -> Iterator[Any]:
+    """Tell what memory learned, changed, ended, moved, refused, asked and forgot, each with how to take it back.
+
+    Args:
+        since: Since {TIMES}, or an event's id; without it the last seven days.
+    """
     changes = digest_since(brain, moment_named(brain, since or str(DAYS))[0])
     yield {"lines": [asdict(line) | {"undo": line.undo} for line in changes.lines], "private": changes.withheld}
     day = ""

@@ -1,13 +1,14 @@
-"""`brainiac run` and `service`: the daemon, now or at each login; `token`, `open` and `mcp`: how others reach it."""
+"""`brainiac run` and `service`: the daemon, now or at each login; `token` and `mcp`: how others reach it."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,29 +19,30 @@ from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
-from brainiac.server.address import MINE, UnreachableError, call, own_token, read_address, token_of
-from brainiac.server.app import DEFAULT_PORT, serving
+from brainiac.server.address import MINE, own_token, read_address, token_of
 from brainiac.terminal import is_terminal, one_line, say
 
 
+@command()
 def run(
-    once: Annotated[bool, typer.Option("--once", help="Answer and reflect what is there, then end.")] = False,
-    answer_backlog: Annotated[
-        bool, typer.Option("--answer-backlog", help="Also when more prompts wait than inbox.backlog_limit.")
-    ] = False,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Serve a port of this machine: `server.port`, else 4747.")
-    ] = False,
-    env_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also take variables from here, KEY=value lines, where it exists."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Log JSON lines to standard error, as where there is no terminal.")
-    ] = False,
+    *,
+    once: bool = False,
+    answer_backlog: bool = False,
+    serve: bool = False,
+    env_file: Path | None = None,
+    verbose: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Watch the brain and answer what is dropped into its inbox."""
+    """Watch the brain and answer what is dropped into its inbox.
+
+    Args:
+        once: Answer and reflect what is there, then end.
+        answer_backlog: Also when more prompts wait than inbox.backlog_limit.
+        serve: Serve a port of this machine: `server.port`, else 4747.
+        env_file (--env-file FILE): Also take variables from here, KEY=value lines, where it exists.
+        verbose (--verbose, -v): Log more.
+        as_json (--json): Log JSON lines to standard error, as where there is no terminal.
+    """
     if env_file:
         from dotenv import load_dotenv  # only a service has such a file
 
@@ -51,6 +53,8 @@ def run(
             say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
             print_list("Waiting", by_reason(outcome.reasons))
         return
+    from brainiac.server.app import serving  # with it come the libraries of the server
+
     shows_news = is_terminal(sys.stdout) and not as_json
     configure(is_verbose=verbose, is_quiet=shows_news and not verbose, as_json=as_json)
     with opened_brain(is_shared=True) as brain:
@@ -67,7 +71,7 @@ def run(
         port = brain.settings.server.port  # only says which, since it is synced to other machines
         if port and not serve:
             say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
-        doors = serving(brain, say, port=(port or DEFAULT_PORT) if serve else 0)
+        doors = serving(brain, say, port=(port or 4747) if serve else 0)
         is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
     if not is_clean:
         sys.stdout.flush()
@@ -75,30 +79,30 @@ def run(
 
 
 @command(is_reading=True)
-def service_install(
-    brain: Brain,
-    now: Annotated[bool, typer.Option("--now", help="Start it now too.")] = False,
-    yes: YesOption = False,
-) -> None:
+def service_install(brain: Brain, *, now: bool = False, yes: YesOption = False) -> None:
     """Have the daemon start at each login, and again after a crash: shows the file first, and asks.
 
     It is a systemd user unit or a launchd agent. Without --now nothing is started before you log
     in again. It is started without the variables of your shell: keys of model providers belong into the file that
     this command names.
-    """
-    from brainiac.server import service  # it knows models and the pipeline
 
-    unit = service.unit_of(service.start_of(brain))
-    missing, environment = service.missing_variables(brain), service.environment_file(brain)
+    Args:
+        now: Start it now too.
+    """
+    from brainiac.server import clients  # it knows models
+
+    unit = clients.unit_of(clients.start_of(brain))
+    missing, environment = clients.missing_variables(brain), clients.environment_file(brain)
     edit = unit.edit()
     _agree_to_write(edit.lines, is_agreed=yes)
-    service.install(unit, edit)
+    clients.install(unit, edit)
     say(f"{unit.manager} starts the daemon at each login ({unit.file}).")
     if missing:
         say(f"It does not see your shell's {', '.join(missing)}: write KEY=value lines into {environment}.")
     if now:
-        service.run_command(unit.start, f"{unit.file} is installed, but")
-        say("It was started. `brainiac service status` tells how it stands.")
+        clients.run_command(unit.start, f"{unit.file} is installed, but")
+        say("It was started.")
+    say(f"How it stands: {shlex.join(unit.look)}; what it printed: {unit.log}. `brainiac status` tells of the daemon.")
 
 
 def _agree_to_write(lines: Sequence[str], *, is_agreed: bool) -> None:
@@ -110,42 +114,28 @@ def _agree_to_write(lines: Sequence[str], *, is_agreed: bool) -> None:
 
 
 @command(is_reading=True)
-def service_uninstall(brain: Brain, yes: YesOption = False) -> None:
+def service_uninstall(brain: Brain, *, yes: YesOption = False) -> None:
     """Stop the service and remove it; the brain stays as it is."""
-    from brainiac.server import service  # it knows models and the pipeline
+    from brainiac.server import clients  # it knows models
 
-    unit = service.unit_of(service.start_of(brain))
+    unit = clients.unit_of(clients.start_of(brain))
     if not yes and not typer.confirm(f"Stop it and remove {unit.file}?"):
         raise typer.Exit(1)
-    service.uninstall(unit)
+    clients.uninstall(unit)
     say(f"{unit.manager} no longer starts the daemon.")
 
 
-@command(is_reading=True)
-def service_status(brain: Brain) -> Iterator[Any]:
-    """Show whether the service is installed, and whether it is what runs the daemon."""
-    from brainiac.server import service  # it knows models and the pipeline
-
-    state = service.state_of(brain, service.unit_of(service.start_of(brain)))
-    yield state
-    say(f"Service   {state['message']}")
-    say(f"File      {state['file'] if state['is_installed'] else 'none'}")
-    say(f"Manager   {state['manager']}: {state['reported']}")
-
-
-# --- how programs, browsers and assistants reach this brain ----------------------------------------------------------
+# --- how programs and assistants reach this brain ----------------------------------------------------------
 
 
 @command(is_reading=True)
-def token(
-    brain: Brain,
-    is_mine: Annotated[
-        bool, typer.Option("--mine", help="For a tool of your own, such as a phone's shortcut: what it sends is yours.")
-    ] = False,
-) -> Iterator[Any]:
+def token(brain: Brain, *, is_mine: bool = False) -> Iterator[Any]:
     """Print the token that lets a program in at the port of a running daemon; keep it as you keep a password.
 
     What comes with it are an assistant's words, and are kept as such.
+
+    Args:
+        is_mine (--mine): For a tool of your own, such as a phone's shortcut: what it sends is yours.
     """
     state = brain.places.state
     secret, address = own_token(state, MINE) if is_mine else token_of(state), read_address(state)
@@ -153,28 +143,7 @@ def token(
     say(secret)
 
 
-@command(is_reading=True)
-def open_(
-    brain: Brain,
-    is_printed: Annotated[bool, typer.Option("--print", help="Print the link and open nothing.")] = False,
-) -> None:
-    """Let a browser in at the port of a running daemon, by a link that counts once and for a minute.
-
-    The browser then reads what REST serves, such as `/api/status`, without a token.
-    """
-    state, link = brain.places.state, ""
-    with suppress(UnreachableError):
-        if (address := read_address(state)) and address.url:
-            link = call(state, "/api/login", {}, client="open", kind=MINE)["url"]
-    if not link:
-        raise UserError("no daemon of this brain serves a port; start it with `brainiac run --serve`")
-    if not is_printed:
-        import webbrowser  # only here
-
-        is_printed = not webbrowser.open(link)
-    say(link if is_printed else "Opened. The link counted once; `brainiac open` makes another.")
-
-
+@command()
 def mcp() -> None:
     """Serve this brain over standard input and output, as assistants start it; `install` tells them how.
 
@@ -189,16 +158,15 @@ def mcp() -> None:
 
 
 @command(is_reading=True)
-def mcp_install(
-    brain: Brain,
-    host: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
-    yes: YesOption = False,
-) -> None:
+def mcp_install(brain: Brain, host: str, *, yes: YesOption = False) -> None:
     """Add this brain to an assistant's own settings: shows the change, asks, and keeps what stands there.
 
     The server is started first as the assistant will start it; where it does not answer, nothing is written.
+
+    Args:
+        host: claude-desktop, claude-code, cursor, vscode or codex.
     """
-    from brainiac.server.hosts import check_start, hosts, plan, server_entry  # `mcp install` only
+    from brainiac.server.clients import check_start, hosts, plan, server_entry  # as above
 
     programs = hosts()
     if host not in programs:

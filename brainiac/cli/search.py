@@ -35,20 +35,19 @@ _WAYS = {"meaning": "by meaning", "context": "by the talk around it", "day": "by
 @session.command(is_reading=True)
 def search(
     brain: Brain,
-    query: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="QUERY...",
-            help="Words; narrowed by tag:NAME type:concrete|events|skills|short-term|archive after:2024-05 "
-            'before:DATE path:PART "exact words" -word (after `--` where a shell or an option could take it).',
-        ),
-    ],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many hits.")] = 8,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each score is made of, and count what was left out.")
-    ] = False,
+    query: list[str],
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 8,
+    explain: bool = False,
 ) -> Iterator[Any]:
-    """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too."""
+    """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too.
+
+    Args:
+        query (QUERY...): Words; narrowed by tag:NAME type:concrete|events|skills|short-term|archive after:2024-05
+            before:DATE path:PART "exact words" -word (after `--` where a shell or an option could take it).
+        limit: At most so many hits.
+        explain: Show what each score is made of, and count what was left out.
+    """
     text, start = " ".join(query), time.perf_counter()
     hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
     took_ms = round((time.perf_counter() - start) * 1000, 1)
@@ -155,22 +154,22 @@ def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
 
 
 @session.command(is_reading=True)
-def context(
-    brain: Brain,
-    prompt: Annotated[str, typer.Argument(help="The prompt, or `-` to read it from standard input.")],
-    copy: Annotated[bool, typer.Option("--copy", help="Put the whole text on the clipboard, or print it.")] = False,
-) -> Iterator[Any]:
+def context(brain: Brain, prompt: str, *, copy: bool = False) -> Iterator[Any]:
     """Show the working memory that a prompt would get, without asking any model.
 
     With --copy it can be pasted into a chat, and nothing private is in it; save the reply as NAME.response.md beside
     the prompt to have it remembered.
+
+    Args:
+        prompt: The prompt, or `-` to read it from standard input.
+        copy: Put the whole text on the clipboard, or print it.
     """
     result = verbs.briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
     memory = result.memory
+    yield result.to_json()
     if copy:
         _copy(memory.text)
         return
-    yield result.to_json()
     rows = []
     for block in memory.blocks:
         show(block.text + "\n")

@@ -7,8 +7,10 @@ import json
 import re
 import sqlite3
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from copy import copy
 from datetime import UTC, tzinfo
 from functools import wraps
 from pathlib import Path
@@ -22,7 +24,7 @@ from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageErr
 from brainiac.storage.causes import find_event
 from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
-from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, say, show
+from brainiac.terminal import Nowhere, beneath, clean, is_terminal, one_line, opening, say, show
 from brainiac.text.dates import TIMES, time_named
 from brainiac.tree import find_root
 
@@ -30,7 +32,8 @@ SHOWN_AT_MOST = 10
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+# of a docstring's `Args`: the name of a parameter, what stands in brackets, and the text
+_ENTRY = re.compile(r"^ {4}(\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
 _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 _named: str | None = None
 _clock: Clock = SYSTEM
@@ -84,10 +87,12 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
 def command(
     *, is_reading: bool = False, is_shared: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that makes a command of a function whose first parameter is the brain.
+    """Return a decorator that makes a command of a function.
 
-    The others are what the command takes. A generator function has `--json` too: it yields once, what that prints, when
-    the work is done; what it does then prints the same for a person.
+    A first parameter `brain` gets the brain, opened. The others become arguments and, after a `*`, options; `Args` of
+    the docstring says what each is for, and in brackets how it is called on the command line where that is not its
+    name: `here (--here, --force)`, `folder (DIR)`. A generator function has `--json` too: it yields once, what that
+    prints, when the work is done; what it says besides is for a person, and then goes nowhere.
 
     Args:
         is_reading: As for `opened_brain`.
@@ -95,25 +100,60 @@ def command(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        about, _, said = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
+        entries = {name: (call, " ".join(text.split())) for name, call, text in _ENTRY.findall(said)}
         signature = inspect.signature(function, eval_str=True)
-        parameters = [each for name, each in signature.parameters.items() if name != "brain"]
+        given = signature.parameters
+        parameters = [_described(each, *entries.get(name, ("", ""))) for name, each in given.items() if name != "brain"]
+        if inspect.isgeneratorfunction(function):
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=JsonOption))
 
         @wraps(function)
         def run(*words: Any, as_json: bool = False, **options: Any) -> None:
-            if "as_json" in signature.parameters:  # one that says more to a person before it does its work
+            if "as_json" in given:  # one that prints JSON by itself, line by line
                 options["as_json"] = as_json
-            with opened_brain(is_reading=is_reading, is_shared=is_shared) as brain:
-                for result in function(brain, *words, **options) or ():
-                    if as_json:
-                        print_json(result)
-                        return
+            with ExitStack() as resources:
+                if "brain" in given:
+                    opened = opened_brain(is_reading=is_reading, is_shared=is_shared)
+                    words = (resources.enter_context(opened), *words)
+                steps = function(*words, **options)
+                if not inspect.isgenerator(steps):
+                    return
+                if as_json:
+                    with redirect_stdout(Nowhere()):
+                        result = next(steps)
+                    print_json(result)
+                    resources.enter_context(redirect_stdout(Nowhere()))
+                    resources.enter_context(redirect_stderr(Nowhere()))
+                deque(steps, maxlen=0)
 
-        if inspect.isgeneratorfunction(function) and "as_json" not in signature.parameters:
-            parameters.append(inspect.Parameter("as_json", _KEYWORD, default=False, annotation=JsonOption))
+        run.__doc__ = about
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return run
 
     return decorate
+
+
+def _described(parameter: inspect.Parameter, call: str, text: str) -> inspect.Parameter:
+    """Return a parameter as typer takes it.
+
+    Args:
+        parameter: Of the command's function.
+        call: How it is called on the command line: flags, and a word that stands for its value; "" for its own name.
+        text: What it is for.
+    """
+    kind: Any = parameter.annotation
+    flags, value = re.findall(r"-[\w-]+", call), re.sub(r"-[\w-]+(, )?", "", call).strip()
+    shown: dict[str, Any] = {"help": text.replace("{TIMES}", TIMES), "metavar": value or None}
+    if hasattr(kind, "__metadata__"):  # it says more, such as bounds
+        kind, info = kind.__origin__, copy(kind.__metadata__[0])
+        info.help = info.help or text
+    elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        info = typer.Option(*(flags or [f"--{parameter.name.replace('_', '-')}"]), **shown)
+    else:
+        info = typer.Argument(**shown)
+    return parameter.replace(annotation=Annotated[kind, info])
 
 
 def note_edits(brain: Brain) -> None:
@@ -141,16 +181,15 @@ def agree(question: str, *, is_agreed: bool = False, refusal: str = "") -> None:
     if not sys.stdin.isatty():
         problem = "nobody can be asked here; add --yes"
         raise UserError(f"{refusal}: {problem}") if refusal else typer.BadParameter(problem)
-    typer.confirm(question, abort=True)
+    typer.confirm(question, abort=True, err=True)  # seen with --json too
 
 
-def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: int | None = None) -> None:
+def print_styled(shown: Any, *, stderr: bool = False, width: int | None = None) -> None:
     """Print text, or what rich can render; with colour and at the window's width only on a terminal.
 
     Args:
         shown: A text, or anything that rich renders.
         stderr: To standard error.
-        style: Of all of it.
         width: Another width than the window's.
     """
     from brainiac.cli.styling import CleanConsole  # rich is heavy
@@ -158,7 +197,7 @@ def print_styled(shown: Any, *, stderr: bool = False, style: str = "", width: in
     screen = CleanConsole(stderr=stderr)
     if width:
         screen.width = width
-    screen.print(shown, style=style or None)
+    screen.print(shown)
 
 
 def print_path(shown: str, file: Path, *, before: str = "", stderr: bool = False) -> None:
@@ -237,15 +276,14 @@ def print_problems(problems: Sequence[str], *, as_json: bool = False) -> None:
         print_styled(Text.assemble(("error:", "bold red"), f" {clean(problem)}"), stderr=True)
 
 
-def print_list(title: str, lines: list[str]) -> None:
-    """Print a heading and the lines below it, ten at most; nothing where there are none."""
-    if not lines:
-        return
-    say(f"{title}:")
-    for line in lines[:SHOWN_AT_MOST]:
+def print_list(title: str, lines: Sequence[str], most: int = SHOWN_AT_MOST) -> None:
+    """Print a heading and the first lines below it; nothing where there are none."""
+    if lines:
+        say(f"{title}:")
+    for line in lines[:most]:
         say(f"  {line}")
-    if len(lines) > SHOWN_AT_MOST:
-        say(f"  and {len(lines) - SHOWN_AT_MOST} more (--json shows all)")
+    if len(lines) > most:
+        say(f"  and {len(lines) - most} more (--json shows all)")
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:

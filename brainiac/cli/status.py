@@ -12,10 +12,7 @@ from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.errors import UserError
 from brainiac.events import PluginDistrusted, PluginTrusted
-from brainiac.health.overview import Problem, notices, overview, unknown_plugins
-from brainiac.host.plugins import PluginHost
-from brainiac.host.trust import bundled_path
-from brainiac.storage.serving import is_running
+from brainiac.health.overview import Problem, host_of, notices, overview, unknown_plugins
 from brainiac.terminal import say
 from brainiac.text.tokens import as_sentence
 
@@ -64,16 +61,15 @@ def _daemon(daemon: dict[str, Any]) -> str:
     return f"running{since} (process {daemon['pid']}{f', {how}' if how else ''}){problem}"
 
 
-def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without losing anything.")] = False,
-    confirm_deletions: Annotated[
-        bool, typer.Option("--confirm-deletions", help="Many notes that vanished at once were meant to be deleted.")
-    ] = False,
-    as_json: session.JsonOption = False,
-) -> None:
+@session.command()
+def doctor(*, fix: bool = False, confirm_deletions: bool = False) -> Iterator[Any]:
     """Look the brain's files over: structure, front matter, uuids, links, journal. Exits 1 when problems remain.
 
     What grows old is named too: statements whose successor is gone, pages nobody links to or cites, overgrown folders.
+
+    Args:
+        fix: Mend what can be mended without losing anything.
+        confirm_deletions: Many notes that vanished at once were meant to be deleted.
     """
     from brainiac.health.doctor import examine, mend  # with it come the requests to models, too slow for `status`
 
@@ -87,29 +83,31 @@ def doctor(
             problems = list(examine(brain))
         stale = [item for items in brain.plugins.call("find_stale", brain=brain) for item in items]
         notice_lines = [str(notice) for notice in notices(brain)]
-    if as_json:
-        plain = {
-            name: [{"path": p.path, "what": p.what, "todo": p.todo, "is_fixable": p.fix is not None} for p in found]
-            for name, found in (("problems", problems), ("mended", mended))
-        }
-        session.print_json(plain | {"notices": notice_lines, "rot": [asdict(item) for item in stale]})
-    else:
-        for problem in mended:
-            say(f"mended  {problem.path}: {problem.what}")
-        for problem in problems:
-            say(f"{problem.path}: {problem.what}; {problem.todo}")
-        say(f"{len(problems)} problem{'s' * (len(problems) > 1)}." if problems else "Nothing is wrong.")
-        session.print_list("Notices", notice_lines)
-        for kind in dict.fromkeys(item.kind for item in stale):
-            lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]
-            session.print_list(f"Grows old ({kind}, {len(lines)})", lines)
+    found = {
+        name: [{"path": p.path, "what": p.what, "todo": p.todo, "is_fixable": p.fix is not None} for p in of_kind]
+        for name, of_kind in (("problems", problems), ("mended", mended))
+    }
+    yield found | {"notices": notice_lines, "rot": [asdict(item) for item in stale]}
+    for problem in mended:
+        say(f"mended  {problem.path}: {problem.what}")
+    for problem in problems:
+        say(str(problem))
+    say(f"{len(problems)} problem{'s' * (len(problems) > 1)}." if problems else "Nothing is wrong.")
+    session.print_list("Notices", notice_lines)
+    for kind in dict.fromkeys(item.kind for item in stale):
+        lines = [f"{item.path}: {item.what}; {item.todo}" for item in stale if item.kind == kind]
+        session.print_list(f"Grows old ({kind}, {len(lines)})", lines)
     if problems:
         raise typer.Exit(1)
 
 
 @session.command(is_reading=True)
-def costs(brain: Brain, days: Annotated[int, typer.Option(help="How many days back.", min=1)] = 30) -> Iterator[Any]:
-    """Show what models have cost, by day, process and model, and what is left of today's budget."""
+def costs(brain: Brain, *, days: Annotated[int, typer.Option(min=1)] = 30) -> Iterator[Any]:
+    """Show what models have cost, by day, process and model, and what is left of today's budget.
+
+    Args:
+        days: How many days back.
+    """
     from brainiac.llm.costs import Ledger, cost_rows  # with it come the requests to models, too slow for `status`
 
     rows = cost_rows(brain, brain.midnight(1 - days).date().isoformat())
@@ -122,9 +120,6 @@ def costs(brain: Brain, days: Annotated[int, typer.Option(help="How many days ba
     # the columns are the fields of a row, the last with four decimals
     session.print_table(columns, [(*astuple(row)[:-1], f"{row.cost_usd:.4f}") for row in rows])
     say(f"{days} days: ${total:.4f}. Today: ${answers + background:.4f} of ${budget:.2f}.")
-
-
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a file plugins/NAME.py in the brain.")]
 
 
 # --- plugins ---------------------------------------------------------------------------------------------------------
@@ -141,8 +136,12 @@ def plugins_list(brain: Brain) -> Iterator[Any]:
 
 
 @session.command(is_shared=True)
-def plugins_trust(brain: Brain, name: NameArgument, yes: session.YesOption = False) -> None:
-    """Let a plugin of the brain run on this machine, as its files stand now; any change to them asks again."""
+def plugins_trust(brain: Brain, name: str, *, yes: session.YesOption = False) -> None:
+    """Let a plugin of the brain run on this machine, as its files stand now; any change to them asks again.
+
+    Args:
+        name: Of a file plugins/NAME.py in the brain.
+    """
     host = host_of(brain)
     fingerprint = host.trust.fingerprint(name)
     say("These files will run with all your rights, exactly as they stand:")
@@ -158,23 +157,13 @@ def plugins_trust(brain: Brain, name: NameArgument, yes: session.YesOption = Fal
 
 
 @session.command(is_shared=True)
-def plugins_distrust(brain: Brain, name: NameArgument) -> None:
-    """Keep a plugin of the brain from running on this machine; a running `brainiac run` ends it by itself."""
+def plugins_distrust(brain: Brain, name: str) -> None:
+    """Keep a plugin of the brain from running on this machine; a running `brainiac run` ends it by itself.
+
+    Args:
+        name: Of a file plugins/NAME.py in the brain.
+    """
     if not host_of(brain).trust.distrust(name):
         raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
     brain.record(PluginDistrusted(plugin=name), by="person")
     say(f"{name} does not run here any more.")
-
-
-@session.command(is_shared=True)
-def plugins_reload(brain: Brain) -> None:
-    """Have a running `brainiac run` look the plugins over now; it needs no restart."""
-    host_of(brain).trust.renew()  # the daemon watches the record of trust
-    is_served = is_running(brain)
-    say("The daemon takes in what changed." if is_served else "No daemon is running; each command loads plugins anew.")
-    plugins_list()
-
-
-def host_of(brain: Brain) -> PluginHost:
-    """Return the host of a brain's plugins with none of them loaded."""
-    return PluginHost(brain, bundled_path("plugins"))

@@ -9,35 +9,21 @@ lines is the true one cannot be known, and history is not rewritten.
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 import subprocess
 import time
 import unicodedata
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path, PurePosixPath
-from uuid import UUID
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import (
-    Event,
-    NoteMended,
-    PurgeHonoured,
-    TextsPurged,
-    TreeAdopted,
-    content_hash,
-    create,
-    new_id,
-    update,
-)
 from brainiac.formats.access_log import parse_access_log
 from brainiac.formats.discretion import asks_for_privacy
 from brainiac.formats.index_page import new_index
@@ -48,6 +34,7 @@ from brainiac.history.copies import find_copies, find_marked, find_moved, is_mar
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.skeleton import create_brain
 from brainiac.storage.external_edits import MAX_BYTES
+from brainiac.storage.folders import title_of_folder
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
 from brainiac.storage.links import with_repaired_links
@@ -57,6 +44,7 @@ from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, shown
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count")
 LEFTOVER_SECONDS = 3600  # younger temporary files may be displaced files that are still checked for saves
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 MAX_SHOWN = 200  # characters of a link's path
 
 
@@ -91,13 +79,18 @@ def mend(brain: Brain, problems: list[Problem]) -> list[Problem]:
     return repaired
 
 
-def _edit(path: str, edit: Callable[[Brain, str], str]) -> Fix:
-    """Return a fix that edits a page's text as it is when the fix runs: an earlier fix may have changed it."""
+def _edit(path: str, edit: Callable[[Brain, str, str], str]) -> Fix:
+    """Return a fix that edits a page's text as it is when the fix runs: an earlier fix may have changed it.
+
+    Args:
+        path: The page.
+        edit: Called with the brain, the path and the text.
+    """
 
     def fix(brain: Brain) -> None:
         text = brain.read_text(path)
-        if text is not None and (after := edit(brain, text)) != text:
-            brain.commit(NoteMended(), by="doctor", changes=[update(path, text, after)])
+        if text is not None and (after := edit(brain, path, text)) != text:
+            brain.commit(events.NoteMended(), by="doctor", changes=[events.update(path, text, after)])
 
     return fix
 
@@ -157,14 +150,14 @@ def check_index_pages(brain: Brain, pages: PageSet) -> Iterator[Problem]:
     for folder in sorted(folders):
         path = f"{folder}/{INDEX}"
         if path not in pages.pages and path not in pages.broken and brain.tree.absolute(folder).is_dir():
-            title = posixpath.basename(folder).replace("_", " ").replace("-", " ").title()
+            title = title_of_folder(folder)
             yield Problem(path, "is missing", "--fix makes an empty one", _create(path, title, now))
 
 
 def _create(path: str, title: str, now: str) -> Fix:
     """Return a fix that makes an empty index page."""
-    page = create(path, new_index(title, uuid=new_id(), now=now))
-    return lambda brain: brain.commit(NoteMended(), by="doctor", changes=[page])
+    page = events.create(path, new_index(title, uuid=events.new_id(), now=now))
+    return lambda brain: brain.commit(events.NoteMended(), by="doctor", changes=[page])
 
 
 def check_leftovers(brain: Brain) -> Iterator[Problem]:
@@ -204,13 +197,13 @@ def check_front_matter(brain: Brain, pages: PageSet) -> Iterator[Problem]:
         yield Problem(path, error.problem, "mend it by hand: nobody else can tell what was meant")
     for path, page in pages.pages.items():
         if missing := [key for key in KEYS if page.meta.get(key) is None]:
-            fix = _edit(path, partial(_with_missing_keys, path))
-            yield Problem(path, f"lacks {', '.join(missing)}", "--fix adds what is missing", fix)
+            what, todo = f"lacks {', '.join(missing)}", "--fix adds what is missing"
+            yield Problem(path, what, todo, _edit(path, _with_all_keys))
 
 
-def _with_missing_keys(path: str, brain: Brain, text: str) -> str:
+def _with_all_keys(brain: Brain, path: str, text: str) -> str:
     """Return a page's text with the keys that it lacks."""
-    return str(MemoryDocument(text, path).with_missing_keys(new_id(), brain.written_at(path)))
+    return str(MemoryDocument(text, path).with_missing_keys(events.new_id(), brain.written_at(path)))
 
 
 def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
@@ -221,23 +214,15 @@ def check_uuids(brain: Brain, pages: PageSet) -> Iterator[Problem]:
         return pages.pages[path].created_at, os.stat(brain.tree.absolute(path)).st_mtime_ns, path
 
     for uuid, paths in pages.by_uuid.items():
-        if not _is_uuid(uuid):
+        if not _UUID.fullmatch(uuid):
             yield from (Problem(path, f"{uuid!r} is not a uuid", "put one there, or remove the line") for path in paths)
             continue
         # what is at the former path of a moved page is no copy of it; `check_versions` reports it
         former_paths = new_paths(brain, uuid, paths) if len(paths) > 1 else {}
         oldest, *others = sorted((path for path in paths if path not in former_paths), key=age)
         for path in others:
-            fix = _edit(path, lambda _, text: str(MemoryDocument(text).set_meta(uuid=new_id())))
+            fix = _edit(path, lambda brain, path, text: str(MemoryDocument(text).set_meta(uuid=events.new_id())))
             yield Problem(path, f"has the uuid of {oldest}", "--fix gives it one of its own", fix)
-
-
-def _is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID in its usual spelling."""
-    try:
-        return str(UUID(text)) == text.lower()
-    except ValueError:
-        return False
 
 
 def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
@@ -257,13 +242,13 @@ def check_links(brain: Brain, pages: PageSet) -> Iterator[Problem]:
                 continue
             what = f"links to {shown(target[:MAX_SHOWN])}, which is "
             if len(pages_with_uuid) == 1:
-                fix = _edit(path, partial(_with_repaired_links, path))
-                yield Problem(path, f"{what}{pages_with_uuid[0]} now", "--fix heals it", fix)
+                what += f"{pages_with_uuid[0]} now"
+                yield Problem(path, what, "--fix heals it", _edit(path, _with_healed_links))
             else:  # none has the uuid, or it cannot be known which of several is meant
                 yield Problem(path, f"{what}not there", "mend or remove the link")
 
 
-def _with_repaired_links(path: str, brain: Brain, text: str) -> str:
+def _with_healed_links(brain: Brain, path: str, text: str) -> str:
     """Return a page's text in which links with a uuid lead to the page that has it."""
     return with_repaired_links(text, was=path, now=path, moved={}, places=brain.pages().path_by_uuid)
 
@@ -311,23 +296,14 @@ def check_access_log(brain: Brain) -> Iterator[Problem]:
 
 
 def check_journal(brain: Brain) -> Iterator[Problem]:
-    """Check that the journals are whole, and that this device's journal has the present content of every note."""
-    for fault in faults(brain):
-        yield Problem(brain.tree.relative(fault.file), fault.what, fault.todo)
-    if next(brain.journal.events(kinds={TreeAdopted}), None):  # else nobody has run this brain here yet
-        yield from _check_fold(brain, brain.journal.fold())
-
-
-def _check_fold(brain: Brain, fold: dict[str, str]) -> Iterator[Problem]:
-    """Yield a problem for the notes that differ from the journal's fold, and one for each unconfirmed deletion.
+    """Check that the journals are whole, and that this device's journal has the present content of every note.
 
     A deletion waits to be confirmed where too many files vanished at once.
-
-    Args:
-        brain: The brain.
-        fold: The content hash of each file by the journal, by path.
     """
-    unconfirmed = set(brain.observed.held_deletions())
+    yield from faults(brain)
+    if not next(brain.journal.events(kinds={events.TreeAdopted}), None):
+        return  # nobody has run this brain here yet
+    fold, unconfirmed = brain.journal.fold(), set(brain.observed.held_deletions())
     changed = [path for path, digest in _kept_files(brain) if fold.get(path) != digest]
     tracked = (path for path in fold if brain.tree.is_tracked(path) and path not in unconfirmed)
     missing = [path for path in tracked if not brain.tree.absolute(path).exists()]
@@ -348,7 +324,7 @@ def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
             if stamp.size <= MAX_BYTES and stamp.ctime_ns <= latest * 1e9:
                 content = brain.read(path)
                 if content is not None and not brain.committer.is_hash_only(path, content):
-                    yield path, content_hash(content)
+                    yield path, events.content_hash(content)
 
 
 # --- the journals: whether they are whole ----------------------------------------------------------------------------
@@ -356,162 +332,97 @@ def _kept_files(brain: Brain) -> Iterator[tuple[str, str]]:
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")
 _RESTORE = "put the file back from git, a sync or a backup; the notes themselves stand"
+_RESTART = "nothing is lost, both are kept and read; restart `brainiac run`, and let one daemon at a time write"
 _RESTORE_TEXTS = "put logs/journal/blobs back from git, a sync or a backup, or that version cannot be brought back"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A kind of damage in one journal file.
-
-    Attributes:
-        file: The file.
-        what: The first damaged line, and what is wrong with it.
-        todo: What a person can do.
-    """
-
-    file: Path
-    what: str
-    todo: str
+# told of a damaged line: file, number, what is wrong, what a person can do, and the end of the sentence on others
+_Tell = Callable[[Path, int, str, str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _BadLine:
-    """A damaged line.
-
-    Attributes:
-        file: The journal file.
-        number: The line's number in it.
-        of_others: The end of the sentence on other lines with the same damage, `3 more are out of order`.
-        what: What is wrong with it.
-        todo: What a person can do.
-    """
-
-    file: Path
-    number: int
-    of_others: str
-    what: str
-    todo: str
-
-
-def faults(brain: Brain) -> Iterator[Fault]:
+def faults(brain: Brain) -> Iterator[Problem]:
     """Yield the damage in the journals of all devices, each kind once for each file."""
     blobs = set(brain.journal.blobs.digests())
-    lines: list[_BadLine] = []
-    missing: list[tuple[str, _BadLine]] = []  # when the event was recorded, and its line
+    damage: dict[tuple[Path, str], list[tuple[int, str, str]]] = {}  # by file and kind; number, what, todo
+    missing: list[tuple[str, Path, int, str]] = []  # when the event was recorded, its line, and the text
     purged_at = ""
+
+    def tell(file: Path, number: int, what: str, todo: str, others: str) -> None:
+        damage.setdefault((file, others), []).append((number, what, todo))
+
     for folder in sorted(path for path in brain.tree.journal.glob("*/") if path.name != "blobs"):
         is_own = folder.name == brain.journal.device
-        journal = _Journal(_RESTORE if is_own else f"{_RESTORE}; it is not whole until its journal is here whole")
-        for file, number, event in journal.read(folder):
-            if isinstance(event.what, TextsPurged | PurgeHonoured):
+        restore = _RESTORE if is_own else f"{_RESTORE}; it is not whole until its journal is here whole"
+        for file, number, event in _events_in(folder, restore, tell):
+            if isinstance(event.what, events.TextsPurged | events.PurgeHonoured):
                 purged_at = max(purged_at, event.at)
-            for digest in _named_hashes(event):
-                if digest not in blobs:
-                    what = f"the text {digest[:12]}… that it names is not kept"
-                    missing.append((event.at, _BadLine(file, number, "are not", what, todo=_RESTORE_TEXTS)))
-        lines += journal.lines
-    # a purge destroys more texts on each device than its tombstone names: older missing texts are no damage
-    lines += [line for at, line in missing if at > purged_at]
-    yield from _faults_by_kind(lines)
+            missing += [(event.at, file, number, digest) for digest in _named_hashes(event) if digest not in blobs]
+    for at, file, number, digest in missing:
+        if at > purged_at:  # a purge destroys more texts on each device than its tombstone names: those are no damage
+            tell(file, number, f"the text {digest[:12]}… that it names is not kept", _RESTORE_TEXTS, "are not")
+    for (file, others), lines in sorted(damage.items(), key=lambda found: found[0][0]):
+        number, what, todo = lines[0]
+        rest = f"; {len(lines) - 1} more {others}" if len(lines) > 1 else ""
+        yield Problem(brain.tree.relative(file), f"line {number}: {what}{rest}", todo)
 
 
-def _faults_by_kind(lines: Iterable[_BadLine]) -> Iterator[Fault]:
-    """Yield one fault for all lines of a file that have the same damage."""
-    groups: dict[tuple[Path, str], list[_BadLine]] = {}
-    for line in lines:
-        groups.setdefault((line.file, line.of_others), []).append(line)
-    for (file, of_others), (first, *others) in sorted(groups.items(), key=lambda group: group[1][0].file):
-        rest = f"; {len(others)} more {of_others}" if others else ""
-        yield Fault(file, f"line {first.number}: {first.what}{rest}", first.todo)
+def _events_in(folder: Path, restore: str, tell: _Tell) -> Iterator[tuple[Path, int, events.Event]]:
+    """Yield each event of a device's journal once, with its file and line, and tell of each damaged line.
 
-
-@dataclass(slots=True)
-class _Journal:
-    """One device's journal while it is read line by line.
-
-    Attributes:
-        how_to_restore: What a person can do about missing lines.
-        lines: The damaged lines.
-        places: File and line number by `seq`.
-        ids: `seq`, file and line number by event id.
-        highest: The highest `seq` so far.
+    Args:
+        folder: The journal.
+        restore: What a person can do about missing lines.
+        tell: Called for each damaged line.
     """
-
-    how_to_restore: str
-    lines: list[_BadLine] = field(default_factory=list)
-    places: dict[int, tuple[Path, int]] = field(default_factory=dict)
-    ids: dict[str, tuple[int, Path, int]] = field(default_factory=dict)
-    highest: int = 0
-
-    def read(self, folder: Path) -> Iterator[tuple[Path, int, Event]]:
-        """Yield each event once, with its file and line."""
-        files = sorted(folder.glob("[0-9]*.jsonl"))
-        for file in files:
-            if not os.access(file, os.R_OK):
-                self._add_bad_line(file, 1, "it cannot be read", "give yourself the right to it", of_others="are")
-                continue
-            with open(file, "rb") as lines:
-                for number, raw in enumerate(lines, 1):
-                    # a torn last line is normal after a crash: the next event removes it
-                    is_torn = file == files[-1] and not raw.endswith(b"\n")
-                    event = None if is_torn else self._parse_line(file, number, raw)
-                    if event is not None and self._add_if_new(file, number, event):
-                        yield file, number, event
-        self._find_missing()
-
-    def _add_bad_line(self, file: Path, number: int, what: str, todo: str, *, of_others: str) -> None:
-        """Add a damaged line to `lines`."""
-        self.lines.append(_BadLine(file, number, of_others, what, todo))
-
-    def _parse_line(self, file: Path, number: int, raw: bytes) -> Event | None:
-        """Return the event of a line; None for a damaged line, which is added to `lines`."""
-        try:
-            if raw.endswith(b"\n"):
-                return _parse_event(raw[:-1])
-            todo = "end it with a newline; if it is no whole line, remove it"
-            self._add_bad_line(file, number, "its end is cut off, so it is not read", todo, of_others="are")
-        except ValueError as error:
-            is_marker = raw.startswith(_MARKERS)
-            why = "a conflict marker of git" if is_marker else str(error)
-            todo = "remove the marker lines and keep all others" if is_marker else self.how_to_restore
-            self._add_bad_line(file, number, f"a line is no event ({why})", todo, of_others="lines are none")
-        if match := _SEQ.match(raw):  # a damaged event is not reported as missing too
-            self.places.setdefault(int(match[1]), (file, number))
-        return None
-
-    def _add_if_new(self, file: Path, number: int, event: Event) -> bool:
-        """Remember the line of an event and check its order; return False for an event that was read before."""
-        seq = event.seq
-        if event.id in self.ids:
-            first_seq, other, line = self.ids[event.id]
-            what = f"event {first_seq} stands twice, first in line {line} of {other.name}"
-            self._add_bad_line(file, number, what, "remove the line", of_others="do")
-            return False
-        if seq in self.places:
-            other, line = self.places[seq]
-            what = f"number {seq} is given twice, first in line {line} of {other.name}, to different events"
-            todo = "nothing is lost, both are kept and read; restart `brainiac run`, and let one daemon at a time write"
-            self._add_bad_line(file, number, what, todo, of_others="numbers are")
-        elif seq < self.highest:
-            what = f"event {seq} stands after event {self.highest}"
-            todo = "put the lines in the order of their numbers (`seq`)"
-            self._add_bad_line(file, number, what, todo, of_others="are out of order")
-        self.ids[event.id] = (seq, file, number)
-        self.highest = max(self.highest, seq)
-        self.places.setdefault(seq, (file, number))
-        return True
-
-    def _find_missing(self) -> None:
-        """Add the gaps in the numbers to `lines`; numbers before the first one were archived and are no gap."""
-        for former, seq in pairwise(sorted(self.places)):
-            if seq > former + 1:
-                first, last = former + 1, seq - 1
-                missing = f"event {first} is" if first == last else f"events {first} to {last} are"
-                what = f"{missing} missing before it"
-                self._add_bad_line(*self.places[seq], what, self.how_to_restore, of_others="lines miss some")
+    places: dict[int, tuple[Path, int]] = {}  # file and line by `seq`
+    ids: dict[str, tuple[int, Path, int]] = {}  # `seq`, file and line by id
+    highest, files = 0, sorted(folder.glob("[0-9]*.jsonl"))
+    for file in files:
+        if not os.access(file, os.R_OK):
+            tell(file, 1, "it cannot be read", "give yourself the right to it", "are")
+            continue
+        with open(file, "rb") as lines:
+            for number, raw in enumerate(lines, 1):
+                is_whole = raw.endswith(b"\n")
+                if not is_whole and file == files[-1]:
+                    continue  # normal after a crash: the next event removes it
+                try:
+                    event = _parse_event(raw[:-1]) if is_whole else None
+                    if event is None:
+                        todo = "end it with a newline; if it is no whole line, remove it"
+                        tell(file, number, "its end is cut off, so it is not read", todo, "are")
+                except ValueError as error:
+                    event, is_marker = None, raw.startswith(_MARKERS)
+                    why = "a conflict marker of git" if is_marker else str(error)
+                    todo = "remove the marker lines and keep all others" if is_marker else restore
+                    tell(file, number, f"a line is no event ({why})", todo, "lines are none")
+                if event is None:
+                    if match := _SEQ.match(raw):  # a damaged event is not reported as missing too
+                        places.setdefault(int(match[1]), (file, number))
+                    continue
+                seq = event.seq
+                if event.id in ids:
+                    first, other, line = ids[event.id]
+                    what = f"event {first} stands twice, first in line {line} of {other.name}"
+                    tell(file, number, what, "remove the line", "do")
+                    continue
+                if seq in places:
+                    other, line = places[seq]
+                    what = f"number {seq} is given twice, first in line {line} of {other.name}, to different events"
+                    tell(file, number, what, _RESTART, "numbers are")
+                elif seq < highest:
+                    todo = "put the lines in the order of their numbers (`seq`)"
+                    tell(file, number, f"event {seq} stands after event {highest}", todo, "are out of order")
+                ids[event.id], highest = (seq, file, number), max(highest, seq)
+                places.setdefault(seq, (file, number))
+                yield file, number, event
+    for former, seq in pairwise(sorted(places)):  # numbers before the first one were archived and are no gap
+        if seq > former + 1:
+            gap = f"event {former + 1} is" if seq == former + 2 else f"events {former + 1} to {seq - 1} are"
+            tell(*places[seq], f"{gap} missing before it", restore, "lines miss some")
 
 
-def _parse_event(raw: bytes) -> Event:
+def _parse_event(raw: bytes) -> events.Event:
     """Return the event of a line.
 
     Raises:
@@ -524,7 +435,7 @@ def _parse_event(raw: bytes) -> Event:
     return event
 
 
-def _named_hashes(event: Event) -> list[str]:
+def _named_hashes(event: events.Event) -> list[str]:
     """Return the hashes of the texts before and after an event's changes; of logs, which grow, no text is kept."""
     hashes = (digest for change in event.changes if change.op != "append" for digest in (change.before, change.after))
     return [digest for digest in hashes if digest]

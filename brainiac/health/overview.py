@@ -158,7 +158,7 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
         faults=faults,
         spent_today_usd=_spent_today_usd(brain),
         budget_usd=settings.llm.daily_budget_usd,
-        plugins=survey(brain),
+        plugins=host_of(brain).survey(),
     )
 
 
@@ -253,9 +253,9 @@ def _spent_today_usd(brain: Brain) -> float:
 # --- settings that cannot be carried out on this machine ---------------------------------------------------
 
 
-def survey(brain: Brain) -> list[PluginStatus]:
-    """Return all plugins, each with whether it would be loaded, without loading any."""
-    return PluginHost(brain, bundled_path("plugins")).survey()
+def host_of(brain: Brain) -> PluginHost:
+    """Return the host of a brain's plugins with none of them loaded."""
+    return PluginHost(brain, bundled_path("plugins"))
 
 
 def setup_problems(brain: Brain, *, is_thorough: bool = False) -> Iterator[Problem]:
@@ -312,7 +312,7 @@ def notices(brain: Brain) -> Iterator[Problem]:
 def unknown_plugins(brain: Brain) -> Iterator[Problem]:
     """Yield the names in `plugins.disabled` that no plugin has."""
     disabled = brain.settings.plugins.disabled
-    names = {plugin.name for plugin in survey(brain)} if disabled else set()
+    names = {plugin.name for plugin in host_of(brain).survey()} if disabled else set()
     for name in disabled:
         if name not in names:
             what = f"`plugins.disabled`: no plugin is called `{name}`"
@@ -340,7 +340,7 @@ def why_nobody_answers(brain: Brain) -> str:
     """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
         return waiting_message(brain)
-    plugins = [plugin for plugin in survey(brain) if plugin.name == ANSWERS]
+    plugins = [plugin for plugin in host_of(brain).survey() if plugin.name == ANSWERS]
     # where there is none, a plugin of another name may answer
     if not plugins or any(plugin.state in ("ready", "loaded") for plugin in plugins):
         return ""

@@ -67,10 +67,6 @@ class TrustStore:
         """Return whether a plugin was trusted in its present or an earlier version."""
         return bool(self._read().get(name))
 
-    def renew(self) -> None:
-        """Write the record once more, so that its stamp changes and a running daemon loads the plugins anew."""
-        self._write(self._read())
-
     def stamp(self) -> object:
         """Return a value that changes when the record or a file of the folder was written."""
         files = (self._path, *sorted(self._folder.glob("*.py")))

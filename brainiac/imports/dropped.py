@@ -14,11 +14,11 @@ from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import render_meta
-from brainiac.formats.markdown import escape, format_link, relative_link
+from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.prompt import Prompt, parse_prompt
-from brainiac.imports.intake import Commits, Intake, Outcome
+from brainiac.imports.intake import Intake, Outcome
 from brainiac.imports.notes import document
-from brainiac.imports.records import Note, page_path
+from brainiac.imports.records import Note, page_path, quoted
 from brainiac.search.documents import IMPORTED
 from brainiac.tree import PICTURES
 
@@ -59,8 +59,8 @@ def take_in(brain: Brain, path: str) -> Outcome:
     before, key = file.stat(), path.removeprefix(f"{brain.tree.layout.inbox}/")
     at, page = _time_of(before), _page_of(brain, path)
     about = _words_about(brain, path)
-    commits, is_private = Commits(brain, path, by="kernel"), bool(about and about.private)
-    intake = Intake(brain, SERVICE, commits, is_private=is_private, is_undone_known=True)
+    is_private = bool(about and about.private)
+    intake = Intake(brain, path, by="kernel", is_private=is_private, is_undone_known=True)
     link = format_link(name, relative_link(path, posixpath.dirname(page)), "")
     if name.lower().endswith(".pdf"):
         with file.open("rb") as opened:
@@ -72,10 +72,10 @@ def take_in(brain: Brain, path: str) -> Outcome:
     after = file.stat()
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise FormatError(path, "is still being written")
-    said = "\n> " + escape(about.said.strip()).replace("\n", "\n> ") + "\n" if about else ""
+    said = f"\n{quoted(about.said)}\n" if about else ""
     text = f"{render_meta({_SIZE: before.st_size})}\n{note.text}{said}" if not note.problem else ""
     note = Note(key, name, text, at, f"{key}.md", remark=note.remark, problem=note.problem)
-    (outcome,) = intake.take([note])
+    (outcome,) = intake.take(SERVICE, [note])
     return outcome
 
 

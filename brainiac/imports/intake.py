@@ -13,10 +13,10 @@ import json
 import os
 import posixpath
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from brainiac.brain import Brain
@@ -26,18 +26,10 @@ from brainiac.events import Change, ExchangesImported, ImportStarted, content_ha
 from brainiac.formats.authors import SERVICES
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import new_index
-from brainiac.formats.markdown import (
-    StmEvent,
-    end_of_content,
-    escape,
-    find_events,
-    one_line,
-    render_exchange,
-    splice,
-)
-from brainiac.formats.page import own_date
+from brainiac.formats.markdown import StmEvent, end_of_content, find_events, one_line, render_exchange, splice
+from brainiac.formats.page import MemoryDocument
 from brainiac.imports.reading import opened_exports
-from brainiac.imports.records import Aside, Conversation, Item, Note, PastExchange, exchange_id, note_id, page_path
+from brainiac.imports.records import Conversation, Item, Note, exchange_id, note_id, page_path, quoted
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.causes import undone_events
@@ -47,8 +39,6 @@ from brainiac.tree import slugify
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
 BATCH_CHARACTERS = 500_000  # of one commit
 BATCH_ITEMS = 200
-_ASIDES = "## Also in the export"
-_ABOUT_ASIDES = "Other versions of messages, and what attached files said."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +106,25 @@ def import_path(
     Raises:
         UserError: Nothing in it has a known format, or it is an archive that must not be unpacked.
     """
-    report, commits = Report(), Commits(brain, path.name)
+    report, intake = Report(), Intake(brain, path.name, is_dry=is_dry, is_private=is_private)
     with opened_exports(path, brain.zone) as (exports, report.others):
         if not exports:
             names = f" ({', '.join(report.others[:3])})" if report.others else ""
-            raise UserError(
-                f"{path}: nothing in it has a known format{names}; docs/import.md says what can be imported"
-            )
-        total, n_read = sum(export.size for export in exports), 0
-
-        def count(n_bytes: int) -> None:
-            nonlocal n_read
-            n_read += n_bytes
-            progress(min(n_read, total), total)
-
+            what = f"nothing in it has a known format{names}"
+            raise UserError(f"{path}: {what}; docs/import.md says what can be imported")
         if not with_mail and any(export.service == "mail" for export in exports):
             raise UserError(f"{path} holds mail, which is others' words more than yours; add --mail to import it")
-        services = dict.fromkeys(export.service for export in exports)
-        intakes = {name: Intake(brain, name, commits, is_dry=is_dry, is_private=is_private) for name in services}
-        if "documents" in intakes and (folder := _folder_in_memory(brain, path)):
-            intakes["documents"].top = folder
+        total, n_before = sum(export.size for export in exports), 0
+
+        def told(n_read: int) -> None:
+            progress(min(n_before + n_read, total), total)
+
         for export in exports:
             outcomes = report.outcomes.setdefault(export.service, [])
-            outcomes.extend(intakes[export.service].take(export.read(count)))
-    report.event = commits.event
+            top = _folder_in_memory(brain, path) if export.service == "documents" else ""
+            outcomes.extend(intake.take(export.service, export.read(told), top))
+            n_before += export.size
+    report.event = intake.event
     return report
 
 
@@ -155,63 +140,49 @@ def _folder_in_memory(brain: Brain, path: Path) -> str:
     return f"{brain.tree.relative(brain.tree.long_term)}/{folder.relative_to(top).as_posix()}"
 
 
-class Commits:
-    """Makes the commits of one import, all caused by one event.
+class Intake:
+    """Puts conversations and notes into a brain, in commits that are all caused by one event.
 
     Args:
         brain: The brain.
         source: Name of the file or folder that a person named.
         by: Who imports.
-
-    Attributes:
-        event: Id of the event that causes them; "" before the first commit.
-    """
-
-    def __init__(self, brain: Brain, source: str, by: str = "cli") -> None:
-        self._brain, self._source, self._by, self.event = brain, source, by, ""
-
-    def commit(self, event: ExchangesImported, changes: Sequence[Change]) -> None:
-        """Make a commit of the import."""
-        if not self.event:
-            self.event = self._brain.record(ImportStarted(source=self._source), by=self._by).id
-        self._brain.commit(event, by=self._by, changes=changes, cause=self.event)
-
-
-class Intake:
-    """Puts conversations and notes of one service into a brain.
-
-    Args:
-        brain: The brain.
-        service: The service.
-        commits: Makes the commits.
         is_dry: Report what would be imported and write nothing.
         is_private: Mark every page private.
         is_undone_known: Count what an undone import took in as imported before: what imports by itself must not bring
             it back.
 
     Attributes:
-        top: The folder of the pages: the service's, unless the documents lie in another folder of memory.
+        event: Id of the event that causes the commits; "" before the first.
     """
 
     def __init__(
         self,
         brain: Brain,
-        service: str,
-        commits: Commits,
+        source: str,
         *,
+        by: str = "cli",
         is_dry: bool = False,
         is_private: bool = False,
         is_undone_known: bool = False,
     ) -> None:
-        self._brain, self._service, self._commits = brain, service, commits
-        self._is_dry, self._is_private = is_dry, is_private
-        self._service_folder = f"{brain.tree.relative(brain.tree.long_term)}{IMPORTED}{service}"
-        self.top = self._service_folder
+        self._brain, self._source, self._by = brain, source, by
+        self._is_dry, self._is_private, self.event = is_dry, is_private, ""
         self._undone = json.dumps([] if is_undone_known else list(undone_events(brain)))
         self._dry_pages: dict[str, str] = {}  # page by exchange id, of a dry run, which the journal knows nothing of
+        self._service = self._service_folder = self._top = ""
 
-    def take(self, items: Iterable[Item]) -> Iterator[Outcome]:
-        """Import conversations and notes, several in a commit; yield the outcome of each."""
+    def take(self, service: str, items: Iterable[Item], top: str = "") -> Iterator[Outcome]:
+        """Import conversations and notes of a service, several in a commit; yield the outcome of each.
+
+        Args:
+            service: The service.
+            items: The conversations and notes.
+            top: The folder of the pages; "" for the service's own.
+        """
+        self._service = service
+        self._service_folder = f"{self._brain.tree.relative(self._brain.tree.long_term)}{IMPORTED}{service}"
+        self._top = top or self._service_folder
         for batch in _batches(items):
             yield from self._brain.retry(partial(self._take_batch, batch))
 
@@ -219,72 +190,54 @@ class Intake:
         """Import some conversations and notes in one commit.
 
         Raises:
-            ConflictError: Somebody saved one of their pages meanwhile.
+            ConflictError: Somebody saved one of their pages meanwhile, or imported some of it; a batch begun anew
+                knows that.
         """
         batch = _Batch(self._brain, self._service_folder)
-        outcomes = [
-            self._take_note(batch, item) if isinstance(item, Note) else self._take_conversation(batch, item)
-            for item in items
-        ]
+        outcomes = [self._take_item(batch, item) for item in items]
         if self._is_dry:
             self._dry_pages |= batch.page_of
         elif changes := batch.changes():
             # the ids are in the event: by them a second import knows these exchanges
             episodes = {path: tuple(page.exchanges) for path, page in batch.pages.items() if page.exchanges}
             notes = {path: page.note for path, page in batch.pages.items() if page.note}
-            event = ExchangesImported(service=self._service, episodes=episodes, notes=notes)
             with self._brain.commit_lock():
-                self._refuse_imported_meanwhile(batch.page_of)
-                self._commits.commit(event, changes)
+                # another import runs at the same time, or one that was killed left a commit that is finished only now
+                self._brain.committer.finish_pending()
+                self._brain.projection.follow()
+                if pages := self._imported_pages(batch.page_of):
+                    raise ConflictError(sorted(set(pages.values())))
+                if not self.event:
+                    self.event = self._brain.record(ImportStarted(source=self._source), by=self._by).id
+                event = ExchangesImported(service=self._service, episodes=episodes, notes=notes)
+                self._brain.commit(event, by=self._by, changes=changes, cause=self.event)
         return outcomes
-
-    def _refuse_imported_meanwhile(self, ids: Iterable[str]) -> None:
-        """Refuse exchanges that were imported after their batch was begun.
-
-        Another import runs at the same time, or one that was killed left a commit that is finished only now.
-
-        Raises:
-            ConflictError: Some are imported by now; a batch begun anew knows them.
-        """
-        self._brain.committer.finish_pending()
-        self._brain.projection.follow()
-        if pages := self._imported_pages(ids):
-            raise ConflictError(sorted(set(pages.values())))
 
     # --- conversations ----------------------------------------------------------------------------------
 
-    def _take_conversation(self, batch: _Batch, conversation: Conversation) -> Outcome:
-        """Add the new exchanges of a conversation to a batch, and its asides that its pages do not have yet."""
-        title = one_line(redact(self._brain, conversation.title)) or "Untitled"
+    def _take_item(self, batch: _Batch, item: Item) -> Outcome:
+        """Add a note, or the new exchanges of a conversation, to a batch."""
+        if isinstance(item, Note):
+            return self._take_note(batch, item)
+        conversation, title = item, one_line(redact(self._brain, item.title)) or "Untitled"
         if conversation.problem:
             return Outcome(title, conversation.id, reason=conversation.problem)
-        exchanges = {self._id_of(conversation, exchange): exchange for exchange in conversation.exchanges}
+        exchanges = {exchange_id(self._service, conversation.id, each): each for each in conversation.exchanges}
         # ids tell which exchanges are new: their texts on the pages are redacted, and perhaps changed by a person
         pages = self._imported_pages(exchanges)
         for pages_of_run in (self._dry_pages, batch.page_of):
             pages |= {uuid: pages_of_run[uuid] for uuid in exchanges if uuid in pages_of_run}
         new_events = [
-            self._event(uuid, exchange, conversation.file_at)
-            for uuid, exchange in exchanges.items()
+            StmEvent(
+                uuid, each.at or conversation.file_at, redact(self._brain, each.user), redact(self._brain, each.ai)
+            )
+            for uuid, each in exchanges.items()
             if uuid not in pages
         ]
         n_known = len(exchanges) - len(new_events)
-        last_page = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
-        if not new_events and not _has_later_texts(batch, last_page, conversation):
-            return Outcome(title, conversation.id, known=n_known, path=last_page)
-        last_page = self._add_exchanges(batch, last_page, title, conversation, new_events)
-        if pages or conversation.asides:
-            self._add_asides(batch, last_page, {*pages.values(), last_page}, conversation)
-        return Outcome(title, conversation.id, len(new_events), n_known, path=last_page)
-
-    def _id_of(self, conversation: Conversation, exchange: PastExchange) -> str:
-        """Return the id of an exchange in the brain."""
-        return exchange_id(self._service, conversation.id, exchange)
-
-    def _event(self, uuid: str, exchange: PastExchange, file_at: str) -> StmEvent:
-        """Return an exchange as its page will have it, without its secrets."""
-        user, ai = redact(self._brain, exchange.user), redact(self._brain, exchange.ai)
-        return StmEvent(uuid, exchange.at or file_at, user, ai)
+        path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
+        path = self._add_exchanges(batch, path, title, conversation, new_events)
+        return Outcome(title, conversation.id, len(new_events), n_known, path=path)
 
     def _imported_pages(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the page of each exchange that a commit imported, by id, also where that page was deleted since.
@@ -318,58 +271,20 @@ class Intake:
             page = batch.page(path)
             if page is None or len(page.text) >= PAGE_CHARACTERS:
                 path = batch.free_path(self._folder(conversation.began_at), title)
-                page = Page(None, self._head(title, conversation))
+                name = json.dumps(one_line(conversation.id), ensure_ascii=False)
+                moments = conversation.began_at, conversation.ended_at
+                head = self._front_matter(new_id(), *moments, f"conversation: {name}\n")
+                page = Page(None, f"{head}\n# {title} ({SERVICES[self._service]})\n")
             fitting = _fitting(events, PAGE_CHARACTERS - len(page.text))
-            batch.change(path, page, _with_exchanges(page.text, fitting), conversation.latest_at)
-            batch.note_exchanges(path, [event.id for event in fitting])
+            # after the last one there; at the end where there is none
+            last_end = max((placed.end for placed in find_events(page.text)), default=len(page.text))
+            rendered = "".join(f"\n{render_exchange(event)}" for event in fitting)
+            text = splice(page.text, end_of_content(page.text, 0, last_end), rendered)
+            batch.change(path, page, text, conversation.ended_at)
+            page.exchanges += [event.id for event in fitting]
+            batch.page_of |= {event.id: path for event in fitting}
             events = events[len(fitting) :]
         return path
-
-    def _add_asides(self, batch: _Batch, path: str, paths: Iterable[str], conversation: Conversation) -> None:
-        """Add the asides of a conversation at the end of a page, unless its pages have them.
-
-        Args:
-            batch: Takes the page.
-            path: The page that gets them.
-            paths: All pages of the conversation.
-            conversation: The conversation.
-        """
-        page = batch.page(path)
-        if page is None:
-            return
-        blocks = self._new_asides(conversation, [other.text for path in paths if (other := batch.page(path))])
-        text = page.text
-        if blocks and _ASIDES not in text:
-            text = f"{text.rstrip()}\n\n{_ASIDES}\n{_ABOUT_ASIDES}\n"
-        text += "".join(f"\n{block}\n" for block in blocks)
-        batch.change(path, page, text, conversation.latest_at)
-
-    def _new_asides(self, conversation: Conversation, pages: Sequence[str]) -> list[str]:
-        """Return the asides of a conversation that the texts of its pages do not have, as block quotes."""
-        events = {placed.event.id: placed.event for text in pages for placed in find_events(text)}
-        texts_in_exchanges = {text.strip() for event in events.values() for text in (event.user, event.ai)}
-        asides = [replace(aside, text=redact(self._brain, aside.text).strip()) for aside in conversation.asides]
-        asides += self._second_answers(conversation, events, {aside.text for aside in asides})
-        blocks = [_block(aside) for aside in asides if aside.text and aside.text not in texts_in_exchanges]
-        return [block for block in blocks if not any(block in text for text in pages)]
-
-    def _second_answers(
-        self, conversation: Conversation, events: Mapping[str, StmEvent], aside_texts: Collection[str]
-    ) -> list[Aside]:
-        """Return the answers that the person had made anew since the last import; their pages keep the first ones.
-
-        Args:
-            conversation: The conversation as exported now.
-            events: Its exchanges on the pages, by id.
-            aside_texts: The texts of its asides.
-        """
-        answers = []
-        for exchange in conversation.exchanges:
-            event = events.get(self._id_of(conversation, exchange))
-            # then the export has the first answer on a branch; one that a person changed on its page is on no branch
-            if event and event.ai in aside_texts and (text := redact(self._brain, exchange.ai)) != event.ai:
-                answers.append(Aside("branch", "AI", text.strip()))
-        return answers
 
     # --- notes ------------------------------------------------------------------------------------------
 
@@ -424,11 +339,11 @@ class Intake:
             return self._note_pages[uuid]
         digest = hashlib.sha256(note.key.encode("utf-8", "backslashreplace")).hexdigest()[:8]
         if note.path:
-            path = f"{self.top}/{page_path(note.path)}"
+            path = f"{self._top}/{page_path(note.path)}"
             if _folded(path) in self._taken_paths:
                 path = f"{path.removesuffix('.md')}-{digest}.md"
         else:
-            folder = self._folder(note.at) if note.at else f"{self.top}/undated"
+            folder = self._folder(note.at) if note.at else f"{self._top}/undated"
             path = f"{folder}/{slugify(redact(self._brain, note.title))}-{digest}.md"
         self._note_pages[uuid] = path
         self._taken_paths.add(_folded(path))
@@ -469,33 +384,17 @@ class Intake:
         front_matter = self._front_matter(uuid, at, at)
         if not note.path:
             title = one_line(redact(self._brain, note.title))
-            return f"{front_matter}\n# {title} ({SERVICES[self._service]})\n\n{_quoted(text)}\n"
-        meta, front_matter_end = split(text, path)
-        if not front_matter_end:
+            return f"{front_matter}\n# {title} ({SERVICES[self._service]})\n\n{quoted(text)}\n"
+        if not split(text, path)[1]:  # without front matter
             return f"{front_matter}\n{text}"
-        defaults: dict[str, object] = {
-            "uuid": uuid,
-            "created_at": own_date(meta, path, is_creation=True) or at,
-            "updated_at": at,
-            "tags": [],
-            "emotion": "neutral",
-            "reinforcement_count": 0,
-        }
-        missing = {key: value for key, value in defaults.items() if meta.get(key) is None}
-        private = {"private": True} if self._is_private else {}
-        return edit_meta(text, **missing, origin="import", by=self._service, **private)
+        ours = {"origin": "import", "by": self._service} | ({"private": True} if self._is_private else {})
+        return str(MemoryDocument(text, path).with_missing_keys(uuid, at).set_meta(**ours))
 
     # --- pages ------------------------------------------------------------------------------------------
 
     def _folder(self, at: str) -> str:
         """Return the folder of the month that a moment is in."""
-        return f"{self.top}/{self._brain.day_of(at)[:7].replace('-', '/')}"
-
-    def _head(self, title: str, conversation: Conversation) -> str:
-        """Return front matter and heading of a conversation's page."""
-        name = json.dumps(one_line(conversation.id), ensure_ascii=False)
-        front = self._front_matter(new_id(), conversation.began_at, conversation.latest_at, f"conversation: {name}\n")
-        return f"{front}\n# {title} ({SERVICES[self._service]})\n"
+        return f"{self._top}/{self._brain.day_of(at)[:7].replace('-', '/')}"
 
     def _front_matter(self, uuid: str, created_at: str, updated_at: str, more: str = "") -> str:
         """Return the front matter of a page; `more` are further lines.
@@ -558,17 +457,12 @@ class _Batch:
             return None
         return None if text is None else Page(before=text, text=text)
 
-    def change(self, path: str, page: Page, text: str, latest_at: str = "") -> None:
-        """Give a page a text in this batch; a page on the disk gets `latest_at`, where given, as its `updated_at`."""
-        if page.before is not None and text != page.text and latest_at:
-            text = edit_meta(text, updated_at=latest_at)
+    def change(self, path: str, page: Page, text: str, updated_at: str = "") -> None:
+        """Give a page a text in this batch; a page on the disk gets `updated_at`, where given."""
+        if page.before is not None and text != page.text and updated_at:
+            text = edit_meta(text, updated_at=updated_at)
         page.text = text
         self.pages[path] = page
-
-    def note_exchanges(self, path: str, ids: Sequence[str]) -> None:
-        """Note which exchanges were added to a page."""
-        self.pages[path].exchanges += ids
-        self.page_of |= dict.fromkeys(ids, path)
 
     def free_path(self, folder: str, title: str) -> str:
         """Return a path in a folder that no file and no page of the batch has."""
@@ -584,29 +478,30 @@ class _Batch:
 
     def changes(self) -> list[Change]:
         """Return the changes of the commit, with an index page for each folder that has none yet."""
-        changes = []
-        for path, page in self.pages.items():
-            if page.before is None:
-                changes.append(create(path, page.text))
-            elif page.text != page.before:
-                changes.append(update(path, page.before, page.text))
-        for path, content in self.files.items():
-            before = self._brain.read(path)
-            if before is None:
-                changes.append(create(path, content))
-            elif before != content:
-                changes.append(update(path, before, content))
+        made: list[tuple[str, str | bytes | None, str | bytes]] = []
+        made += ((path, page.before, page.text) for path, page in self.pages.items())
+        made += ((path, self._brain.read(path), content) for path, content in self.files.items())
+        changes = [
+            create(path, after) if before is None else update(path, before, after)
+            for path, before, after in made
+            if before != after
+        ]
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:
         """Yield the index pages that the service's folders lack; their lists of entries are made elsewhere."""
         root, now = self._brain.tree.relative(self._brain.tree.long_term), iso(self._brain.clock.now())
-        service_pages = [path for path in self.pages if path.startswith(f"{self._service_folder}/")]
-        folders = {folder for path in service_pages for folder in _folders_above(path, f"{root}/events")}
-        for folder in sorted(folders):
+        top = self._service_folder
+        above = (PurePosixPath(path).parents for path in self.pages if path.startswith(f"{top}/"))
+        folders = {str(folder) for parents in above for folder in parents}
+        for folder in sorted(folder for folder in folders if folder.startswith(f"{root}/events/")):
             if self._brain.read(index := f"{folder}/_index.md") is None:
-                title = SERVICES.get(posixpath.basename(folder)) or title_of_folder(folder)
-                summary = _summary_of(folder, self._service_folder)
+                service = SERVICES[posixpath.basename(top)]
+                when = "" if folder == top else f" in {title_of_folder(folder)}"
+                summary = f"What was imported from {service}{when}."
+                if top.startswith(f"{folder}/"):
+                    summary = "What came in from other programs: nothing in it was said here."
+                title = service if folder == top else title_of_folder(folder)
                 yield create(index, new_index(title, uuid=new_id(), now=now, summary=summary))
 
 
@@ -620,62 +515,20 @@ def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", path).casefold()
 
 
-def _folders_above(path: str, top: str) -> Iterator[str]:
-    """Yield the folders above a file, as far as they are below `top`."""
-    while (path := posixpath.dirname(path)).startswith(f"{top}/"):
-        yield path
-
-
-def _summary_of(folder: str, service_folder: str) -> str:
-    """Return the first summary of a folder, which is above the service's, that folder itself, or in it."""
-    if service_folder.startswith(f"{folder}/"):
-        return "What came in from other programs: nothing in it was said here."
-    when = "" if folder == service_folder else f" in {title_of_folder(folder)}"
-    return f"What was imported from {SERVICES[posixpath.basename(service_folder)]}{when}."
-
-
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
     """Yield items in lists, each for one commit."""
-    batch: list[Item] = []
-    size = 0
+    batch, size = list[Item](), 0
     for item in items:
         batch.append(item)
-        size += _size_of(item)
+        if isinstance(item, Note):
+            size += len(item.text) + len(item.original)
+        else:
+            size += sum(len(each.user) + len(each.ai) for each in item.exchanges)
         if size > BATCH_CHARACTERS or len(batch) == BATCH_ITEMS:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _size_of(item: Item) -> int:
-    """Return about how many characters an item has."""
-    if isinstance(item, Note):
-        return len(item.text) + len(item.original)
-    in_exchanges = sum(len(exchange.user) + len(exchange.ai) for exchange in item.exchanges)
-    return in_exchanges + sum(len(aside.text) for aside in item.asides)
-
-
-def _has_later_texts(batch: _Batch, path: str, conversation: Conversation) -> bool:
-    """Return whether a conversation has texts that are later than those of its page; False for a broken page."""
-    page = batch.page(path)
-    if page is None:
-        return False
-    try:
-        return str(split(page.text, path)[0].get("updated_at") or "") < conversation.latest_at
-    except FormatError:
-        return False
-
-
-def _block(aside: Aside) -> str:
-    """Return an aside as a block quote, in which no line is read as structure of the page."""
-    heading = f"**{one_line(aside.name)}**" + (f" ({aside.at})" if aside.at else "")
-    return _quoted(f"{heading}\n{aside.text}")
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a block quote."""
-    return "> " + escape(text.replace("\r\n", "\n").strip()).replace("\n", "\n> ")
 
 
 def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
@@ -685,10 +538,3 @@ def _fitting(events: Sequence[StmEvent], room: int) -> Sequence[StmEvent]:
         if room < 0 and number:
             return events[:number]
     return events
-
-
-def _with_exchanges(text: str, events: Sequence[StmEvent]) -> str:
-    """Return a page with exchanges added after its last one; at its end where it has none."""
-    rendered = "".join(f"\n{render_exchange(event)}" for event in events)
-    last_end = max((placed.end for placed in find_events(text)), default=len(text))
-    return splice(text, end_of_content(text, 0, last_end), rendered)

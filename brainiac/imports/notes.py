@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from email import message_from_binary_file, policy
 from email.message import EmailMessage
 from email.utils import parsedate_to_datetime
@@ -14,10 +14,10 @@ from brainiac.clock import iso
 from brainiac.confined import PdfText, pdf_text
 from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
-from brainiac.formats.markdown import decode_text, escape
+from brainiac.formats.markdown import decode_text
 from brainiac.formats.page import own_date, title_of
-from brainiac.imports.gemini import as_text
-from brainiac.imports.records import Note
+from brainiac.imports.chats import as_text
+from brainiac.imports.records import Note, quoted
 from brainiac.text.tokens import as_sentence
 
 MAX_BYTES = 5_000_000  # of a note or a mail; larger ones are no text that somebody wrote
@@ -125,7 +125,7 @@ def document(opened: BinaryIO, path: str, file_at: str, link: str = "") -> Note:
     parts = [f"# {name} (Documents)\n\n{link or f'[{name}](<{name}>)'}: {count}. {remark}".rstrip()]
     for number, page in enumerate(pdf.pages, 1):
         if page.strip():
-            parts.append(f"## Page {number}\n\n> " + escape(page.strip()).replace("\n", "\n> "))
+            parts.append(f"## Page {number}\n\n{quoted(page)}")
     text = "\n\n".join(parts)
     if len(text) > MAX_PDF_CHARACTERS:
         text = text[:MAX_PDF_CHARACTERS]
@@ -135,23 +135,12 @@ def document(opened: BinaryIO, path: str, file_at: str, link: str = "") -> Note:
 
 def _remark(pdf: PdfText) -> str:
     """Return sentences on what is missing of a file's text; "" where nothing is."""
-    empty = [number for number, page in enumerate(pdf.pages, 1) if not page.strip()]
+    n_empty = sum(not page.strip() for page in pdf.pages)
     remarks = []
-    if pdf.pages and len(empty) == len(pdf.pages):
+    if pdf.pages and n_empty == len(pdf.pages):
         remarks.append("No page has text: they are pictures.")
-    elif empty:
-        remarks.append(f"No text on {'page' if len(empty) == 1 else 'pages'} {_ranges(empty)}.")
+    elif n_empty:
+        remarks.append(f"{n_empty} of its pages {'has' if n_empty == 1 else 'have'} no text.")
     if len(pdf.pages) < pdf.n_pages:
         remarks.append(as_sentence(f"From page {len(pdf.pages) + 1} on it was not read: {pdf.problem}"))
     return " ".join(remarks)
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Return ascending numbers with runs as ranges: `3–7, 9`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in runs)

@@ -23,18 +23,17 @@ from typing import Any, BinaryIO, cast
 
 from brainiac.clock import iso
 from brainiac.errors import UserError
-from brainiac.imports import chatgpt, claude, gemini, notes, transcripts
-from brainiac.imports.records import Conversation, Item, Note, page_path, text_of
+from brainiac.imports import notes
+from brainiac.imports.chats import READERS, assistant_of, read_transcript, transcript_lines
+from brainiac.imports.records import Conversation, Item, Note, mapping, page_path
 from brainiac.tree import is_temporary, slugify
 
 HEAD_BYTES = 65_536  # of a file, by which its format is known
-LOOKED_AT = 20  # records of an array, one of which must be of a known format
+LOOKED_AT = 20  # records of a file, one of which must be of a known format
 MAX_RATIO = 300  # of a packed file; real exports shrink to a tenth
 MAX_ENTRIES = 500_000
 MAX_RECORD_BYTES = 50_000_000  # of one record of a JSON file, which is read into memory as a whole
 MAX_DEPTH = 200  # of a JSON file; its parser's memory grows with the square of it, and real exports have 20
-_NOTES = (".md", ".markdown")
-_COPILOT = "Conversation,Time,Author,Message"  # the head of its table
 # what a broken archive, file or drive makes of reading; a file that is encrypted, or packed in an unknown way
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 _MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8
@@ -43,16 +42,14 @@ _SUSPICIOUS_BYTES = 50_000_000  # below this size any ratio is harmless
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file with something to import.
+    """A file, or a folder of notes, with something to import.
 
     Attributes:
-        name: For a person; of a packed file with the archive's name before it.
         service: The service that it comes from: `chatgpt`, `claude`, …
         size: In bytes, unpacked.
-        read: Yields the conversations and notes in it; it takes a function that it calls with the bytes of each read.
+        read: Yields the conversations and notes in it; it takes a function that it calls with the bytes read so far.
     """
 
-    name: str
     service: str
     size: int
     read: Callable[[Callable[[int], None]], Iterator[Item]]
@@ -67,7 +64,6 @@ class _File:
         size: In bytes, unpacked.
         open: Opens it.
         path: Relative to the folder or archive that the person named.
-        zone: The person's time zone, for its days.
         file_at: ISO 8601 moment of the file, for texts without a date.
     """
 
@@ -75,11 +71,10 @@ class _File:
     size: int
     open: Callable[[], BinaryIO]
     path: str
-    zone: tzinfo
     file_at: str
 
 
-_Reader = Callable[[BinaryIO, _File], Iterator[Item]]
+_Reader = Callable[[BinaryIO, _File], Iterable[Item]]
 
 
 @contextmanager
@@ -88,7 +83,7 @@ def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], lis
 
     Args:
         path: As a person named it.
-        zone: The person's time zone.
+        zone: The person's time zone, for its days.
 
     Yields:
         The files of a known format, and the names of all others.
@@ -99,34 +94,47 @@ def opened_exports(path: Path, zone: tzinfo) -> Iterator[tuple[list[Export], lis
     with tempfile.TemporaryDirectory(prefix="brainiac-import-") as scratch:
         exports: list[Export] = []
         others: list[_File] = []
-        for file in _files(path, zone, Path(scratch)):
+        for file in _files(path, Path(scratch)):
             try:
-                service_and_reader = _reader_of(file)
+                service_and_reader = _reader_of(file, zone)
             except _UNREADABLE as error:
                 others.append(replace(file, name=f"{file.name} (cannot be read: {_what(error)})"))
                 continue
             if service_and_reader:
                 service, reader = service_and_reader
-                exports.append(Export(file.name, service, file.size, _read_with(reader, file)))
+                exports.append(Export(service, file.size, partial(_read, reader, file)))
             else:
                 others.append(file)
         # Markdown beside conversations explains the export, and is no note of the person's
         has_conversations = any(export.service != "documents" for export in exports)
-        note_files = [] if has_conversations else [file for file in others if file.path.lower().endswith(_NOTES)]
-        if note_files:
+        note_files = [file for file in others if file.path.lower().endswith((".md", ".markdown"))]
+        if note_files and not has_conversations:
             size = sum(file.size for file in note_files)
-            exports += [Export(path.name, "notes", size, partial(_read_notes, note_files, slugify(path.stem)))]
-        yield exports, [file.name for file in others if file not in note_files]
+            exports.append(Export("notes", size, partial(_read_notes, note_files, slugify(path.stem))))
+            others = [file for file in others if file not in note_files]
+        yield exports, [file.name for file in others]
 
 
-def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -> Iterator[Item]:
-    """Yield the notes in files; the path of each is `folder/`, then its path relative to what the person named.
+def _read(reader: _Reader, file: _File, told: Callable[[int], None]) -> Iterator[Item]:
+    """Yield what a reader finds in a file; for `Export.read`."""
+    try:
+        with file.open() as opened:
+            for item in reader(opened, file):
+                yield item
+                told(opened.tell())
+    except _UNREADABLE as error:
+        yield Conversation("", file.name, problem=f"cannot be read to its end ({_what(error)})")
+
+
+def _read_notes(files: list[_File], folder: str, told: Callable[[int], None]) -> Iterator[Item]:
+    """Yield the notes in files; for `Export.read`. The path of each is `folder/`, then its path below what was named.
 
     Args:
         files: Markdown files.
         folder: Name of the folder in memory that gets them.
-        count: Called with the bytes of each file.
+        told: Called with the bytes read so far.
     """
+    n_read = 0
     # those first whose names stay as they are: of two notes with one page's name, links between notes lead to it
     for file in sorted(files, key=lambda file: file.path != page_path(file.path)):
         try:
@@ -134,21 +142,8 @@ def _read_notes(files: list[_File], folder: str, count: Callable[[int], None]) -
                 note = notes.note(opened, file.path, file.file_at)
         except _UNREADABLE as error:
             note = Note(file.path, file.path, problem=f"cannot be read ({_what(error)})")
-        count(file.size)
+        told(n_read := n_read + file.size)
         yield note if note.problem else replace(note, path=f"{folder}/{note.path}")
-
-
-def _read_with(reader: _Reader, file: _File) -> Callable[[Callable[[int], None]], Iterator[Item]]:
-    """Return the function for `Export.read`: it reads a file with a reader and counts the bytes."""
-
-    def read(count: Callable[[int], None]) -> Iterator[Item]:
-        try:
-            with file.open() as raw, _Counted(raw, count) as counted:
-                yield from reader(cast(BinaryIO, io.BufferedReader(counted, HEAD_BYTES)), file)
-        except _UNREADABLE as error:
-            yield Conversation("", file.name, problem=f"cannot be read to its end ({_what(error)})")
-
-    return read
 
 
 def _what(error: Exception) -> str:
@@ -156,77 +151,39 @@ def _what(error: Exception) -> str:
     return " ".join(str(error).split())[:120] or type(error).__name__
 
 
-class _Counted(io.RawIOBase):
-    """A file of which each read is reported.
-
-    Args:
-        file: What is read.
-        count: Called with the bytes of each read.
-    """
-
-    def __init__(self, file: BinaryIO, count: Callable[[int], None]) -> None:
-        self._file, self._count = file, count
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into the buffer and report the number of bytes."""
-        content = self._file.read(len(buffer))
-        buffer[: len(content)] = content
-        self._count(len(content))
-        return len(content)
-
-
 # --- files, archives and folders -------------------------------------------------------------------------------------
 
 
-def _files(path: Path, zone: tzinfo, scratch: Path) -> Iterator[_File]:
+def _files(path: Path, scratch: Path) -> Iterator[_File]:
     """Yield the file at a path, or the files in the archive or folder there; `scratch` is for archives in archives.
 
     Raises:
         UserError: There is no file, or it is an archive that must not be unpacked.
     """
+    found = [(path, path.name)] if path.is_file() else []
     if path.is_dir():
         for folder, folders, names in os.walk(path):
             folders[:] = sorted(name for name in folders if not is_temporary(name))
-            for name in sorted(name for name in names if not is_temporary(name)):
-                file = Path(folder, name)
-                if file.is_file() and not file.is_symlink():
-                    yield from _files_at(file, file.relative_to(path).as_posix(), zone, scratch)
-    elif path.is_file():
-        yield from _files_at(path, path.name, zone, scratch)
-    else:
+            files = (Path(folder, name) for name in sorted(names) if not is_temporary(name))
+            files = (file for file in files if file.is_file() and not file.is_symlink())
+            found += [(file, file.relative_to(path).as_posix()) for file in files]
+    elif not found:
         raise UserError(f"{path} is no file and no folder; name what the service sent you, unpacked or not")
+    for file, relative in found:
+        status = file.stat()
+        file_at = iso(datetime.fromtimestamp(status.st_mtime, UTC))
+        if zipfile.is_zipfile(file):
+            yield from _packed(file, file.name, file_at, scratch)
+        else:
+            yield _File(relative, status.st_size, cast(Any, partial(file.open, "rb")), relative, file_at)
 
 
-def _files_at(path: Path, relative: str, zone: tzinfo, scratch: Path) -> Iterator[_File]:
-    """Yield a file of the disk, or the files in it where it is an archive.
-
-    Args:
-        path: The file.
-        relative: Its path relative to the folder that the person named; its name where they named the file.
-        zone: The person's time zone.
-        scratch: A folder for archives in archives.
-    """
-    status = path.stat()
-    file_at = iso(datetime.fromtimestamp(status.st_mtime, UTC))
-    if zipfile.is_zipfile(path):
-        yield from _packed(path, path.name, zone, file_at, scratch)
-    else:
-        size = status.st_size
-        yield _File(name=relative, size=size, open=lambda: path.open("rb"), path=relative, zone=zone, file_at=file_at)
-
-
-def _packed(
-    path: Path, name: str, zone: tzinfo, file_at: str, scratch: Path, *, is_inner: bool = False
-) -> Iterator[_File]:
+def _packed(path: Path, name: str, file_at: str, scratch: Path, *, is_inner: bool = False) -> Iterator[_File]:
     """Yield the files in an archive, and those of archives in it, one level deep.
 
     Args:
         path: The archive.
         name: For a person.
-        zone: The person's time zone.
         file_at: ISO 8601 moment of the archive.
         scratch: A folder for archives in it.
         is_inner: Whether it was in an archive itself.
@@ -251,8 +208,8 @@ def _packed(
             continue
         entry_name = f"{name}/{entry.filename}"
         if not entry.filename.lower().endswith(".zip"):
-            opener = partial(archive.open, entry)
-            yield _File(entry_name, entry.file_size, cast(Any, opener), entry.filename, zone, file_at)
+            opener = cast(Any, partial(archive.open, entry))
+            yield _File(entry_name, entry.file_size, opener, entry.filename, file_at)
         elif not is_inner:
             inner = scratch / f"{len(os.listdir(scratch))}.zip"
             try:
@@ -260,104 +217,47 @@ def _packed(
                     shutil.copyfileobj(source, target)
             except _UNREADABLE as error:
                 raise UserError(f"{entry_name} cannot be unpacked ({_what(error)}); download it again") from error
-            yield from _packed(inner, entry_name, zone, file_at, scratch, is_inner=True)
+            yield from _packed(inner, entry_name, file_at, scratch, is_inner=True)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------
 
 
-def _reader_of(file: _File) -> tuple[str, _Reader] | None:
+def _reader_of(file: _File, zone: tzinfo) -> tuple[str, _Reader] | None:
     """Return the service that a file comes from and its reader; None where its format is not known."""
     with file.open() as opened:
-        raw = opened.read(HEAD_BYTES)
-    head = raw.removeprefix(_MARK).decode("utf-8", "replace")
-    match head.lstrip()[:1]:
-        case "[" | "{":
-            return _transcript_reader_of(file) or _json_reader_of(file)
-        case "<" if gemini.recognizes_page(head):
-            return "gemini", _refused("is a web page; order My Activity from Google again, as JSON, and import that")
-    if head.startswith(_COPILOT):
-        return "copilot", _refused("is Copilot's table, which is not read; save as Markdown what you want to bring in")
-    if raw.startswith(b"%PDF-"):
-        return "documents", _read_document
-    if notes.is_mailbox(raw):
+        head = opened.read(HEAD_BYTES)
+    if head.startswith(b"%PDF-"):
+        return "documents", lambda opened, file: [notes.document(opened, file.path, file.file_at)]
+    if notes.is_mailbox(head):
         return "mail", lambda opened, file: notes.mails(opened)
+    if not head.removeprefix(_MARK).lstrip().startswith((b"[", b"{")):
+        return None
+    with file.open() as opened:
+        names = map(assistant_of, islice(transcript_lines(opened), LOOKED_AT))
+        if service := next(filter(None, names), ""):
+            return service, lambda opened, file: [
+                read_transcript(service, transcript_lines(opened), file.path, file.file_at)
+            ]
+    with file.open() as opened:
+        for record in islice(_records(opened, file, []), LOOKED_AT):
+            for service, (recognizes, read) in READERS.items():
+                if recognizes(mapping(record)):
+                    return service, partial(_read_json, partial(read, zone))
     return None
 
 
-def _refused(problem: str) -> _Reader:
-    """Return a reader that reads nothing and says why."""
-    return lambda opened, file: iter([Conversation("", file.name, problem=problem)])
+def _read_json(read: Callable[[Iterator[Any], str], Iterator[Item]], opened: BinaryIO, file: _File) -> Iterator[Item]:
+    """Yield what `read` makes of the records of a JSON file, and a problem where the file is broken."""
+    problems: list[str] = []
+    yield from read(_records(opened, file, problems), file.file_at)
+    yield from (Conversation("", file.name, problem=problem) for problem in problems)
 
 
-def _read_document(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield notes.document(opened, file.path, file.file_at)
-
-
-def _transcript_reader_of(file: _File) -> tuple[str, _Reader] | None:
-    """Return service and reader of a transcript, a JSON object a line, by its first lines; None for another file."""
-    with file.open() as opened:
-        names = (transcripts.service_of(record) for record in islice(transcripts.lines(opened), LOOKED_AT))
-        service = next(filter(None, names), "")
-    return (service, partial(_read_transcript, service)) if service else None
-
-
-def _read_transcript(service: str, opened: BinaryIO, file: _File) -> Iterator[Item]:
-    yield transcripts.conversation(service, transcripts.lines(opened), file.path, file.file_at)
-
-
-def _json_reader_of(file: _File) -> tuple[str, _Reader] | None:
-    """Return service and reader of a JSON file, by its first records; None where none is of a known format."""
-    with file.open() as opened:
-        for record in islice(_records(opened, file), LOOKED_AT):
-            if isinstance(record, dict):
-                for service, recognizes, read in _JSON_FORMATS:
-                    if recognizes(record):
-                        return service, _json_reader(read)
-                if gemini.recognizes(record):
-                    return "gemini", _read_gemini
-    return None
-
-
-def _read_gemini(opened: BinaryIO, file: _File) -> Iterator[Item]:
-    """Yield the conversations of Gemini's records, and a problem where the file is broken."""
-    problems: list[Item] = []
-
-    def without_problems() -> Iterator[Any]:
-        for record in _records(opened, file):
-            if isinstance(record, Conversation):
-                problems.append(record)
-            else:
-                yield record
-
-    yield from gemini.conversations(without_problems(), file.zone)
-    yield from problems
-
-
-def _json_reader(read: Callable[[dict[str, Any], str], Iterable[Item]]) -> _Reader:
-    """Return the reader of a JSON file whose records are read one by one; a bad record does not keep the others out."""
-
-    def items(opened: BinaryIO, file: _File) -> Iterator[Item]:
-        for number, record in enumerate(_records(opened, file), 1):
-            if isinstance(record, Conversation):
-                yield record  # the problem with which `_records` ends
-            elif not isinstance(record, dict):
-                yield Conversation("", f"record {number} of {file.name}", problem="is no conversation")
-            else:
-                try:
-                    yield from read(record, file.file_at)
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                    title = text_of(record.get("title")) or text_of(record.get("name")) or f"record {number}"
-                    problem = f"has a form that is not known ({type(error).__name__}: {error})"
-                    yield Conversation("", title, problem=problem)
-
-    return items
-
-
-def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
+def _records(opened: BinaryIO, file: _File, problems: list[str]) -> Iterator[Any]:
     """Yield the records of a JSON file: of a list, of the list under `conversations`, or the one object that it is.
 
-    Where the file stops being JSON, a conversation without exchanges that has the problem comes last.
+    Where the file stops being JSON, what is wrong is added to the problems.
     """
     import ijson  # a command that imports nothing needs none of it
 
@@ -369,8 +269,7 @@ def _records(opened: BinaryIO, file: _File) -> Iterator[Any]:
             yield record
     except (ijson.JSONError, ValueError, *_UNREADABLE) as error:
         problem = f"cannot be read beyond record {n_records} ({_what(error)})"
-        problem += "; what came before is taken, so download it again for the rest"
-        yield Conversation("", file.name, problem=problem)
+        problems.append(f"{problem}; what came before is taken, so download it again for the rest")
 
 
 def _prefix(file: _File) -> str:
@@ -431,11 +330,3 @@ class _Bounded:
 
 
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'"[]{}'))
-
-
-# service, whether a record is of the format, and what reads a record
-_JSON_FORMATS: tuple[tuple[str, Callable[[dict[str, Any]], bool], Callable[..., Iterable[Item]]], ...] = (
-    ("chatgpt", chatgpt.recognizes, lambda record, file_at: [chatgpt.conversation(record, file_at)]),
-    ("claude", claude.recognizes, lambda record, file_at: [claude.conversation(record, file_at)]),
-    ("claude", claude.recognizes_notes, claude.notes),
-)

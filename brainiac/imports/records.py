@@ -7,18 +7,19 @@ import posixpath
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from brainiac.clock import iso, parse_iso
+from brainiac.formats.markdown import escape
 from brainiac.tree import is_printable, slugify
 
 _IDS = uuid.UUID("6f0a5a5e-3f5c-5c0c-9d3a-2f4a4b1f7f10")  # the ids of notes are derived within it
 _MAX_SECONDS = 100_000_000_000  # a larger number of a moment counts milliseconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PastExchange:
     """What a person wrote and what they were answered.
 
@@ -31,25 +32,8 @@ class PastExchange:
 
     key: str
     at: str
-    user: str
-    ai: str
-
-
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """A text of a conversation that is in none of its exchanges: a message of another branch, or a file's text.
-
-    Attributes:
-        kind: Whether it is a message of a branch that the person left, or the text of an attached file.
-        name: Who wrote the message (`User`, `AI`), or what the file is called.
-        text: As it stands.
-        at: ISO 8601 UTC moment; "" where the export has none.
-    """
-
-    kind: Literal["branch", "file"]
-    name: str
-    text: str
-    at: str = ""
+    user: str = ""
+    ai: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +44,6 @@ class Conversation:
         id: The service's own; the same in every export.
         title: As the person sees it; "" for none.
         exchanges: In the order in which they were said.
-        asides: Texts that are in none of its exchanges.
-        latest_at: ISO 8601 UTC moment of its latest text, answers and branches included; "" where it has none.
         file_at: ISO 8601 UTC moment of the export, for exchanges without one.
         problem: Why nothing of it can be imported, in words for a person; "" where it can.
     """
@@ -69,8 +51,6 @@ class Conversation:
     id: str
     title: str
     exchanges: tuple[PastExchange, ...] = ()
-    asides: tuple[Aside, ...] = ()
-    latest_at: str = ""
     file_at: str = ""
     problem: str = ""
 
@@ -78,6 +58,11 @@ class Conversation:
     def began_at(self) -> str:
         """The moment of its first exchange."""
         return min((exchange.at for exchange in self.exchanges if exchange.at), default=self.file_at)
+
+    @property
+    def ended_at(self) -> str:
+        """The moment of its last exchange."""
+        return max((exchange.at for exchange in self.exchanges), default="") or self.file_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,59 +95,36 @@ class Note:
 Item = Conversation | Note
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """An exchange whose messages are still being read: those of the person, and those that answer them."""
+def add_message(exchanges: list[PastExchange], key: str, at: str, text: str, *, is_person: bool) -> None:
+    """Add a message of a conversation to its exchanges, unless it has no text; each of the person begins one."""
+    if not text.strip():
+        return
+    if is_person or not exchanges:
+        exchanges.append(PastExchange(key, at))
+    exchange = exchanges[-1]
+    if is_person:
+        exchange.user = text
+    else:
+        exchange.ai = joined([exchange.ai, text])
 
-    key: str
-    at: str
-    user: list[str] = field(default_factory=list)
-    ai: list[str] = field(default_factory=list)
 
+def conversation_of(
+    exchanges: Sequence[PastExchange], name: str, title: str, began_at: str, file_at: str
+) -> Conversation:
+    """Return the conversation of some exchanges.
 
-@dataclass(slots=True)
-class Dialogue:
-    """Puts the messages of a conversation together into exchanges: each message of the person begins one.
-
-    Attributes:
-        turns: The exchanges so far.
-        latest_at: The latest moment of a message.
+    Args:
+        exchanges: In the order in which they were said.
+        name: The service's id of the conversation.
+        title: As the person sees it.
+        began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
+        file_at: ISO 8601 moment of the export.
     """
-
-    turns: list[Turn] = field(default_factory=list)
-    latest_at: str = ""
-
-    def add(self, key: str, at: str, text: str, *, is_person: bool) -> None:
-        """Add a message, unless it has no text."""
-        if not text.strip():
-            return
-        self.latest_at = max(self.latest_at, at)
-        if is_person or not self.turns:
-            self.turns.append(Turn(key, at))
-        turn = self.turns[-1]
-        (turn.user if is_person else turn.ai).append(text)
-
-    def conversation(
-        self, name: str, title: str, began_at: str, file_at: str, asides: Sequence[Aside] = ()
-    ) -> Conversation:
-        """Return the conversation of the messages.
-
-        Args:
-            name: The service's id of the conversation.
-            title: As the person sees it.
-            began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
-            file_at: ISO 8601 moment of the export.
-            asides: Texts that are in none of its exchanges.
-        """
-        exchanges: list[PastExchange] = []
-        at = began_at
-        for turn in self.turns:
-            at = turn.at or at
-            exchanges.append(PastExchange(turn.key, at, "\n\n".join(turn.user), "\n\n".join(turn.ai)))
-        if not exchanges:
-            return Conversation(name, title, problem="holds no message with text")
-        moments = (self.latest_at, *(exchange.at for exchange in exchanges), *(aside.at for aside in asides))
-        return Conversation(name, title, tuple(exchanges), tuple(asides), max(moments) or file_at, file_at)
+    at = began_at
+    for exchange in exchanges:
+        exchange.at = at = exchange.at or at
+    problem = "" if exchanges else "holds no message with text"
+    return Conversation(name, title, tuple(exchanges), file_at, problem)
 
 
 def exchange_id(service: str, conversation: str, exchange: PastExchange) -> str:
@@ -237,6 +199,11 @@ def moment_of(value: Any) -> str:
         return iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+def quoted(text: str) -> str:
+    """Return a text as a block quote, in which no line is read as structure of the page."""
+    return "> " + escape(text.replace("\r\n", "\n").strip()).replace("\n", "\n> ")
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -149,7 +149,7 @@ class _SocketConnection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
 
 
-def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST", kind: str = "") -> dict[str, Any]:
+def call(state: Path, path: str, body: Any, *, client: str) -> dict[str, Any]:
     """Call the server of a brain's daemon and return its answer.
 
     Args:
@@ -157,25 +157,22 @@ def call(state: Path, path: str, body: Any, *, client: str, method: str = "POST"
         path: Such as `/api/search`.
         body: Plain values.
         client: Who asks, such as `mcp:claude-desktop`.
-        method: Of HTTP.
-        kind: Of the token, `MINE` where the person themselves calls.
 
     Raises:
         UnreachableError: No server was reached, so that nothing was done.
         UserError: It refused, or the connection broke after the call was sent.
     """
     connection = _connect(state)
-    headers = {"Authorization": f"Bearer {own_token(state, kind)}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {own_token(state)}", "Content-Type": "application/json"}
     name = client.encode("ascii", "replace").decode()
     try:
-        connection.request(method, path, json.dumps(body), headers | {"X-Brainiac-Client": name})
+        connection.request("POST", path, json.dumps(body), headers | {"X-Brainiac-Client": name})
         response = connection.getresponse()
         status, values = response.status, json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
         # it may have done its work: doing that again is for the person to decide
-        raise UserError(
-            f"the daemon ended before it answered ({type(error).__name__}); look before asking again"
-        ) from error
+        what = f"the daemon ended before it answered ({type(error).__name__})"
+        raise UserError(f"{what}; look before asking again") from error
     finally:
         connection.close()
     if status != http.HTTPStatus.OK:

@@ -16,12 +16,21 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, nullconte
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
 from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, UserError
 from brainiac.server import address, guard
+from brainiac.server.rest import THREADS, rest_routes
 from brainiac.text.tokens import as_sentence
 
-DEFAULT_PORT = 4747
 SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
 STOP_SECONDS = 3.0
 START_SECONDS = 30.0
@@ -61,19 +70,38 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
     if former is not None and Path(former.socket).parent.name.startswith(SOCKET_PREFIX):
         shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     sockets: list[socket.socket] = []
-    path = _open_unix_socket(sockets, resources) if hasattr(socket, "AF_UNIX") else ""
-    url = ""
-    if port:
-        try:
-            url = _open_port(settings.host, port, sockets, resources)
-        except (OSError, UserError) as error:
-            tell(as_sentence(f"Port {port} is not served: {error}"))
+
+    def listen(family: int, where: Any) -> None:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        resources.callback(listener.close)
+        # without it a daemon that is restarted would have to wait a minute for its port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
+        sockets.append(listener)
+
+    path = url = ""
+    if hasattr(socket, "AF_UNIX"):
+        # in the system's temporary folder, since the path of a socket may have only about a hundred characters
+        folder = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX))  # only this user may enter it
+        resources.callback(shutil.rmtree, folder, ignore_errors=True)
+        path = str(folder / "s")
+        listen(socket.AF_UNIX, path)
+    host = settings.host
+    try:
+        if port and not guard.is_loopback(host) and not os.environ.get(address.TOKEN_VARIABLE):
+            what = f"`server.host: {host}` lets other machines in"
+            raise UserError(f"{what}; for that a token of your own must stand in {address.TOKEN_VARIABLE}")
+        if port:
+            listen(socket.AF_INET6 if ":" in host else socket.AF_INET, (host, port))
+            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    except (OSError, UserError) as error:
+        tell(as_sentence(f"Port {port} is not served: {error}"))
     if not sockets:
         return
     hosts = {*guard.LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
     rules = guard.Guard(address.tokens_of(state), frozenset(hosts), frozenset({guard.OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
-    _run(guard.guarded(_application(brain, rules, url, stopping.is_set), rules), sockets, resources)
+    _run(guard.guarded(_application(brain, stopping.is_set, has_port=bool(url)), rules), sockets, resources)
     resources.callback(stopping.set)
     address.write_address(state, address.Address(path, url, os.getpid()))
     resources.callback(address.remove_address, state)
@@ -82,54 +110,8 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         tell(f"Serving {url} ({doors}); `brainiac token` prints its token.")
 
 
-def _open_unix_socket(sockets: list[socket.socket], resources: ExitStack) -> str:
-    """Open a socket that only this user reaches, add it to `sockets`, and return its path.
-
-    It is in a new folder below the system's temporary folder, since the path of a socket may have only about a hundred
-    characters.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=SOCKET_PREFIX))  # only this user may enter it
-    resources.callback(shutil.rmtree, folder, ignore_errors=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    resources.callback(listener.close)
-    listener.bind(str(folder / "s"))
-    sockets.append(listener)
-    return str(folder / "s")
-
-
-def _open_port(host: str, port: int, sockets: list[socket.socket], resources: ExitStack) -> str:
-    """Open a port, add its socket to `sockets`, and return its URL.
-
-    Raises:
-        UserError: Other machines would reach it, and the person set no token for that.
-        OSError: It is in use.
-    """
-    if not guard.is_loopback(host) and not os.environ.get(address.TOKEN_VARIABLE):
-        what = f"`server.host: {host}` lets other machines in"
-        raise UserError(f"{what}; for that a token of your own must stand in {address.TOKEN_VARIABLE}")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    resources.callback(listener.close)
-    # without it a daemon that is restarted would have to wait a minute for its port
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    sockets.append(listener)
-    return f"http://[{host}]:{port}" if family == socket.AF_INET6 else f"http://{host}:{port}"
-
-
-def _application(brain: Brain, rules: guard.Guard, url: str, is_stopping: Callable[[], bool]) -> guard.ASGIApp:
-    """Return all doors as one application; `url` is that of its port, "" where it has none."""
-    from anyio import to_thread  # these only where doors are served
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Route
-
-    from brainiac.server.openai import openai_routes
-    from brainiac.server.rest import THREADS, rest_routes
-
-    async def home(request: Request) -> Response:
-        return JSONResponse({"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"})
+def _application(brain: Brain, is_stopping: Callable[[], bool], *, has_port: bool) -> ASGIApp:
+    """Return all doors as one application; without a port REST alone."""
 
     async def on_error(request: Request, error: Exception) -> Response:
         message, status = guard.message_and_status(error)
@@ -142,11 +124,13 @@ def _application(brain: Brain, rules: guard.Guard, url: str, is_stopping: Callab
         message = f"{request.method} {request.url.path[:200]}: there is no such thing"
         return JSONResponse(guard.error_body(message, status), status)
 
-    routes = [Route("/", home), *rest_routes(brain, rules, url, is_stopping)]
+    doors = {"brainiac": "/api/openapi.json", "mcp": "/mcp", "openai": "/v1"}
+    routes = [Route("/", lambda request: JSONResponse(doors)), *rest_routes(brain, is_stopping)]
     sessions = None
     # clients at the socket speak REST; without a port the daemon is spared the 40 MB that the other doors take
-    if url:
+    if has_port:
         from brainiac.server.mcp import session_manager  # see above
+        from brainiac.server.openai import openai_routes
 
         sessions = session_manager(brain)
         routes += [Route("/mcp", _Endpoint(sessions.handle_request)), *openai_routes(brain, is_stopping)]
@@ -165,21 +149,19 @@ def _application(brain: Brain, rules: guard.Guard, url: str, is_stopping: Callab
 class _Endpoint:
     """An application as the endpoint of a route, for all methods."""
 
-    def __init__(self, app: guard.ASGIApp) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
 
 
-def _run(app: guard.ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
+def _run(app: ASGIApp, sockets: list[socket.socket], resources: ExitStack) -> None:
     """Run a server in a thread until the resources are closed.
 
     Raises:
         UserError: It did not start.
     """
-    import uvicorn  # only where doors are served
-
     # it logs a traceback for each client whose stream ends with the daemon; our own handler logs what is a bug
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
@@ -210,8 +192,6 @@ def _protocol() -> Any:
 
     Without them, connections that begin a request and never end it would keep everybody else out.
     """
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol  # only where doors are served
-
     base: Any = AutoHTTPProtocol
     strangers: dict[Any, None] = {}  # in the order in which they came
 
@@ -220,9 +200,9 @@ def _protocol() -> Any:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            app: guard.ASGIApp = self.app
+            app: ASGIApp = self.app
 
-            async def serve(scope: guard.Scope, receive: guard.Receive, send: guard.Send) -> None:
+            async def serve(scope: Scope, receive: Receive, send: Send) -> None:
                 await app({**scope, guard.ADMIT: lambda: strangers.pop(self, None)}, receive, send)
 
             self.app = serve

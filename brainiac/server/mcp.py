@@ -1,4 +1,4 @@
-"""MCP: the verbs as tools, pages as resources, two prompts; over stdio and over HTTP, in both eras of the protocol."""
+"""MCP: the verbs as tools, and two prompts; over stdio and over HTTP, in both eras of the protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from brainiac.formats.authors import client_label
 from brainiac.server.address import UnreachableError
 from brainiac.server.address import call as call_daemon
 from brainiac.server.guard import message_and_status
-from brainiac.verbs import MAX_RESULT_TOKENS, SCHEME, VERBS, Caller, Verb, verb_named
+from brainiac.verbs import VERBS, Caller, Verb, verb_named
 
 Call = Callable[[Verb, dict[str, Any], str], dict[str, Any]]
 
@@ -40,27 +40,15 @@ REMEMBER_CHAT = (
     "once, with one self-contained sentence in my own words. Leave out what you said yourself and what is already "
     "found by `search`. Then list what you stored."
 )
-_PROMPTS = {
-    "brief": "What my memory holds, for this conversation",
-    "remember-this-chat": "Store what I said in this conversation",
-}
+_TOPIC = types.PromptArgument(name="topic", description="what the conversation is about", required=False)
+_PROMPTS = (
+    types.Prompt(name="brief", title="What my memory holds, for this conversation", arguments=[_TOPIC]),
+    types.Prompt(name="remember-this-chat", title="Store what I said in this conversation", arguments=[]),
+)
 THREADS = 16
 PROGRESS_SECONDS = 5.0  # hosts give up a call that reports no progress for a minute
 FINISH_SECONDS = 10.0
 CHECK_SECONDS = 1.0
-
-
-def _tool(name: str) -> types.Tool:
-    """Return a verb as MCP describes a tool."""
-    verb = VERBS[name]
-    hints = types.ToolAnnotations(
-        title=verb.title,
-        read_only_hint=verb.is_reading,
-        destructive_hint=False,
-        idempotent_hint=verb.is_reading or name in ("remember", "suggest"),
-        open_world_hint=verb.is_open,
-    )
-    return types.Tool(name=name, title=verb.title, description=verb.help, input_schema=verb.schema, annotations=hints)
 
 
 class Door:
@@ -84,9 +72,6 @@ class Door:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
@@ -122,40 +107,27 @@ class Door:
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
     async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool(name) for name in VERBS])
-
-    async def _list_resources(self, context: Any, params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[])
-
-    async def _list_templates(self, context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        page = types.ResourceTemplate(
-            name="page", title="A page of memory", uri_template=SCHEME + "{+path}", mime_type="text/markdown"
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[page])
-
-    async def _read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """Return a page by its address; of a long page the first part."""
-        uri = str(params.uri)
-        try:
-            page = await self._run(context, "fetch", {"id": uri, "max_tokens": MAX_RESULT_TOKENS})
-        except BrainiacError as error:
-            raise MCPError(code=types.INVALID_PARAMS, message=message_and_status(error)[0], data={"uri": uri}) from None
-        more = f"\n\n(It goes on: `fetch` with the cursor {page['cursor']}.)" if page["cursor"] else ""
-        text = types.TextResourceContents(uri=uri, text=page["text"] + more, mime_type="text/markdown")
-        return types.ReadResourceResult(contents=[text])
+        """Return the verbs as MCP describes tools."""
+        tools = []
+        for name, verb in VERBS.items():
+            hints = types.ToolAnnotations(
+                title=verb.title,
+                read_only_hint=verb.is_reading,
+                destructive_hint=False,
+                idempotent_hint=verb.is_reading or name in ("remember", "suggest"),
+                open_world_hint=verb.is_open,
+            )
+            about: dict[str, Any] = {"title": verb.title, "description": verb.help, "input_schema": verb.schema}
+            tools.append(types.Tool(name=name, annotations=hints, **about))
+        return types.ListToolsResult(tools=tools)
 
     async def _list_prompts(self, context: Any, params: Any) -> types.ListPromptsResult:
-        topic = types.PromptArgument(name="topic", description="what the conversation is about", required=False)
-        prompts = [
-            types.Prompt(name=name, title=title, arguments=[topic] if name == "brief" else [])
-            for name, title in _PROMPTS.items()
-        ]
-        return types.ListPromptsResult(prompts=prompts)
+        return types.ListPromptsResult(prompts=list(_PROMPTS))
 
     async def _get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """Return a prompt; that of `brief` is a briefing on its topic."""
-        if params.name not in _PROMPTS:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"there are the prompts {', '.join(_PROMPTS)}")
+        if params.name not in (names := [prompt.name for prompt in _PROMPTS]):
+            raise MCPError(code=types.INVALID_PARAMS, message=f"there are the prompts {', '.join(names)}")
         text = REMEMBER_CHAT
         if params.name == "brief":
             topic = (params.arguments or {}).get("topic", "")

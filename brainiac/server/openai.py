@@ -57,26 +57,19 @@ class Turn:
     Attributes:
         text: The newest message of the user.
         earlier: Pairs of prompt and answer before it, as the client sends them.
-        model: A model of this brain's settings; "" for its default.
-        is_recall: Whether it is only searched for: no model is called and nothing is kept.
-        conversation: A folder of the inbox; "" for none.
-        key: The client's own name for this turn; "" for none.
-        is_again: Whether the client wants another answer, if the turn has one already.
-        can_revise: Whether the key names a place in the conversation, so that another text there replaces the prompt.
-        is_chore: Whether the client asks for its own use, such as a title or tags: nothing is kept.
         caller: The client, with its door; its prompts have the person's own words.
+        options: What `ask` is told of it too: the conversation, model and key; whether another answer is wanted, if the
+            turn has one already; whether another text with this key replaces the prompt.
+        is_recall: Whether it is only searched for: no model is called and nothing is kept.
+        is_chore: Whether the client asks for its own use, such as a title or tags: nothing is kept.
     """
 
     text: str
-    earlier: tuple[tuple[str, str], ...]
-    model: str
-    is_recall: bool
-    conversation: str
-    key: str
-    is_again: bool
-    can_revise: bool
-    is_chore: bool
+    earlier: Sequence[tuple[str, str]]
     caller: Caller
+    options: Mapping[str, Any]
+    is_recall: bool
+    is_chore: bool
 
 
 class Turns:
@@ -87,76 +80,59 @@ class Turns:
         self._answer_ids: OrderedDict[str, str] = OrderedDict()  # the client's, of the latest answer; by key of a turn
         self._keys: OrderedDict[str, str] = OrderedDict()  # of turns without a name of the client's; by request's hash
 
-    def of(self, headers: Mapping[str, str], body: Mapping[str, Any], messages: Sequence[tuple[str, str]]) -> Turn:
+    def of(self, headers: Mapping[str, str], body: Mapping[str, Any]) -> Turn:
         """Return the turn of a request.
 
-        Args:
-            headers: Its headers.
-            body: Its body.
-            messages: Role and text of each message in the body.
-
         Raises:
-            UserError: It has no message of a user, or names an unknown model.
+            UserError: It has no message of a user with text alone, or names an unknown model.
         """
+        messages = _messages_in(body)
         of_user = [number for number, (role, text) in enumerate(messages) if role == "user" and text.strip()]
         if not of_user:
             raise UserError("there is no message of the role `user` with text in it")
-        newest = of_user[-1]
         model = str(body.get("model") or MODEL)
         if model not in (known := models(self._brain)):
             raise UserError(f"{model!r} is no model here; there are {', '.join(known)}")
         own_name = headers.get("x-brainiac-conversation", "")
         chat = next((headers[name] for name in _CHAT_HEADERS if headers.get(name)), "")
         conversation = own_name or chat
-        key = self._key(headers, body, conversation)
-        return Turn(
-            text=messages[newest][1],
-            # of a conversation with a name the inbox has the earlier turns
-            earlier=() if conversation else tuple(_pairs(messages[:newest]))[-MAX_EARLIER:],
-            model="" if model in (MODEL, RECALL) else model.removeprefix(f"{MODEL}/"),
-            is_recall=model == RECALL,
-            conversation=_folder(conversation, is_ours=bool(own_name)),
-            key=key,
-            is_again=self._is_again(headers, key),
-            can_revise=bool(conversation) and _PARENT in headers,
-            # clients that name the chat stream the answers that a person sees; what they do not stream is their own
-            is_chore=bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream")),
-            caller=Caller(_client(headers), "person"),
-        )
+        folder = conversation
+        if conversation and not (own_name and _PLAIN_NAME.fullmatch(own_name)):
+            folder = "chat-" + hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:12]
+        client = headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0]
+        caller = Caller(client_label("v1", client), "person")
+        key, is_again = self._named(headers, body, conversation, caller)
+        options = {"conversation": folder, "key": key, "is_again": is_again}
+        options["model"] = "" if model in (MODEL, RECALL) else model.removeprefix(f"{MODEL}/")
+        options["can_revise"] = bool(conversation) and _PARENT in headers  # the key is a place in the conversation
+        # of a conversation with a name the inbox has the earlier turns
+        earlier = () if conversation else tuple(_pairs(messages[: of_user[-1]]))[-MAX_EARLIER:]
+        # clients that name the chat stream the answers that a person sees; what they do not stream is their own
+        is_chore = bool(headers.get("x-openwebui-task")) or (bool(chat) and not body.get("stream"))
+        return Turn(messages[of_user[-1]][1], earlier, caller, options, model == RECALL, is_chore)
 
-    def _key(self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str) -> str:
-        """Return the key of a turn: the client's own, else that of the user's message, else a new one.
+    def _named(
+        self, headers: Mapping[str, str], body: Mapping[str, Any], conversation: str, caller: Caller
+    ) -> tuple[str, bool]:
+        """Return the key of a turn, and whether the client wants another answer to it.
 
-        A request without any of the client's names that repeats another after a failure has the key of that one.
+        The key is the client's own, else that of the user's message, else a new one. A request without any of the
+        client's names that repeats another after a failure has the key of that one.
         """
-        if key := _idempotency_key(headers):
-            return key
+        retries = headers.get("x-stainless-retry-count", "0")
+        is_retry = retries.isdigit() and int(retries) > 0
+        if key := headers.get("idempotency-key") or headers.get("x-idempotency-key") or "":
+            return key, False
         if message := headers.get(_MESSAGE):
             # an edited message has a new id, but the same message before it
-            return f"{conversation} after {headers[_PARENT]}" if conversation and _PARENT in headers else message
-        digest = hashlib.sha256(json.dumps([_client(headers), body], sort_keys=True).encode()).hexdigest()
-        if not (_is_retry(headers) and digest in self._keys):
+            key = f"{conversation} after {headers[_PARENT]}" if conversation and _PARENT in headers else message
+            former, answer_id = self._answer_ids.get(key), headers.get(_ANSWER, "")  # each answer has another id
+            _remember(self._answer_ids, key, answer_id)
+            return key, answer_id != former and not is_retry
+        digest = hashlib.sha256(json.dumps([caller.by, body], sort_keys=True).encode()).hexdigest()
+        if not (is_retry and digest in self._keys):
             _remember(self._keys, digest, new_id())
-        return self._keys[digest]
-
-    def _is_again(self, headers: Mapping[str, str], key: str) -> bool:
-        """Return whether a client wants another answer to a message: it gives each answer another id."""
-        if _idempotency_key(headers) or not headers.get(_MESSAGE):
-            return False
-        former, answer_id = self._answer_ids.get(key), headers.get(_ANSWER, "")
-        _remember(self._answer_ids, key, answer_id)
-        return answer_id != former and not _is_retry(headers)
-
-
-def _idempotency_key(headers: Mapping[str, str]) -> str:
-    """Return the client's own key of a request; "" for none."""
-    return headers.get("idempotency-key") or headers.get("x-idempotency-key") or ""
-
-
-def _is_retry(headers: Mapping[str, str]) -> bool:
-    """Return whether a client says that it repeats a request after a failure."""
-    retries = headers.get("x-stainless-retry-count", "0")
-    return retries.isdigit() and int(retries) > 0
+        return self._keys[digest], False
 
 
 def _remember(values: OrderedDict[str, str], name: str, value: str) -> None:
@@ -174,20 +150,6 @@ def models(brain: Brain) -> list[str]:
     return [MODEL, RECALL, *(f"{MODEL}/{name}" for name in names)]
 
 
-def _client(headers: Mapping[str, str]) -> str:
-    """Return the client as it names itself, with its door."""
-    return client_label("v1", headers.get(CLIENT_HEADER) or headers.get("user-agent", "").split(" ")[0])
-
-
-def _folder(name: str, *, is_ours: bool) -> str:
-    """Return the inbox folder of a conversation: its name if it is plain and from our own header, else a hash of it."""
-    if not name:
-        return ""
-    if is_ours and _PLAIN_NAME.fullmatch(name):
-        return name
-    return "chat-" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]
-
-
 def _pairs(messages: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield each message of the user that was answered, with its answer; other roles are left out."""
     prompt = ""
@@ -199,30 +161,27 @@ def _pairs(messages: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             prompt = ""
 
 
-def messages_of(values: Any) -> list[tuple[str, str]]:
-    """Return the role and text of each message; `values` are the `messages` of a request.
+def _messages_in(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the role and text of each message of a request.
 
     Raises:
-        UserError: It is no list of messages.
+        UserError: It has no list of messages, or one has an image, a recording or a file in it.
     """
+    values, messages = body.get("messages"), []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise UserError("messages must be a list of objects with `role` and `content`")
-    return [(str(value.get("role") or ""), _text_in(value.get("content"))) for value in values]
-
-
-def _text_in(content: Any) -> str:
-    """Return the text of a message's content.
-
-    Raises:
-        UserError: There is an image, a recording or a file in it.
-    """
-    if isinstance(content, str):
-        return content
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    for kind in (str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)):
-        if kind != "refusal":  # an assistant's, which is its way of having no text
-            raise UserError(f"a message has a part of the type `{kind:.40}`; only text is read here: send it without")
-    return "\n\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    for value in values:
+        content = value.get("content")
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+        for kind in (str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)):
+            if kind != "refusal":  # an assistant's, which is its way of having no text
+                what = f"a message has a part of the type `{kind:.40}`"
+                raise UserError(f"{what}; only text is read here: send it without")
+        texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+        messages.append((str(value.get("role") or ""), "\n\n".join(texts)))
+    return messages
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
@@ -242,18 +201,7 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = No
     for said, answer in turn.earlier:
         prompt = _prompt(brain, turn, said, PERSON)
         earlier.append(Exchange(new_id(), prompt, PromptResponse(prompt.path, answer), prompt.at))
-    result = verbs.ask(
-        brain,
-        turn.text,
-        conversation=turn.conversation,
-        model=turn.model,
-        key=turn.key,
-        is_again=turn.is_again,
-        can_revise=turn.can_revise,
-        earlier=earlier,
-        caller=turn.caller,
-        stream=stream,
-    )
+    result = verbs.ask(brain, turn.text, earlier=earlier, caller=turn.caller, stream=stream, **turn.options)
     if result.response is None:
         raise UserError(result.waits)
     return result.response.text
@@ -307,7 +255,7 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
     """
     turns = Turns(brain)
 
-    async def list_models(request: Request) -> Response:
+    def list_models(request: Request) -> Response:
         data = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in models(brain)]
         return JSONResponse({"object": "list", "data": data})
 
@@ -317,12 +265,16 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
         # nobody here would call a function
         if body.get("tools") or body.get("functions") or choice not in (None, "none", "auto"):
             raise UserError(_NO_TOOLS)
-        turn = turns.of(request.headers, body, messages_of(body.get("messages")))
-        writer = _Chat(str(body.get("model") or MODEL), body, turn)
-        if not body.get("stream"):
-            return JSONResponse(writer.whole(await in_thread(reply_to, brain, turn)))
-        pieces = _pieces(brain, turn, is_stopping)
-        return StreamingResponse(writer.stream(pieces), 200, STREAM_HEADERS, "text/event-stream")
+        turn = turns.of(request.headers, body)
+        base = {"id": f"chatcmpl-{new_id()}", "created": int(time.time()), "model": str(body.get("model") or MODEL)}
+        if body.get("stream"):
+            options = body.get("stream_options")
+            has_usage = isinstance(options, dict) and bool(options.get("include_usage"))
+            pieces = _streamed(brain, turn, base, is_stopping, has_usage=has_usage)
+            return StreamingResponse(pieces, 200, STREAM_HEADERS, "text/event-stream")
+        reply = await in_thread(reply_to, brain, turn)
+        choices = [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]
+        return JSONResponse({**base, "object": "chat.completion", "choices": choices, "usage": _usage(turn, reply)})
 
     async def responses(request: Request) -> Response:
         what = "OpenAI's Responses are not served here; set the program to chat completions (POST /v1/chat/completions)"
@@ -335,17 +287,33 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
     ]
 
 
-Pieces = AsyncIterator[str | BrainiacError | None]  # see `_pieces`
+async def _streamed(
+    brain: Brain, turn: Turn, base: Mapping[str, Any], is_stopping: Callable[[], bool], *, has_usage: bool
+) -> AsyncIterator[str]:
+    """Yield an answer as server-sent events, as its pieces come; in between comments that keep the connection open.
 
+    Args:
+        brain: The daemon's.
+        turn: What is answered.
+        base: The fields that every event has.
+        is_stopping: Returns whether the server is to end, and with it the stream.
+        has_usage: Whether the client wants to know how much was used.
+    """
 
-async def _pieces(brain: Brain, turn: Turn, is_stopping: Callable[[], bool]) -> Pieces:
-    """Yield the pieces of an answer as they come, None where none came for long, and an error where it failed."""
+    def line(value: Mapping[str, Any]) -> str:
+        return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+    def chunk(delta: dict[str, str], finish: str | None = None) -> str:
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+        return line({**base, "object": "chat.completion.chunk", "choices": choices})
+
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str]()
 
     # called in the thread that answers, where the queue must not be touched
     def stream(piece: str) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, piece)
 
+    yield chunk({"role": "assistant", "content": ""})
     task = asyncio.ensure_future(in_thread(reply_to, brain, turn, stream))
     text, last_at = "", time.monotonic()  # the pieces so far, and when something was last sent
     while not (task.done() and queue.empty()) and not is_stopping():
@@ -354,74 +322,26 @@ async def _pieces(brain: Brain, turn: Turn, is_stopping: Callable[[], bool]) -> 
         except TimeoutError:
             if time.monotonic() - last_at > KEEP_ALIVE_SECONDS:
                 last_at = time.monotonic()
-                yield None
+                yield ": still at it\n\n"
             continue
         text, last_at = text + piece, time.monotonic()
-        yield piece
-    if not task.done():
-        yield UserError("the daemon is ending; your prompt stands in the inbox")
-        return
+        yield chunk({"content": piece})
     try:
+        if not task.done():
+            raise UserError("the daemon is ending; your prompt stands in the inbox")
         reply: str = task.result()
-    except BrainiacError as error:
-        yield error
-        return
-    # what a process added to the answer after the model's last piece
-    if reply.startswith(text) and reply != text:
-        yield reply[len(text) :]
+    except BrainiacError as error:  # after the stream has begun
+        yield line(error_body(message_and_status(error)[0], 503))
+    else:
+        if reply.startswith(text) and reply != text:  # what a process added after the model's last piece
+            yield chunk({"content": reply[len(text) :]})
+        yield chunk({}, "stop")
+        if has_usage:
+            usage = {"choices": [], "usage": _usage(turn, reply)}
+            yield line({**base, "object": "chat.completion.chunk", **usage})
+    yield "data: [DONE]\n\n"
 
 
-def _line(value: Mapping[str, Any]) -> str:
-    """Return an object as a server-sent event."""
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
-
-
-class _Chat:
-    """Writes replies in the form of chat completions.
-
-    Args:
-        model: The client's name of the model.
-        body: The request's body.
-        turn: What they answer.
-    """
-
-    def __init__(self, model: str, body: Mapping[str, Any], turn: Turn) -> None:
-        self._turn = turn
-        self._base = {"id": f"chatcmpl-{new_id()}", "created": int(time.time()), "model": model}
-        options = body.get("stream_options")
-        self._has_usage = isinstance(options, dict) and bool(options.get("include_usage"))
-
-    def whole(self, reply: str) -> dict[str, Any]:
-        """Return an answer in one piece."""
-        choice = {"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
-        return {**self._base, "object": "chat.completion", "choices": [choice], "usage": self._usage(reply)}
-
-    async def stream(self, pieces: Pieces) -> AsyncIterator[str]:
-        """Yield an answer as it comes."""
-        yield self._chunk({"role": "assistant", "content": ""})
-        text = ""
-        async for piece in pieces:
-            if piece is None:
-                yield ": still at it\n\n"
-            elif isinstance(piece, str):
-                text += piece
-                yield self._chunk({"content": piece})
-            else:  # after the stream has begun
-                yield _line(error_body(message_and_status(piece)[0], 503))
-                break
-        else:
-            yield self._chunk({}, "stop")
-            if self._has_usage:
-                yield _line({**self._base, "object": _CHUNK, "choices": [], "usage": self._usage(text)})
-        yield "data: [DONE]\n\n"
-
-    def _chunk(self, delta: dict[str, str], finish: str | None = None) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return _line({**self._base, "object": _CHUNK, "choices": [choice]})
-
-    def _usage(self, reply: str) -> dict[str, int]:
-        prompt, answer = count(self._turn.text), count(reply)  # estimates
-        return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
-
-
-_CHUNK = "chat.completion.chunk"
+def _usage(turn: Turn, reply: str) -> dict[str, int]:
+    prompt, answer = count(turn.text), count(reply)  # estimates
+    return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}

@@ -20,10 +20,10 @@ from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeMadePrivate, ExchangeOffRecord, ModelCalled, NoteOffRecord, PromptAnswered
-from brainiac.formats.authors import PERSON, client_label
+from brainiac.formats.authors import client_label
 from brainiac.health.overview import overview
 from brainiac.llm.gate import Gate
-from brainiac.server.guard import ORIGIN, Guard, error_body
+from brainiac.server.guard import ORIGIN
 from brainiac.verbs import VERBS, Caller, verb_named
 
 CLIENT_HEADER = "x-brainiac-client"
@@ -37,16 +37,6 @@ THREADS = 64  # `ask` and `remember` wait in them
 async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function that blocks returns; where the client disconnects, nobody waits for it any more."""
     return await anyio.to_thread.run_sync(partial(function, *arguments), abandon_on_cancel=True)
-
-
-def caller_of(request: Request) -> Caller:
-    """Return who calls: its token says whose words it brings, and the name that it gives itself is a label.
-
-    Our server of MCP over stdio calls the daemon as `mcp:…`; every other name gets the door `api`.
-    """
-    name = request.headers.get(CLIENT_HEADER, "")
-    door = "mcp" if name.startswith("mcp:") else "api"
-    return Caller(client_label(door, name.removeprefix("mcp:")), request.scope[ORIGIN])
 
 
 async def json_of(request: Request) -> dict[str, Any]:
@@ -64,41 +54,37 @@ async def json_of(request: Request) -> dict[str, Any]:
     return body
 
 
-def rest_routes(brain: Brain, guard: Guard, url: str, is_stopping: Callable[[], bool]) -> list[Route]:
+def rest_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
     """Return what is under `/api`.
 
     Args:
         brain: The daemon's.
-        guard: The server's, which makes codes for logins.
-        url: Of the server's port; "" where it has none.
         is_stopping: Returns whether the server is to end, and with it its streams.
     """
 
     async def tool(request: Request) -> Response:
-        call, arguments = verb_named(request.path_params["tool"]).call, await json_of(request)
-        return JSONResponse(await in_thread(call, brain, arguments, caller_of(request)))
+        name = request.headers.get(CLIENT_HEADER, "")  # that a client gives itself: a label
+        # our server of MCP over stdio calls as `mcp:…`; every other name gets the door `api`
+        label = client_label("mcp" if name.startswith("mcp:") else "api", name.removeprefix("mcp:"))
+        call, caller = verb_named(request.path_params["tool"]).call, Caller(label, request.scope[ORIGIN])
+        return JSONResponse(await in_thread(call, brain, await json_of(request), caller))
 
     async def status(request: Request) -> Response:
         return Response(await in_thread(_status, brain), media_type="application/json")
 
     async def events(request: Request) -> Response:
-        after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        sequence = await in_thread(_sequence, brain, after)
+        sequence, after = brain.journal.last()[0], request.query_params.get("after", "")
+        if after := request.headers.get("last-event-id") or after:
+            event = await in_thread(brain.journal.find, after) if after.isascii() and len(after) <= 64 else None
+            if event is None:
+                raise UserError(f"no event is called {after[:64]!r}; leave it out to begin with what happens next")
+            sequence = event.seq
         return StreamingResponse(_stream(brain, sequence, is_stopping), 200, STREAM_HEADERS, "text/event-stream")
 
-    async def login(request: Request) -> Response:
-        if request.scope[ORIGIN] != PERSON:  # or an assistant could make its words the person's
-            return JSONResponse(error_body("a browser is let in by `brainiac open` alone", 403), 403)
-        return JSONResponse({"url": f"{url}/login?once={guard.logins.new_code()}"})
-
-    async def schema(request: Request) -> Response:
-        return JSONResponse(openapi())
-
     return [
-        Route("/api/openapi.json", schema),
+        Route("/api/openapi.json", lambda request: JSONResponse(openapi())),
         Route("/api/status", status),
         Route("/api/events", events),
-        Route("/api/login", login, methods=["POST"]),
         Route("/api/{tool}", tool, methods=["POST"]),
     ]
 
@@ -113,20 +99,6 @@ def _status(brain: Brain) -> str:
 
 
 # --- events --------------------------------------------------------------------------------------------------------
-
-
-def _sequence(brain: Brain, after: str) -> int:
-    """Return the number of the event with the id `after`, the last that a client saw; of the newest event for "".
-
-    Raises:
-        UserError: This brain's journal has no such event.
-    """
-    if not after:
-        return brain.journal.last()[0]
-    event = brain.journal.find(after) if after.isascii() and len(after) <= 64 else None
-    if event is None:
-        raise UserError(f"no event is called {after[:64]!r}; leave it out to begin with what happens next")
-    return event.seq
 
 
 async def _stream(brain: Brain, sequence: int, is_stopping: Callable[[], bool]) -> AsyncIterator[str]:
@@ -191,38 +163,32 @@ def _values_of(brain: Brain, gate: Gate, event: Event) -> dict[str, Any] | None:
 
 def openapi() -> dict[str, Any]:
     """Return the schema of `/api`, as OpenAPI 3.1."""
+    message = {"error": {"type": "object", "required": ["message", "type", "code"]}}
+    problem = {"type": "object", "required": ["error"], "properties": message}
+
+    def content(schema: dict[str, Any]) -> dict[str, Any]:
+        return {"application/json": {"schema": schema}}
+
+    def described(name: str, title: str, result: str) -> dict[str, Any]:
+        """Return the description of an endpoint whose result has these fields, of any type."""
+        fields = result.split()
+        answer = {"type": "object", "required": fields, "properties": {field: {} for field in fields}}
+        right = {"description": "The answer", "content": content(answer)}
+        wrong = {"description": "What is wrong, and what to do", "content": content(problem)}
+        return {"operationId": name, "summary": title, "responses": {"200": right, "default": wrong}}
+
     paths: dict[str, Any] = {}
     for name, verb in VERBS.items():
-        body = {"required": True, "content": _content({"$ref": f"#/components/schemas/{name}"})}
-        takes = {"description": verb.help, "requestBody": body}
-        paths[f"/api/{name}"] = {"post": _operation(name, verb.title, verb.result) | takes}
-    paths["/api/login"] = {"post": _operation("login", "A one-time link for a browser", "url")}
+        body = {"required": True, "content": content({"$ref": f"#/components/schemas/{name}"})}
+        taken = {"description": verb.help, "requestBody": body}
+        paths[f"/api/{name}"] = {"post": described(name, verb.title, verb.result) | taken}
     state = "brain daemon model counts pending problems plugins spent_today_usd"
-    paths["/api/status"] = {"get": _operation("status", "Status", state)}
+    paths["/api/status"] = {"get": described("status", "Status", state)}
     stream = {"200": {"description": "Events as they happen", "content": {"text/event-stream": {}}}}
-    names = [{"name": name, "in": place, "schema": {"type": "string"}} for name, place in _RESUMING]
-    paths["/api/events"] = {"get": _operation("events", "Events", "") | {"parameters": names, "responses": stream}}
-    components = {
-        "schemas": {name: verb.schema for name, verb in VERBS.items()},
-        "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-    }
+    resuming = (("Last-Event-ID", "header"), ("after", "query"))
+    names = [{"name": name, "in": place, "schema": {"type": "string"}} for name, place in resuming]
+    paths["/api/events"] = {"get": described("events", "Events", "") | {"parameters": names, "responses": stream}}
+    schemas = {name: verb.schema for name, verb in VERBS.items()}
+    components = {"schemas": schemas, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}}
     about = {"openapi": "3.1.0", "info": {"title": "Brainiac", "version": __version__}}
     return about | {"paths": paths, "components": components, "security": [{"bearer": []}]}
-
-
-_RESUMING = (("Last-Event-ID", "header"), ("after", "query"))
-_ERROR_FIELDS = {"error": {"type": "object", "required": ["message", "type", "code"]}}
-_ERROR = {"type": "object", "required": ["error"], "properties": _ERROR_FIELDS}
-
-
-def _content(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
-
-
-def _operation(name: str, title: str, result: str) -> dict[str, Any]:
-    """Return the description of an endpoint whose result has these fields, of any type."""
-    fields = result.split()
-    schema = {"type": "object", "required": fields, "properties": {field: {} for field in fields}}
-    answer = {"description": "The answer", "content": _content(schema)}
-    problem = {"description": "What is wrong, and what to do", "content": _content(_ERROR)}
-    return {"operationId": name, "summary": title, "responses": {"200": answer, "default": problem}}

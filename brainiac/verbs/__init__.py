@@ -22,10 +22,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.verbs.reading import MAX_RESULT_TOKENS, PERSON, SCHEME, Caller, briefing, fetch, list_folder, search, why
+from brainiac.verbs.reading import PERSON, Caller, briefing, fetch, list_folder, search, why
 from brainiac.verbs.writing import Asked, Change, answer, ask, remember, save_prompt, suggest
 
-__all__ = ["MAX_RESULT_TOKENS", "PERSON", "SCHEME", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
+__all__ = ["PERSON", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
 __all__ += ["briefing", "fetch", "list_folder", "remember", "save_prompt", "search", "suggest", "verb_named", "why"]
 
 

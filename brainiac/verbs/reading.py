@@ -144,6 +144,16 @@ def _refresh(brain: Brain) -> None:
         brain.recall.note_change(path)
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a verb returns; a subclass for each verb."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values for JSON."""
+        values = asdict(self)
+        return values | ({"cursor": values["cursor"] or None} if "cursor" in values else {})
+
+
 # --- search --------------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +185,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Result):
     """The results of a search.
 
     Attributes:
@@ -264,7 +274,7 @@ def _match(brain: Brain, hit: Hit, caller: Caller) -> Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(Result):
     """A page or an exchange, or a part of it.
 
     Attributes:
@@ -283,7 +293,7 @@ class Page:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
-        return asdict(self) | {"url": SCHEME + quote(self.id, safe="/#^"), "cursor": self.cursor or None}
+        return Result.to_json(self) | {"url": SCHEME + quote(self.id, safe="/#^")}
 
 
 def fetch(
@@ -366,7 +376,7 @@ def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
+class Briefing(Result):
     """The working memory that a model call would get.
 
     Attributes:
@@ -379,12 +389,10 @@ class Briefing:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
-        memory = self.memory
-        blocks = [
-            {"name": block.name, "owner": block.owner, "text": block.text}
-            | {"tokens": memory.block_tokens[block.name], "is_cached": block.name in memory.cached}
-            for block in memory.blocks
-        ]
+        memory, blocks = self.memory, []
+        for block in memory.blocks:
+            size = {"tokens": memory.block_tokens[block.name], "is_cached": block.name in memory.cached}
+            blocks.append({"name": block.name, "owner": block.owner, "text": block.text} | size)
         sizes = {"tokens": memory.tokens, "budget_tokens": memory.budget_tokens}
         return {**sizes, "fresh": self.fresh, "blocks": blocks, "cuts": list(map(asdict, memory.cuts))}
 
@@ -452,7 +460,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Result):
     """A folder of memory.
 
     Attributes:
@@ -468,10 +476,6 @@ class Listing:
     entries: tuple[Entry, ...]
     fresh: bool = True
     cursor: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values for JSON."""
-        return asdict(self) | {"cursor": self.cursor or None}
 
 
 def list_folder(
@@ -536,7 +540,7 @@ def _about(gate: Gate, path: str, caller: Caller) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Result):
     """Why a page or statement is in memory.
 
     Attributes:

@@ -8,7 +8,7 @@ import posixpath
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,7 +34,7 @@ from brainiac.storage.runstate import read_run_state
 from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
-from brainiac.verbs.reading import ID, PERSON, SCHEME, Caller, named_page
+from brainiac.verbs.reading import ID, PERSON, SCHEME, Caller, Result, named_page
 
 WAIT_SECONDS = 600.0
 MAX_CONVERSATION_BYTES = 500  # the path of its folder must leave room for the names in it
@@ -47,7 +47,7 @@ _NAME_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(Result):
     """A note that was put into the inbox.
 
     Attributes:
@@ -62,10 +62,6 @@ class Remembered:
     fresh: bool
     waits: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values for JSON."""
-        return asdict(self)
-
 
 def remember(
     brain: Brain,
@@ -73,8 +69,7 @@ def remember(
     *,
     about: Annotated[str, Field(description=f"the page it is about: {ID}")] = "",
     is_private: Annotated[
-        bool,
-        Field(alias="private", description="it must never reach a model elsewhere, and no door shows it again"),
+        bool, Field(alias="private", description="it must never reach a model elsewhere, and no door shows it again")
     ] = False,
     key: Annotated[str, Field(description="your own name for this note: the same key again adds nothing")] = "",
     caller: Caller = PERSON,
@@ -184,7 +179,7 @@ def _write_new(folder: Path, stem: str, meta: Mapping[str, object], text: str, *
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Result):
     """A prompt and its answer.
 
     Attributes:
@@ -252,8 +247,9 @@ def ask(
         UserError: There is no text, it cannot be asked there, it was refused, no model could serve, or the key was
             used for another text.
     """
-    new = _new_prompt(brain, text, conversation, model, caller, is_private=is_private, is_off_record=is_off_record)
-    folder, stem, meta = new
+    folder, stem, meta = new = _new_prompt(
+        brain, text, conversation, model, caller, is_private=is_private, is_off_record=is_off_record
+    )
     if caller.is_person and not key:
         # written now: its path is known only when it is, as a number is added to a name that is taken
         path, is_written = brain.tree.relative(_write_new(*new, text)), True
@@ -270,8 +266,10 @@ def ask(
                 raise UserError(f"the key {key[:80]!r} was used for another text; give each text a key of its own")
             path, is_written = _revise(brain, path, before, meta, text, caller)
             is_again = is_written and _is_answered(brain, path)
+    links = _client_links(path)
+    passed_on = stream if stream is None or caller.is_person else lambda piece: stream(links.feed(piece))
     # a daemon in this process may take a file at once, so that its turn is made known before the file is there
-    with brain.turn(path, Turn(_streamed(path, caller, stream), tuple(earlier))):
+    with brain.turn(path, Turn(passed_on, tuple(earlier))):
         if not is_written:
             _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
         return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
@@ -283,15 +281,26 @@ def save_prompt(brain: Brain, text: str, *, conversation: str = "") -> str:
     Raises:
         UserError: There is no text, or it cannot be asked there.
     """
-    new = _new_prompt(brain, text, conversation, "", PERSON, is_private=False, is_off_record=False)
-    return brain.tree.relative(_write_new(*new, text))
+    return brain.tree.relative(_write_new(*_new_prompt(brain, text, conversation), text))
 
 
 def _new_prompt(
-    brain: Brain, text: str, conversation: str, model: str, caller: Caller, *, is_private: bool, is_off_record: bool
+    brain: Brain,
+    text: str,
+    conversation: str,
+    model: str = "",
+    caller: Caller = PERSON,
+    *,
+    is_private: bool = False,
+    is_off_record: bool = False,
 ) -> tuple[Path, str, Mapping[str, object]]:
     """Return where a prompt is to be saved, its name without suffix unless its caller gives another, and its front
-    matter; see `ask`."""
+    matter; see `ask`.
+
+    Raises:
+        UserError: There is no text, the model is none of this brain, the conversation is a folder in which nothing is
+            answered, such as that of the notes, or its name is too long.
+    """
     if not text.strip():
         raise UserError("there is nothing to ask: the text is empty")
     named = {OFFLINE, brain.settings.llm.model, *brain.settings.llm.models.values()}
@@ -306,25 +315,14 @@ def _new_prompt(
         meta["remember"] = False
     if not brain.is_active and not brain.git_operation:
         meta["device"] = brain.journal.device  # no other device answers it, whatever arrives there first
-    stem = _stem(brain, text, is_named=not (is_private or is_off_record))
-    return _conversation_folder(brain, conversation), stem, meta
-
-
-def _conversation_folder(brain: Brain, conversation: str) -> Path:
-    """Return the folder of a conversation.
-
-    Raises:
-        UserError: It is a folder in which nothing is answered, such as that of the notes, or its name is too long.
-    """
     if len(conversation.encode("utf-8", "replace")) > MAX_CONVERSATION_BYTES:
-        raise UserError(
-            f"{conversation[:40]!r}…: the name of a conversation has at most {MAX_CONVERSATION_BYTES} bytes"
-        )
+        most = f"the name of a conversation has at most {MAX_CONVERSATION_BYTES} bytes"
+        raise UserError(f"{conversation[:40]!r}…: {most}")
     # named from the root on, so that no message tells a client where the brain stands
     folder = brain.tree.confine(posixpath.join(brain.tree.layout.inbox, conversation), inside=brain.tree.inbox)
     if brain.tree.kind_of(f"{brain.tree.relative(folder)}/prompt.md") is not events.PathKind.PROMPT:
         raise UserError(f"{conversation!r} is no conversation: nothing in that folder is answered")
-    return folder
+    return folder, _stem(brain, text, is_named=not (is_private or is_off_record)), meta
 
 
 def _is_answered(brain: Brain, path: str) -> bool:
@@ -368,25 +366,23 @@ def answer(
     path: str,
     *,
     is_again: bool = False,
-    caller: Caller = PERSON,
     stream: Callable[[str], None] | None = None,
     on_wait: Callable[[str, str], None] | None = None,
 ) -> Asked:
-    """Have a prompt in the inbox answered, here or by the daemon.
+    """Have a prompt in the inbox answered for the person, here or by the daemon.
 
     Args:
         brain: The brain.
         path: The prompt, relative.
         is_again: Answer it although it was answered.
-        caller: Who asks.
         stream: Called with each piece of an answer that is made in this process.
         on_wait: Called with the prompt's path and a reason while something keeps the daemon from answering.
 
     Raises:
         UserError: It was refused, no model could serve, or it was not answered in ten minutes.
     """
-    with brain.turn(path, Turn(_streamed(path, caller, stream))):
-        return _answer(brain, path, is_again=is_again, caller=caller, on_wait=on_wait)
+    with brain.turn(path, Turn(stream)):
+        return _answer(brain, path, is_again=is_again, caller=PERSON, on_wait=on_wait)
 
 
 def _client_links(path: str) -> LinkStream:
@@ -397,14 +393,6 @@ def _client_links(path: str) -> LinkStream:
         return retarget_links(written, lambda _: SCHEME + target)
 
     return LinkStream(shown)
-
-
-def _streamed(path: str, caller: Caller, stream: Callable[[str], None] | None) -> Callable[[str], None] | None:
-    """Return `stream`; for a client one that passes pieces on with its kind of links."""
-    if stream is None or caller.is_person:
-        return stream
-    links = _client_links(path)
-    return lambda piece: stream(links.feed(piece))
 
 
 def _answer(
@@ -454,28 +442,17 @@ def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] |
             return brain.tree.absolute(answer.response) if answer and answer.response else response
         if error.is_file():
             raise UserError(f"{path} was not answered. {prompts.reason_of_error(error.read_text(encoding='utf-8'))}")
-        if (new_reason := _reason_for_waiting(brain, path)) != reason:
+        rows = read_run_state(brain.database).pending
+        pending = next((row for row in rows if row.get("prompt") == path and row.get("retry_at")), None)
+        if pending:  # else it is at work on it, or gave up and wrote an error file
+            moment = parse_iso(str(pending["retry_at"])).astimezone(brain.zone)
+            new_reason = f"{pending.get('reason')} It is tried again at {moment:%Y-%m-%d %H:%M:%S}."
+            if on_wait and new_reason != reason:
+                on_wait(path, new_reason)
             reason = new_reason
-            if reason and on_wait:
-                on_wait(path, reason)
         time.sleep(LOOK_EVERY_SECONDS)
-    raise UserError(
-        f"{path}: no answer yet; it comes to {prompts.response_path(path)}, and `brainiac status` tells what waits"
-    )
-
-
-def _reason_for_waiting(brain: Brain, path: str) -> str:
-    """Return why the daemon tries a prompt again later, and when.
-
-    "" where it does not: it is at work on the prompt, or gave up and wrote an error file.
-    """
-    rows = read_run_state(brain.database).pending
-    pending = next((row for row in rows if row.get("prompt") == path), {})
-    retry_at = pending.get("retry_at")
-    if not retry_at:
-        return ""
-    moment = parse_iso(str(retry_at)).astimezone(brain.zone)
-    return f"{pending.get('reason')} It is tried again at {moment:%Y-%m-%d %H:%M:%S}."
+    where = f"it comes to {prompts.response_path(path)}"
+    raise UserError(f"{path}: no answer yet; {where}, and `brainiac status` tells what waits")
 
 
 # --- suggest -------------------------------------------------------------------------------------------------------
@@ -484,27 +461,20 @@ Change = Literal["replace", "end", "forget"]
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class Suggested(Result):
     """A line in `memory/review.md`, which a person accepts with `[x]` or declines with `[-]`.
 
     Attributes:
         id: Of the proposal.
         what: What is proposed, in one sentence.
         is_new: False where the same proposal is open already.
+        fresh: Always true: the target was read just now.
     """
 
     id: str
     what: str
     is_new: bool
-
-    @property
-    def fresh(self) -> bool:
-        """Always true: the target was read just now."""
-        return True
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values for JSON."""
-        return asdict(self) | {"fresh": self.fresh}
+    fresh: bool = True
 
 
 def suggest(
@@ -514,8 +484,7 @@ def suggest(
         Field(alias="id", description="a statement: an id that `search` gave or its words; for `forget` a page too"),
     ],
     change: Annotated[
-        Change,
-        Field(description="`replace`: word it anew; `end`: it no longer holds; `forget`: take it out of memory"),
+        Change, Field(description="`replace`: word it anew; `end`: it no longer holds; `forget`: take it out of memory")
     ],
     text: Annotated[str, Field(description="the new wording, for `replace` alone")] = "",
     *,
@@ -608,9 +577,8 @@ def _on_one_line(text: str) -> str:
 def _propose(brain: Brain, record: events.ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
     """Journal a proposal and add its line to `review.md`; where the same one is open, return that."""
     brain.projection.follow()
-    rows = brain.projection.query(
-        "SELECT id, data FROM proposals WHERE id NOT IN (SELECT proposal FROM decisions) ORDER BY event"
-    )
+    is_open = "id NOT IN (SELECT proposal FROM decisions)"
+    rows = brain.projection.query(f"SELECT id, data FROM proposals WHERE {is_open} ORDER BY event")
     without_id = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
     for proposal_id, data in rows:
         if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:

@@ -63,8 +63,8 @@ def http(daemon: Living, token: str) -> Any:
 
 
 async def use(transport: Any, era: str) -> str:
-    """Use the tools, a resource and a prompt as a host would, and return the path of the note that came of it."""
-    from mcp import Client, MCPError
+    """Use the tools and a prompt as a host would, and return the path of the note that came of it."""
+    from mcp import Client
 
     async with Client(transport, mode=era) as client:
         tools = (await client.list_tools()).tools
@@ -80,10 +80,10 @@ async def use(transport: Any, era: str) -> str:
         wrong = await client.call_tool("search", {"qery": "heron"})
         assert wrong.is_error
         assert "takes query" in text_of(wrong)
-        page = await client.read_resource(f"brain://{path}")
-        assert "Ada" in page.contents[0].text  # type: ignore[union-attr, unused-ignore] # it is text
-        with pytest.raises(MCPError, match="no page"):
-            await client.read_resource("brain://memory/none.md")
+        assert "Ada" in text_of(await client.call_tool("fetch", {"id": f"brain://{path}"}))
+        missing = await client.call_tool("fetch", {"id": "brain://memory/none.md"})
+        assert missing.is_error
+        assert "no page" in text_of(missing)
         brief = await client.get_prompt("brief", {"topic": "heron"})
         assert "Ada" in str(brief.messages)
         return path

@@ -98,7 +98,6 @@ CASES: dict[str, list[tuple[tuple[str, ...], bool]]] = {
     "undo": [(("--last",), False), ((EVIL,), True)],
     "forget": [(("memory/long_term/concrete/mira.md",), False), ((EVIL,), True), (("--yes", "Mira " + EVIL), True)],
     "plugins distrust": [((NAME,), True), (("greedy",), False)],
-    "plugins reload": [((), True)],
     "service install": [],  # these two would tell this machine's own service manager
     "service uninstall": [],
 }

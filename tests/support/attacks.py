@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from brainiac.server.guard import COOKIE, MAX_BODY_BYTES
+from brainiac.server.guard import MAX_BODY_BYTES
 from brainiac.verbs import VERBS
 from tests.support.served import Reply, Served
 
@@ -15,7 +15,6 @@ ENDPOINTS = [
     ("GET", "/api/status"),
     ("GET", "/api/events"),
     ("GET", "/api/openapi.json"),
-    ("POST", "/api/login"),
     *(("POST", f"/api/{name}") for name in VERBS),
     ("GET", "/mcp"),
     ("POST", "/mcp"),
@@ -68,7 +67,7 @@ ATTACKS = (
     Attack("the token and more", 401, {"Authorization": "Bearer {token}x"}, is_authorized=False),
     Attack("the token by another scheme", 401, {"Authorization": "Basic {token}"}, is_authorized=False),
     Attack("a token that is no ASCII", 401, {"Authorization": "Bearer é"}, is_authorized=False),
-    Attack("a made-up session", 401, {"Cookie": f"{COOKIE}=guessed"}, is_authorized=False),
+    Attack("a made-up session", 401, {"Cookie": "brainiac_session=guessed"}, is_authorized=False),
     Attack("a form", 415, {"Content-Type": "application/x-www-form-urlencoded"}, has_body=True),
     Attack("a form with files", 415, {"Content-Type": "multipart/form-data; boundary=x"}, has_body=True),
     Attack("a form as plain text", 415, {"Content-Type": "text/plain"}, has_body=True),

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent.parent
 # what commands and the daemon import at their start, or soon after it
 PRELOADED = (
     "brainiac.cli.ask", "brainiac.cli.brains", "brainiac.cli.explain", "brainiac.cli.log", "brainiac.cli.run",
-    "brainiac.cli.search", "brainiac.cli.sources", "brainiac.cli.status", "brainiac.health.doctor",
+    "brainiac.cli.search", "brainiac.cli.status", "brainiac.health.doctor",
     "brainiac.llm.gateway", "brainiac.llm.embedding", "brainiac.llm.offline", "brainiac.search.pages",
     "brainiac.search.retrieval", "brainiac.server.rest", "brainiac.server.openai", "ruamel.yaml", "structlog",
     "Stemmer", "uvicorn",

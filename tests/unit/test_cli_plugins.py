@@ -92,9 +92,3 @@ def test_a_plugin_adds_a_command(shell: Shell, brain: Brain) -> None:
     assert 2 == shell("greet", "Mira").code
     shell("plugins", "trust", "greeter", "--yes")
     assert (0, "hello Mira\n") == ((done := shell("greet", "Mira")).code, done.out)
-
-
-def test_reload_needs_no_daemon(shell: Shell) -> None:
-    """Without a daemon it says that each command loads plugins anew, and lists them."""
-    done = shell("plugins", "reload")
-    assert (0, True) == (done.code, "No daemon is running" in done.out and "greeter" in done.out)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.server.hosts import hosts
+from brainiac.server.clients import hosts
 from tests.support.commands import Shell
 from tests.support.models import make_brain
 
@@ -123,7 +123,7 @@ def test_what_does_not_start_is_not_written(
     if content := PROGRAMS[program]:
         file.write_text(content)
         file.chmod(0o755)
-        monkeypatch.setattr("brainiac.server.hosts.START_SECONDS", 1.0)
+        monkeypatch.setattr("brainiac.server.clients.START_SECONDS", 1.0)
     monkeypatch.setattr(sys, "executable", str(file))
     refused = shell("mcp", "install", "cursor", "--yes")
     message = " ".join(refused.err.split())

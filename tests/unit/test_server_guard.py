@@ -14,7 +14,7 @@ import pytest
 
 from brainiac.server.address import FILE, TOKEN, call, read_address, token_of
 from brainiac.server.app import STRANGER_SECONDS, serving
-from brainiac.server.guard import MAX_BODY_BYTES, Logins
+from brainiac.server.guard import MAX_BODY_BYTES
 from tests.support.attacks import ATTACKS, ENDPOINTS, EVIL, Attack, sent
 from tests.support.models import make_brain
 from tests.support.served import Served, free_port, served
@@ -120,43 +120,6 @@ def test_known_origins_may_call_and_no_other(server: Served) -> None:
     unauthorized = server.send("POST", "/api/search", {"query": "x"}, {"Origin": OBSIDIAN}, is_authorized=False)
     assert (401, OBSIDIAN) == (unauthorized.status, unauthorized.headers["access-control-allow-origin"])
     assert "access-control-allow-origin" not in server.send("GET", "/api/status").headers
-
-
-def test_a_browser_logs_in_once(server: Served) -> None:
-    """A link counts once; its cookie is hidden from scripts, and writes only for a page of this very server."""
-    assert 403 == server.send("POST", "/api/login", {}).status  # an assistant's token opens no browser
-    link = server.send("POST", "/api/login", {}, server.mine).json["url"].removeprefix(server.url)
-    reply = server.send("GET", link, is_authorized=False)
-    cookie = reply.headers["set-cookie"]
-    assert (303, "/") == (reply.status, reply.headers["location"])
-    assert "httponly" in cookie.lower()
-    assert "samesite=strict" in cookie.lower()
-    assert 403 == server.send("GET", link, is_authorized=False).status
-    assert 403 == server.send("GET", "/login?once=guessed", is_authorized=False).status
-    session = {"Cookie": cookie.partition(";")[0]}
-
-    def write(headers: dict[str, str]) -> int:
-        return server.send("POST", "/api/search", {"query": "x"}, session | headers, is_authorized=False).status
-
-    assert 200 == server.send("GET", "/api/status", headers=session, is_authorized=False).status
-    assert 200 == write({"Sec-Fetch-Site": "same-origin"}) == write({"Origin": server.url})
-    assert 401 == write({}) == write({"Sec-Fetch-Site": "cross-site"}) == write({"Origin": OBSIDIAN})
-    assert 401 == write({"Sec-Fetch-Site": "same-site"}) == write({"Sec-Fetch-Site": "none"})
-    for site in ("same-site", "cross-site"):  # a page of another port reads nothing either
-        headers = session | {"Sec-Fetch-Site": site}
-        assert 401 == server.send("GET", "/api/status", headers=headers, is_authorized=False).status
-    assert 403 == write({"Origin": EVIL})
-
-
-def test_a_login_code_grows_old() -> None:
-    """After a minute the link is worth nothing."""
-    now = [0.0]
-    logins = Logins(lambda: now[0])
-    code = logins.new_code()
-    now[0] = 61
-    assert not logins.begin(code)
-    assert not logins.begin("")
-    assert not logins.has("")
 
 
 def test_the_token_is_this_users_alone(server: Served) -> None:

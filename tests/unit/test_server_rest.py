@@ -15,7 +15,6 @@ from brainiac.events import ChangeSuggested
 from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import answer_one
-from brainiac.server.address import remove_address
 from tests.support.commands import Shell
 from tests.support.served import Reply, Served, served
 
@@ -231,17 +230,6 @@ def test_events_go_on_where_a_client_left(server: Served) -> None:
     assert [event["id"] for event in first + rest] == [event["id"] for event in again]
     assert sorted(event["id"] for event in again) == [event["id"] for event in again]
     assert 400 == server.send("GET", "/api/events", headers={"Last-Event-ID": "never"}).status
-
-
-def test_a_browser_is_let_in(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    """By a link of this very server, which counts once; without a daemon that serves a port it says what to do."""
-    shell = Shell(capsys, str(server.brain.root))
-    link = shell("open", "--print").out.strip()
-    assert link.startswith(f"{server.url}/login?once=")
-    path = link.removeprefix(server.url)
-    assert [303, 403] == [server.send("GET", path, is_authorized=False).status for _ in range(2)]
-    remove_address(server.brain.places.state)
-    assert "run --serve" in shell("open").err
 
 
 def test_the_token_is_printed(server: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`brainiac service`: the files for two service managers, and how service and daemon stand to each other."""
+"""`brainiac service`: the files for two service managers, and what these are told."""
 
 from __future__ import annotations
 
@@ -9,29 +9,21 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from brainiac.errors import UserError
-from brainiac.server.service import Start, Unit, start_of, unit_of
-from brainiac.storage.database import StateDatabase
-from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK, RunState, write_run_state
-from brainiac.tree import LocalPlaces
+from brainiac.server.clients import Start, Unit, start_of, unit_of
 from tests.support.commands import Shell
-from tests.support.living import places_of
 from tests.support.models import make_brain
 
 STRANGE = 'my $HOME "notes" 100% ü'
 # stands for the real one: it notes what it is told, and says what the test wrote down
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$(dirname "$0")/asked"
-[ "$2" != show ] || cat "$(dirname "$0")/state"
 """
 
 
@@ -41,7 +33,6 @@ class Machine:
 
     shell: Shell
     unit: Unit
-    places: LocalPlaces
     bin: Path
 
     @property
@@ -50,13 +41,7 @@ class Machine:
         file = self.bin / "asked"
         lines = file.read_text().splitlines() if file.exists() else []
         file.unlink(missing_ok=True)
-        return [line for line in lines if " show " not in line]
-
-    def reports(self, pid: int) -> None:
-        (self.bin / "state").write_text(f"ActiveState=active\nUnitFileState=enabled\nMainPID={pid}\n")
-
-    def status(self) -> dict[str, object]:
-        return dict(self.shell("service", "status", "--json").json)
+        return lines
 
 
 @pytest.fixture
@@ -73,10 +58,9 @@ def linux(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     programs.mkdir()
     (programs / "systemctl").write_text(SYSTEMCTL)
     (programs / "systemctl").chmod(0o755)
-    (programs / "state").touch()
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     monkeypatch.setattr(sys, "platform", "linux")
-    return Machine(Shell(capsys, str(start.root)), unit_of(start), places_of(start.root), programs)
+    return Machine(Shell(capsys, str(start.root)), unit_of(start), programs)
 
 
 def test_systemd_accepts_the_unit(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +105,7 @@ def test_nothing_is_started_without_being_told(linux: Machine, monkeypatch: pyte
     assert linux.unit.text == linux.unit.file.read_text()
     enabling = ["--user daemon-reload", f"--user enable {linux.unit.file.name}"]
     assert enabling == linux.asked
+    assert f"systemctl --user status {linux.unit.file.name}" in done.out
     again = linux.shell("service", "install", "--now")
     assert "ExecStart" not in again.out
     assert [*enabling, f"--user restart {linux.unit.file.name}"] == linux.asked
@@ -136,61 +121,6 @@ def test_a_manager_that_refuses_is_told(linux: Machine) -> None:
     assert 1 == done.code
     assert all(words in done.err for words in ("Failed to connect to bus", "daemon-reload", "is written"))
     assert linux.unit.file.exists()
-
-
-def test_status_says_whether_service_and_daemon_agree(linux: Machine) -> None:
-    """None; installed and not started; running; a daemon started by hand; a file that is out of date or gone."""
-    assert (True, False, "no service") == judged(linux)
-    linux.shell("service", "install", "--yes")
-    assert (False, True, "does not run") == judged(linux)
-    linux.reports(4711)
-    assert (False, True, "serves nothing yet") == judged(linux)
-    with daemon(linux.places, 4711):
-        assert (True, True, "runs the daemon") == judged(linux)
-        linux.reports(4712)
-        assert (False, True, "did not start") == judged(linux)
-    linux.unit.file.write_text(linux.unit.text.replace(sys.executable, "/no/python"))
-    assert (False, True, "not what this version writes") == judged(linux)
-    linux.unit.file.unlink()
-    assert (False, False, "still runs it") == judged(linux)
-
-
-@contextmanager
-def daemon(places: LocalPlaces, pid: int) -> Iterator[None]:
-    """Hold what a running daemon holds, in a thread of its own."""
-    is_begun, is_to_end = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with locked(places.state / LOCK):
-            is_begun.set()
-            is_to_end.wait()
-
-    with closing(StateDatabase(places)) as database:
-        write_run_state(database, RunState(pid=pid))
-    thread = threading.Thread(target=hold)
-    thread.start()
-    is_begun.wait()
-    yield
-    is_to_end.set()
-    thread.join()
-
-
-JUDGEMENTS = (
-    "no service",
-    "does not run",
-    "serves nothing yet",
-    "runs the daemon",
-    "did not start",
-    "not what this version writes",
-    "still runs it",
-)
-
-
-def judged(machine: Machine) -> tuple[object, object, str]:
-    """Return whether they agree, whether it is installed, and the one judgement that the message holds."""
-    status = machine.status()
-    (judgement,) = [words for words in JUDGEMENTS if words in str(status["message"])]
-    return status["agrees"], status["is_installed"], judgement
 
 
 def test_keys_of_the_shell_are_asked_for(linux: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
