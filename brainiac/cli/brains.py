@@ -20,11 +20,10 @@ from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, few, 
 from brainiac.errors import NotABrainError, SettingsError, UserError
 from brainiac.events import PathKind
 from brainiac.formats.authors import SERVICES
-from brainiac.history.backup import Backup, back_up, backups_in
+from brainiac.history.backup import Backup, back_up, backups_in, damages, find_backup
+from brainiac.history.backup import restore as restore_backup
 from brainiac.history.copies import note_differences
 from brainiac.history.devices import takeover as take_over
-from brainiac.history.restore import damages, find_backup
-from brainiac.history.restore import restore as restore_backup
 from brainiac.host.trust import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around

@@ -1,8 +1,8 @@
-"""`brainiac backup`: whole copies of a brain, each of one moment, made while a daemon goes on working.
+"""`brainiac backup` and `restore`: whole copies of a brain, each of one moment, made while a daemon goes on working.
 
 A backup is a folder of its own, `DIR/2026-03-01T12-00-00Z/`: the brain's files in `brain/` as they stood, `SHA256SUMS`
 beside it, which `sha256sum -c` reads, and `backup.json`. It gets its name as the last step, so that a crash leaves no
-half one.
+half one. It is put back into an empty folder, every file checked by its hash.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 from brainiac.clock import iso
@@ -23,15 +23,18 @@ from brainiac.errors import LockedError, StorageError, UserError
 from brainiac.events import PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
-from brainiac.storage.files import Disk, locked, make_folders, read_bytes
+from brainiac.storage.files import Disk, is_held, locked, make_folders, read_bytes, temporary_beside
+from brainiac.storage.runstate import LOCK
 from brainiac.storage.saves import TORN_NS, age_ns
 from brainiac.storage.store import Store
-from brainiac.tree import OUR_TEMPORARY_PREFIX, Stamp
+from brainiac.tree import MARKER, OUR_TEMPORARY_PREFIX, LocalPlaces, Stamp, is_brain
 
 FILES, SUMS, ABOUT = "brain", "SHA256SUMS", "backup.json"
 PART = ".brainiac-backup"  # in the folder of backups: one that is being made, or was interrupted
 FORMAT = 2
 _FORMATS = (1, 2)  # in the first, files that had not changed were hard links to the backup before
+RESTORING = ".brainiac-restore"  # in a folder that is being restored: which backup
+_MAKES_A_BRAIN = ("system/config.yaml", MARKER.as_posix())  # a folder with both is one
 ATTEMPTS = 20  # at a file that is written while it is copied
 _LEFT_OUT_PREFIXES = (OUR_TEMPORARY_PREFIX, ".~brainiac-", "__pycache__")  # of names: being written, or derived
 
@@ -147,10 +150,14 @@ def back_up(
             if (folder / PART).exists():  # of a run that was interrupted
                 shutil.rmtree(folder / PART)
             made = _Copying(store, folder / PART, former[-1].files if former else 0, disk, progress).run()
-            _name(made.backup, folder / PART, disk)
+            disk.sync_filesystem(folder / PART)  # all of it is on the disk before it gets its name
+            disk.replace(folder / PART, made.backup.folder)
+            disk.fsync(folder)
     except LockedError as error:
         raise LockedError(f"another backup of {store.root} is being made; wait for it to end") from error
-    made.outdated = [backup.folder for backup in former if backup.made_at <= _last_purge(store)]
+    purges = (event.at for _, event in store.projection.purges() if isinstance(event.what, TextsPurged))
+    last_purge = max(purges, default="")
+    made.outdated = [backup.folder for backup in former if backup.made_at <= last_purge]
     return made
 
 
@@ -174,27 +181,6 @@ def _check_folder(store: Store, folder: Path) -> list[Backup]:
     return backups
 
 
-def _last_purge(store: Store) -> str:
-    """Return when a purge was asked for last on any device; "" for never."""
-    purges = (event.at for _, event in store.projection.purges() if isinstance(event.what, TextsPurged))
-    return max(purges, default="")
-
-
-def _name(backup: Backup, part: Path, disk: Disk) -> None:
-    """Give a finished backup its name, once all of it is on the disk."""
-    disk.sync_filesystem(part)
-    disk.replace(part, backup.folder)
-    disk.fsync(backup.folder.parent)
-
-
-def _free_folder(folder: Path, made_at: str) -> Path:
-    """Return a folder that is not there yet, named by a moment, without the colons that some filesystems refuse."""
-    stem, number = made_at.replace(":", "-"), 1
-    while (path := folder / (stem if number == 1 else f"{stem}-{number}")).exists():
-        number += 1
-    return path
-
-
 class _Copying:
     """Copies a brain into the folder of an unfinished backup.
 
@@ -214,12 +200,11 @@ class _Copying:
         self._store, self._tree, self._part, self._disk = store, store.tree, part, disk
         self._estimate, self._progress = estimate, progress
         self._files: dict[str, str] = {}  # content hash by path
-        self._texts: dict[str, str] = {}  # likewise, of the journal's texts
         self._stamps: dict[str, Stamp] = {}  # of a file as it was copied, by path
         self._changed: set[str] = set()  # the files that the present pass copied
         self._left_out: dict[str, str] = {}  # path → `off the record`, `link` or `unreadable`
         self._empty: set[str] = set()  # folders without files
-        self._folders: set[Path] = set()  # of the backup, those that are made
+        self._tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
 
     def run(self) -> Made:
         """Copy the brain; return the backup, whose folder has still to get its name."""
@@ -228,8 +213,11 @@ class _Copying:
             seq_before = self._store.journal.last()[0]
             self._copy_all()  # what changed while the first pass took its time
             seq_at_rest = self._copy_at_rest(seq_before)
-            self._copy_texts()
-            if not self._is_purged_since(seq_at_rest):
+            self._bring_texts()
+            while self._bring_texts():  # one was removed since the pass before: those stored on it are written anew
+                pass
+            purges = self._store.journal.events(since_seq=seq_at_rest, kinds={TextsPurged, PurgeHonoured})
+            if next(purges, None) is None:
                 break
         made = Made(self._write_description(), beside=self._names_beside())
         paths_by_reason = {"off the record": made.off_record, "link": made.links, "unreadable": made.unreadable}
@@ -257,11 +245,6 @@ class _Copying:
             self._made_at = iso(self._store.clock.now())
             return self._store.journal.last()[0]
 
-    def _is_purged_since(self, seq: int) -> bool:
-        """Return whether texts were purged after a `seq`: then the copy has words that must go."""
-        kinds = {TextsPurged, PurgeHonoured}
-        return next(self._store.journal.events(since_seq=seq, kinds=kinds), None) is not None
-
     # files
 
     def _copy_all(self) -> None:
@@ -269,14 +252,32 @@ class _Copying:
         self._changed.clear()
         self._left_out.clear()
         self._empty.clear()
-        tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
         dotfiles = [name for name in DOTFILES if os.path.lexists(self._tree.root / name)]
+        self._bring(chain(*map(self._paths, self._tops), dotfiles))
+
+    def _bring_texts(self) -> bool:
+        """Copy the journal's texts, likewise; return whether one was removed since it was copied or listed."""
+        return self._bring(self._paths(self._store.journal.blobs.folder), is_texts=True)
+
+    def _bring(self, paths: Iterable[str], *, is_texts: bool = False) -> bool:
+        """Copy files whose copies are missing or old, and remove the copies of all others.
+
+        Args:
+            paths: All files, either those of the journal's texts or all but these.
+            is_texts: Which of the two.
+
+        Returns:
+            Whether one was removed since it was copied or listed.
+        """
         present = set()
-        for path in chain(*map(self._paths, tops), dotfiles):
+        for path in paths:
             present.add(path)
             self._take(path)
-        for path in self._files.keys() - present:
+        blobs = f"{self._tree.relative(self._store.journal.blobs.folder)}/"
+        removed = {path for path in self._files if path.startswith(blobs) == is_texts} - present
+        for path in removed:
             self._drop(path)
+        return bool(removed or present - self._files.keys() - self._left_out.keys())
 
     def _paths(self, top: Path) -> Iterator[str]:
         """Yield the paths of a folder's files but blobs, caches and temporary files; note empty folders in `_empty`."""
@@ -352,7 +353,7 @@ class _Copying:
             StorageError: Somebody keeps writing it.
         """
         source, target = self._tree.absolute(path), self._target(path)
-        self._make_folder(target.parent)
+        make_folders(self._disk, target.parent)
         if path in self._files:  # copied by an earlier pass
             self._disk.unlink(target)
         for _ in range(ATTEMPTS):
@@ -362,7 +363,8 @@ class _Copying:
                 digest = self._disk.copy(source, target)
                 if Stamp.of(os.lstat(source)) == stamp:
                     self._stamps[path] = stamp
-                    self._report()
+                    done = len(self._files)
+                    self._progress(done, max(done, self._estimate))
                     return digest
             except OSError:
                 self._disk.unlink(target)  # no half copy may stay
@@ -379,77 +381,29 @@ class _Copying:
                 return
             time.sleep(0.01)
 
-    # the journal's texts
-
-    def _copy_texts(self) -> None:
-        """Copy the journal's texts, again and again until none was removed meanwhile.
-
-        A text may be stored as a difference to another: when one is removed, those that rest on it are written anew.
-        """
-        self._copy_new_texts()
-        while self._copy_new_texts():  # a text was removed since the pass before
-            pass
-
-    def _copy_new_texts(self) -> bool:
-        """Copy the texts that have no copy yet and remove the copies of removed texts; return whether any was removed.
-
-        A text's file never changes, so it needs no stamp.
-        """
-        present, was_removed = set(), False
-        for path in self._text_paths():
-            present.add(path)
-            if path not in self._texts:
-                try:
-                    self._texts[path] = self._copy(path)
-                    self._stamps.pop(path, None)
-                except FileNotFoundError:
-                    was_removed = True
-        removed = self._texts.keys() - present
-        for path in removed:
-            del self._texts[path]
-            self._disk.unlink(self._target(path))
-        return bool(removed) or was_removed
-
-    def _text_paths(self) -> Iterator[str]:
-        """Yield the paths of the files of the journal's texts."""
-        folder = self._store.journal.blobs.folder
-        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
-            for entry in os.scandir(folder / name) if (folder / name).is_dir() else ():
-                if not entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
-                    yield self._tree.relative(entry.path)
-
     # the whole
 
     def _target(self, path: str) -> Path:
         """Return where the copy of a file goes."""
         return Path(f"{self._part}/{FILES}/{path}")
 
-    def _make_folder(self, folder: Path) -> None:
-        """Make a folder of the backup, once."""
-        if folder not in self._folders:
-            make_folders(self._disk, folder)
-            self._folders.add(folder)
-
-    def _report(self) -> None:
-        """Report how many files are copied, and the total as far as it is known."""
-        done = len(self._files) + len(self._texts)
-        self._progress(done, max(done, self._estimate))
-
     def _names_beside(self) -> list[str]:
         """Return the names in the brain's folder that are no part of the brain."""
         own = {path.partition("/")[0] for path in self._files} | set(DOTFILES)
-        tops = (self._tree.inbox, self._tree.memory, self._tree.system, self._tree.plugins, self._tree.logs)
-        own |= {self._tree.relative(top).partition("/")[0] for top in tops}
+        own |= {self._tree.relative(top).partition("/")[0] for top in self._tops}
         names = set(os.listdir(self._tree.root)) - own
         return sorted(name for name in names if not name.startswith(_LEFT_OUT_PREFIXES))
 
     def _write_description(self) -> Backup:
         """Write `SHA256SUMS` and `backup.json`; return the backup."""
-        digests = sorted((*self._files.items(), *self._texts.items()))
+        digests = sorted(self._files.items())
+        # named by its moment, without the colons that some filesystems refuse
+        stem = self._part.parent / self._made_at.replace(":", "-")
+        others = (stem.with_name(f"{stem.name}-{number}") for number in count(2))
         sums = b"".join(_sum_line(path, digest) for path, digest in digests)
         size = sum(os.stat(f"{self._part}/{FILES}/{path}").st_size for path, _ in digests)
         backup = Backup(
-            folder=_free_folder(self._part.parent, self._made_at),
+            folder=next(folder for folder in chain([stem], others) if not folder.exists()),
             brain_id=self._store.settings.brain_id,
             device=self._store.journal.device,
             made_at=self._made_at,
@@ -501,3 +455,150 @@ def file_hash(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+# --- putting one back ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The result of restoring a backup.
+
+    Attributes:
+        backup: The backup.
+        folder: The restored brain.
+        state: The renamed state folder of a brain that was in this folder before; None where there was none.
+    """
+
+    backup: Backup
+    folder: Path
+    state: Path | None = None
+
+
+def find_backup(folder: Path) -> Backup:
+    """Return the backup that a folder is, or the latest in it.
+
+    Raises:
+        UserError: There is none.
+    """
+    if backups := backups_in(folder):
+        return backups[-1]
+    if (folder / PART).is_dir():
+        raise UserError(f"{folder} has one backup, which is not finished; run `brainiac backup {folder}` again")
+    raise UserError(f"{folder} has no backup in it; name a folder that `brainiac backup` filled")
+
+
+def damages(backup: Backup, progress: Progress = lambda done, total: None) -> list[str]:
+    """Return a sentence for each file of a backup that is missing or has other bytes than when it was made.
+
+    Raises:
+        UserError: `SHA256SUMS` is missing or damaged.
+    """
+    digests, problems = backup.digests(), []
+    for number, (path, digest) in enumerate(digests.items(), 1):
+        actual = file_hash(backup.folder / FILES / path)
+        if actual != digest:
+            what = "missing, or no file" if actual is None else "has other bytes than when it was made"
+            problems.append(f"{FILES}/{path}: {what}")
+        progress(number, len(digests))
+    return problems
+
+
+def restore(
+    backup: Backup, into: Path, *, disk: Disk | None = None, progress: Progress = lambda done, total: None
+) -> Restored:
+    """Put the brain of a backup into an empty folder, or go on with a restore that was interrupted.
+
+    The folder is no brain before all of it is there and checked: the files that make it a brain come last.
+
+    Args:
+        backup: A whole backup; check `damages` first.
+        into: A missing or empty folder, or one that an interrupted restore of the same backup left.
+        disk: What writes.
+        progress: Called with the files done and the total.
+
+    Raises:
+        UserError: The folder holds files, a daemon serves it, or the backup is damaged.
+    """
+    disk, into = disk or Disk(), Path(os.path.abspath(into))
+    digests = backup.digests()
+    _check_into(backup, into)
+    state = _set_aside_state(LocalPlaces.of(into, backup.brain_id), into)
+    make_folders(disk, into)
+    if not (into / RESTORING).exists():
+        disk.write(into / RESTORING, backup.sums.encode())
+    # an interrupted run made it a brain already: what stands by now may be newer than the backup
+    is_brain_by_now = any((into / path).exists() for path in _MAKES_A_BRAIN)
+    ordinary = [path for path in digests if path not in _MAKES_A_BRAIN]
+    paths = [*ordinary, *(path for path in _MAKES_A_BRAIN if path in digests)]
+    for number, path in enumerate(paths, 1):
+        if number == len(ordinary) + 1:
+            disk.sync_filesystem(into)  # all else is on the disk before the folder becomes a brain
+        if not (is_brain_by_now and (into / path).exists()):
+            _restore_file(backup, path, digests[path], into, disk)
+        progress(number, len(digests))
+    for path in map(confined, backup.empty):
+        make_folders(disk, into / path)
+    disk.sync_filesystem(into)
+    disk.unlink(into / RESTORING)
+    return Restored(backup, into, state)
+
+
+def _check_into(backup: Backup, into: Path) -> None:
+    """Raise `UserError` where a backup cannot be restored into a folder."""
+    if around := next(filter(is_brain, into.parents), None):
+        raise UserError(f"{into} lies in the brain {around}; name a folder outside of it")
+    if into.is_relative_to(backup.folder):
+        raise UserError(f"{into} lies in the backup; name another folder")
+    if into.exists() and not into.is_dir():
+        raise UserError(f"{into} is a file; name an empty or a new folder")
+    if not into.is_dir() or not any(into.iterdir()):
+        return
+    begun = read_bytes(into / RESTORING)
+    if begun is None:
+        raise UserError(f"{into} is not empty; nothing was changed: name an empty or a new folder")
+    if not backup.sums.startswith(begun.decode("ascii", "replace")):  # a crash may have cut it off
+        raise UserError(f"{into} has part of another backup, whose restore was interrupted; name another folder")
+
+
+def _set_aside_state(places: LocalPlaces, into: Path) -> Path | None:
+    """Rename this machine's state of a brain that was at this path before, as it tells of other files.
+
+    Returns:
+        Its new path; None where there is no such state.
+
+    Raises:
+        LockedError: A daemon serves the folder still.
+    """
+    if not places.state.is_dir():
+        return None
+    if is_held(places.state / LOCK):
+        raise LockedError(f"a daemon serves {into} still; stop it first")
+    names = (f"{places.state.name}-before-restore-{number}" for number in count(1))
+    aside = next(path for path in map(places.state.with_name, names) if not path.exists())
+    os.rename(places.state, aside)
+    shutil.rmtree(places.cache, ignore_errors=True)  # derived from other files
+    return aside
+
+
+def _restore_file(backup: Backup, path: str, digest: str, into: Path, disk: Disk) -> None:
+    """Copy a file out of a backup and check its hash; a file that is there already with that hash stays.
+
+    Raises:
+        UserError: The backup's file is missing or damaged.
+    """
+    target = into / path
+    if target.exists() and file_hash(target) == digest:
+        return
+    make_folders(disk, target.parent)
+    draft = Path(temporary_beside(str(target))) if path in _MAKES_A_BRAIN else target
+    disk.unlink(draft)
+    try:
+        copied = disk.copy(backup.folder / FILES / path, draft)
+    except FileNotFoundError:
+        copied = ""
+    if copied != digest:
+        disk.unlink(draft)
+        raise UserError(f"{backup.folder / FILES / path} is missing or damaged; {into} is not a brain yet")
+    if draft != target:  # whole or not at all: whoever sees it takes the folder for a brain
+        disk.replace(draft, target)

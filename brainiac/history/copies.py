@@ -17,38 +17,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError
-from brainiac.events import (
-    Change,
-    CopyFound,
-    CopyMerged,
-    CopyProposal,
-    CopySetAside,
-    Event,
-    MarkersMerged,
-    PathKind,
-    ProposalDeclined,
-    append,
-    content_hash,
-    create,
-    move,
-    new_id,
-    remove,
-    update,
-)
+from brainiac.events import Change, Event, PathKind, append, content_hash, create, move, new_id, remove, update
 from brainiac.formats.frontmatter import edit_meta, split
-from brainiac.formats.markdown import (
-    Link,
-    decode_text,
-    find_links,
-    retarget_links,
-)
-from brainiac.formats.markers import CONFLICT, Sides, has_markers, split_markers
+from brainiac.formats.markdown import Link, decode_text, find_links, retarget_links
+from brainiac.formats.markers import CONFLICT, has_markers, split_markers
 from brainiac.formats.page import is_private_note
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.storage.copies import original_of, possible_original
@@ -68,11 +47,8 @@ _MERGED = frozenset(
         PathKind.ARCHIVED,
         PathKind.INDEX_PAGE,
         PathKind.REVIEW,
-        PathKind.CONFIG,
-        PathKind.SYSTEM,
-        PathKind.RESPONSE,
-        PathKind.ERROR,
     }
+    | {PathKind.CONFIG, PathKind.SYSTEM, PathKind.RESPONSE, PathKind.ERROR}
 )
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 _DIFFERENCES = "differences"  # a folder in this machine's state
@@ -91,18 +67,14 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
     Returns:
         The events of what was merged, set aside, proposed or named.
     """
-    events = settle_differences(brain)
+    settled = settle_differences(brain)
     if brain.is_active:
-        events += [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
-    elif not (brain.git_operation or _has_active_journal(brain)):  # git itself may be about to merge them
-        events += settle_moved(brain)
-    return events
-
-
-def _has_active_journal(brain: Brain) -> bool:
-    """Return whether the journal of the device that runs the processes is here; True where the settings name none."""
-    active = brain.settings.active_device
-    return active is None or (brain.tree.journal / active).is_dir()
+        settled += [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+    elif not brain.git_operation:  # git itself may be about to merge them
+        active = brain.settings.active_device
+        if active is not None and not (brain.tree.journal / active).is_dir():
+            settled += settle_moved(brain)
+    return settled
 
 
 # --- copies --------------------------------------------------------------------------------------------------------
@@ -135,7 +107,7 @@ def _settle_all(
         files: For each file its path, then the other paths that `settle` takes.
         warning: The name of the log line for a file that has to wait.
     """
-    events = []
+    settled = []
     for paths in files:
         try:
             event = brain.retry(partial(settle, brain, *paths))
@@ -143,8 +115,8 @@ def _settle_all(
             brain.log.warning(warning, path=paths[0], problem=str(error))
             continue
         if event is not None:
-            events.append(event)
-    return events
+            settled.append(event)
+    return settled
 
 
 def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
@@ -161,27 +133,32 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
     base = common_version(brain, original, standing or b"", raw)
     if kind in _PROMPTS and base not in (standing, raw):  # both were edited: two prompts
         return _as_own_file(brain, copy, raw)
-    merged = merge(kind, base, standing or b"", raw, was_removed=_Removals(brain, original).has)
+    merged = _merged(brain, original, base, standing or b"", raw)
     if merged.text == standing:
         return _set_aside(brain, copy, original, raw)
     changes = [remove(copy, raw), _change(original, standing, merged.text)]
     changes += _review_lines(brain, original, merged)
-    event = CopyMerged(copy=copy, of=original, differs=_hashes_of_differences(merged))
+    event = events.CopyMerged(copy=copy, of=original, differs=_hashes_of_differences(merged))
     return brain.commit(event, by=_BY, changes=changes)
 
 
 def _settle_without_original(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
     """Settle a copy whose original was moved or removed; return None where it waits for a person's decision."""
-    if path := _path_of_page(brain, original, raw):
-        return _merge_moved(brain, copy, path, original)
-    if brain.tree.kind_of(original) in _PROMPTS:
-        return _as_own_file(brain, copy, raw)
-    return _propose_copy(brain, copy, original, raw)
+    kind = brain.tree.kind_of(original)
+    if kind in (
+        PathKind.MEMORY,
+        PathKind.ARCHIVED,
+    ):  # the page may be elsewhere now, by the uuid in the copy
+        with suppress(FormatError):
+            uuid = str(split(decode_text(raw))[0].get("uuid") or "")
+            if path := brain.pages().path_by_uuid.get(uuid, ""):
+                return _merge_moved(brain, copy, path, original)
+    return _as_own_file(brain, copy, raw) if kind in _PROMPTS else _propose_copy(brain, copy, original, raw)
 
 
 def _set_aside(brain: Brain, copy: str, original: str, raw: bytes) -> Event:
     """Remove a copy that has nothing of its own, or that the person declined; the journal keeps its text."""
-    return brain.commit(CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
+    return brain.commit(events.CopySetAside(copy=copy, of=original), by=_BY, changes=[remove(copy, raw)])
 
 
 def _as_own_file(brain: Brain, copy: str, raw: bytes) -> Event:
@@ -190,7 +167,7 @@ def _as_own_file(brain: Brain, copy: str, raw: bytes) -> Event:
     stem, ending = posixpath.splitext(original)
     path = f"{stem}-{content_hash(raw)[:6]}{ending}"
     changes = [remove(copy, raw)] if brain.read(path) == raw else [move(copy, path, raw)]
-    return brain.commit(CopyMerged(copy=copy, of=original, differs=()), by=_BY, changes=changes)
+    return brain.commit(events.CopyMerged(copy=copy, of=original, differs=()), by=_BY, changes=changes)
 
 
 def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
@@ -202,34 +179,28 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
     copy_hash = content_hash(raw)
     # by what is asked, so that the same question has the same id each time; None: no original
     proposal_id = content_hash(f"{copy}\n{copy_hash}\nNone".encode())[:24]
-    is_asked, is_declined = _proposal_state(brain, proposal_id)
+    brain.projection.follow()
+    ((is_asked, is_declined),) = brain.projection.query(
+        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
+        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
+        proposal_id,
+        brain.journal.device,
+        events.ProposalDeclined.kind,
+    )
     if is_declined:
         return _set_aside(brain, copy, original, raw)
     if is_asked:
         return None
     name = copy.rpartition("/")[2]
     what = f"Take another device's version of {original}, which is deleted here and stands as {name}; `-` drops it"
-    proposal = CopyProposal(
+    proposal = events.CopyProposal(
         id=proposal_id, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
     )
     changes = review_change(brain, [Proposal(proposal, is_private_note(decode_text(raw)))])
-    return brain.commit(CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
+    return brain.commit(events.CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
-def _proposal_state(brain: Brain, proposal_id: str) -> tuple[bool, bool]:
-    """Return whether this device has asked in `review.md` about a conflict copy, and whether the person declined it."""
-    brain.projection.follow()
-    ((is_made, is_declined),) = brain.projection.query(
-        "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
-        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
-        proposal_id,
-        brain.journal.device,
-        ProposalDeclined.kind,
-    )
-    return is_made, is_declined
-
-
-def changes_for_copy(brain: Brain, proposal: CopyProposal) -> list[Change]:
+def changes_for_copy(brain: Brain, proposal: events.CopyProposal) -> list[Change]:
     """Return the changes that replace an original by its copy; none where either changed since the proposal."""
     copy, standing = brain.read(proposal.copy), brain.read(proposal.path)
     digest = content_hash(standing) if standing is not None else None
@@ -289,52 +260,18 @@ def _merge_moved(brain: Brain, path: str, new_path: str, former_path: str) -> Ev
         return None
     base = common_version(brain, new_path, standing, raw, former_path)
     # all with the links of the new path, so that only what somebody wrote differs
-    relinked = _Relinking(former_path, new_path, decode_text(raw))
+    relinked = partial(_relinked, former_path, new_path)
     former = None if base is None else relinked(base)
-    ours, theirs = relinked(standing, is_moved=True), relinked(raw)
-    removals = _Removals(brain, new_path, former_path)
-    merged = merge(brain.tree.kind_of(new_path), former, ours, theirs, was_removed=removals.has)
+    merged = _merged(brain, new_path, former, relinked(standing, decode_text(raw)), relinked(raw), former_path)
     # it must differ: to a sync tool a change counts more than a removal that another device may have made meanwhile
     text = merged.text if merged.text != standing else _with_later_update(new_path, standing, raw)
-    changes = [remove(path, raw), update(new_path, standing, text), *_review_lines(brain, new_path, merged)]
-    event = CopyMerged(copy=path, of=new_path, differs=_hashes_of_differences(merged))
+    changes = [
+        remove(path, raw),
+        update(new_path, standing, text),
+        *_review_lines(brain, new_path, merged),
+    ]
+    event = events.CopyMerged(copy=path, of=new_path, differs=_hashes_of_differences(merged))
     return brain.commit(event, by=_BY, changes=changes)
-
-
-class _Relinking:
-    """Rewrites the relative links on versions of a moved page, from those of its former path to those of its new one.
-
-    Args:
-        former_path: Where the page was.
-        new_path: Where it is now.
-        text: A version that was written at the former path.
-    """
-
-    def __init__(self, former_path: str, new_path: str, text: str) -> None:
-        self._former_path, self._folder = former_path, posixpath.dirname(new_path)
-        self._is_other_folder = posixpath.dirname(former_path) != self._folder
-        self._former_targets = {link.target for link in find_links(text)}
-
-    def __call__(self, raw: bytes, *, is_moved: bool = False) -> bytes:
-        """Return a version with its links rewritten.
-
-        Args:
-            raw: The version.
-            is_moved: Whether it is the one at the new path; a link on it that somebody repaired already stays.
-        """
-        if not self._is_other_folder:
-            return raw
-        text = decode_text(raw)
-        present = {link.target for link in find_links(text)}
-
-        def target_of(link: Link) -> str:
-            """Return the new target of a link; "" leaves the link as it is."""
-            target = posixpath.relpath(linked_path(link, self._former_path), self._folder)
-            # the version at the former path lacks this link, or its new form is on the page
-            is_repaired = is_moved and (link.target not in self._former_targets or target in present)
-            return "" if link.target.startswith("/") or is_repaired else target
-
-        return _encoded(retarget_links(text, target_of))
 
 
 def _with_later_update(path: str, raw: bytes, other: bytes) -> bytes:
@@ -350,16 +287,6 @@ def _with_later_update(path: str, raw: bytes, other: bytes) -> bytes:
     except ValueError as error:
         raise FormatError(path, "has no `updated_at`") from error
     return _encoded(edit_meta(text, updated_at=iso(latest + timedelta(seconds=1))))
-
-
-def _path_of_page(brain: Brain, path: str, copy: bytes) -> str:
-    """Return the present path of the page that a path had, by the uuid in a copy of it; "" for none."""
-    if brain.tree.kind_of(path) not in (PathKind.MEMORY, PathKind.ARCHIVED):
-        return ""
-    with suppress(FormatError):
-        meta, _ = split(decode_text(copy))
-        return brain.pages().path_by_uuid.get(str(meta.get("uuid") or ""), "")
-    return ""
 
 
 # --- logs ----------------------------------------------------------------------------------------------------------
@@ -407,7 +334,7 @@ def _take_lines(brain: Brain, original: Path, copy: Path) -> Event:
     """Append the lines of a copy of the access log that the log lacks, and remove the copy."""
     path, log, lines = brain.tree.relative(copy), brain.tree.relative(original), _own_lines(original, copy)
     changes = [append(log, lines if lines.endswith(b"\n") else lines + b"\n")] if lines else []
-    event = brain.commit(CopyMerged(copy=path, of=log, differs=()), by=_BY, changes=changes)
+    event = brain.commit(events.CopyMerged(copy=path, of=log, differs=()), by=_BY, changes=changes)
     copy.unlink(missing_ok=True)  # after a crash before this the next look finds no new lines, and removes it
     return event
 
@@ -458,17 +385,10 @@ def _settle_marked(brain: Brain, path: str) -> Event | None:
     if raw is None or sides is None:
         return None
     ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)
-    base = _base_of(brain, path, sides)
-    merged = merge(brain.tree.kind_of(path), base, ours, theirs, was_removed=_Removals(brain, path).has)
+    base = common_version(brain, path, ours, theirs) if sides.base is None else _encoded(sides.base)
+    merged = _merged(brain, path, base, ours, theirs)
     changes = [update(path, raw, merged.text), *_review_lines(brain, path, merged)]
     return brain.commit(_merge_event(path, ours, theirs, merged), by=_BY, changes=changes)
-
-
-def _base_of(brain: Brain, path: str, sides: Sides) -> bytes | None:
-    """Return the version that both sides grew from, between the markers or in the journals; None for neither."""
-    if sides.base is not None:
-        return _encoded(sides.base)
-    return common_version(brain, path, _encoded(sides.ours), _encoded(sides.theirs))
 
 
 def _encoded(text: str) -> bytes:
@@ -512,7 +432,7 @@ def settle_differences(brain: Brain) -> list[Event]:
 def _settle_differences(brain: Brain, file: str) -> Event | None:
     """Name the statements of one merge that still stand in both texts; None where there are none."""
     note = json.loads(Path(file).read_bytes())
-    event = MarkersMerged.from_json(note["event"])
+    event = events.MarkersMerged.from_json(note["event"])
     text = brain.read_text(event.path) or ""
     differences = [Difference(**texts) for texts in note["differences"]]
     standing = tuple(difference for difference in differences if difference.stands_in(text))
@@ -529,10 +449,10 @@ def _change(path: str, before: bytes | None, after: bytes) -> Change:
     return create(path, after) if before is None else update(path, before, after)
 
 
-def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> MarkersMerged:
+def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> events.MarkersMerged:
     """Return the event of a merge of git's two versions, whether from between markers or by the merge driver."""
     differs = _hashes_of_differences(merged)
-    return MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
+    return events.MarkersMerged(path=path, ours=content_hash(ours), theirs=content_hash(theirs), differs=differs)
 
 
 def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:
@@ -550,25 +470,52 @@ def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
     return [_change(review, None if before is None else _encoded(before), _encoded(text))]
 
 
-class _Removals:
-    """The texts that processes, on any device, removed from a file at any of its paths; not what a person removed."""
+def _merged(brain: Brain, path: str, base: bytes | None, ours: bytes, theirs: bytes, *former_paths: str) -> Merge:
+    """Return two versions of a file merged; what processes, on any device, removed from it does not come back.
 
-    def __init__(self, brain: Brain, *paths: str) -> None:
-        self._brain, self._paths = brain, paths
+    Args:
+        brain: The brain.
+        path: The file.
+        base: The version that both grew from; None for none.
+        ours: The one version.
+        theirs: The other.
+        former_paths: Other paths that the file had.
+    """
 
-    def has(self, text: str) -> bool:
-        """Return whether a process removed a text."""
-        return any(text in before and text not in after for before, after in self._updates)
+    @cache  # read only when a version has something that the other lacks, which is rare
+    def updates() -> list[tuple[str, str]]:
+        """Return the text before and after each change of the file by a process."""
+        by_processes = (event for _, event in brain.journal.all_events() if event.by != "person")
+        changes = [change for event in by_processes for change in event.changes if change.op == "update"]
+        texts = [(change.before, change.after) for change in changes if change.path in (path, *former_paths)]
+        return [(brain.kept_text(before) or "", brain.kept_text(after) or "") for before, after in texts]
 
-    @cached_property
-    def _updates(self) -> list[tuple[str, str]]:
-        """The text before and after each change of the file by a process."""
-        # read only when a copy has something that the original lacks, which is rare
-        events = (event for _, event in self._brain.journal.all_events() if event.by != "person")
-        changes = [change for event in events for change in event.changes]
-        text_of = self._brain.kept_text
-        return [
-            (text_of(change.before) or "", text_of(change.after) or "")
-            for change in changes
-            if change.path in self._paths and change.op == "update"
-        ]
+    def was_removed(text: str) -> bool:
+        return any(text in before and text not in after for before, after in updates())
+
+    return merge(brain.tree.kind_of(path), base, ours, theirs, was_removed=was_removed)
+
+
+def _relinked(former_path: str, new_path: str, raw: bytes, former: str | None = None) -> bytes:
+    """Return a version of a moved page with relative links from its new path, in place of those from its former one.
+
+    Args:
+        former_path: Where the page was.
+        new_path: Where it is now.
+        raw: The version.
+        former: If it is the one at the new path: a version of the former path. A link that somebody repaired already,
+            which this lacks or whose new form is on the page, stays.
+    """
+    folder, text = posixpath.dirname(new_path), decode_text(raw)
+    if posixpath.dirname(former_path) == folder:
+        return raw
+    present = {link.target for link in find_links(text)}
+    former_targets = present if former is None else {link.target for link in find_links(former)}
+
+    def target_of(link: Link) -> str:
+        """Return the new target of a link; "" leaves the link as it is."""
+        target = posixpath.relpath(linked_path(link, former_path), folder)
+        is_repaired = former is not None and (link.target not in former_targets or target in present)
+        return "" if link.target.startswith("/") or is_repaired else target
+
+    return _encoded(retarget_links(text, target_of))

@@ -11,38 +11,22 @@ import json
 import os
 import posixpath
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
+from brainiac import events
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, storage_trouble
-from brainiac.events import (
-    Event,
-    EventsAnalyzed,
-    ExchangeForgotten,
-    MemoryForgotten,
-    MemoryOrganized,
-    MemoryPromoted,
-    ProposalApplied,
-    ProposalRecord,
-    Refused,
-    ReplaceProposal,
-    RetireProposal,
-    StatementCorrected,
-    StatementRecord,
-    StatementRef,
-    content_hash,
-)
+from brainiac.events import Event, StatementRecord, StatementRef, content_hash
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
 from brainiac.history.targets import Target
 from brainiac.storage.causes import undone_events
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.pages import PageSet
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
@@ -51,7 +35,14 @@ NAME = "digest.md"
 DAYS = 30  # that the file tells of
 MAX_LINES = 400
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
-KINDS = (MemoryPromoted, MemoryOrganized, ProposalApplied, StatementCorrected, ExchangeForgotten, MemoryForgotten)
+KINDS = (
+    events.MemoryPromoted,
+    events.MemoryOrganized,
+    events.ProposalApplied,
+    events.StatementCorrected,
+    events.ExchangeForgotten,
+    events.MemoryForgotten,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +105,28 @@ class Digest:
             yield list(lines), f"brainiac undo {event}" if event else ""
 
 
-def digest_since(store: Store, since: str) -> Digest:
-    """Return the changes on this device since an ISO 8601 moment, those that were undone left out."""
-    return _Reader(store).read(since)
-
-
 def write_digest(store: Store) -> None:
     """Write `logs/digest.md` anew; a copy that a person changed is moved aside first, and a failure is only logged."""
     since = iso(store.clock.now() - timedelta(days=DAYS))
     try:
         text = _rendered(store, digest_since(store, since))
         with storage_trouble():
-            _put(store, text)
+            path, disk = store.tree.logs / NAME, Disk()
+            content = path.read_text("utf-8", "replace") if path.exists() else None
+            first, _, rest = (content or "").partition("\n")
+            if content is not None and f"{first}\n" != _first_line_of(rest):  # their words stay
+                os.replace(path, path.with_name(f"digest-edited-{content_hash(content.encode())[:8]}.md"))
+            draft = path.parent / posixpath.basename(temporary_beside(str(path)))
+            disk.write(draft, f"{_first_line_of(text)}{text}".encode(), mode=0o666)
+            os.replace(draft, path)
     # the run itself is committed by now: it must not count as failed for want of a report
     except (BrainiacError, OSError) as error:
         store.log.warning("digest_not_written", problem=str(error))
+
+
+def _first_line_of(text: str) -> str:
+    """Return the line above a digest, with its checksum."""
+    return FIRST_LINE.format(content_hash(text.encode())[:16])
 
 
 class _Text(NamedTuple):
@@ -143,45 +141,58 @@ class _Text(NamedTuple):
 _NO_TEXT = _Text(None, "", is_private=False)
 
 
+def digest_since(store: Store, since: str) -> Digest:
+    """Return the changes on this device since an ISO 8601 moment, those that were undone left out.
+
+    The newest lines, about `MAX_LINES` at most.
+    """
+    undone, reader = undone_events(store), _Reader(store)
+    for event in store.journal.events(kinds=set(KINDS), reverse=True):
+        if event.at < since or len(reader.digest.lines) >= MAX_LINES:
+            break
+        if event.id not in undone:
+            reader.add_event(event)
+    return reader.digest
+
+
 class _Reader:
     """Collects the lines of a digest from the events of this device's journal."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._pages = store, store.pages()
-        self._digest = Digest()
-        self._texts = _texts_of(self._pages)
+        self.digest = Digest()
         self._hashes: set[str] = set()  # of the statements that newer events wrote
+        # the statements on pages by the hash of their text; of several with the same text a private one, so that
+        # nothing private is shown; else one that holds now
+        self._texts: dict[str, _Text] = {}
+        for page in self._pages.pages.values():
+            for statement in page.statements:
+                text = _Text(page, one_line(statement.text), page.is_private, statement)
+                other = self._texts.setdefault(text_hash(statement.text), text)
+                is_other_ended = other.statement is not None and other.statement.is_history
+                if text.is_private or (is_other_ended and not other.is_private):
+                    self._texts[text_hash(statement.text)] = text
 
-    def read(self, since: str) -> Digest:
-        """Return the digest of the events since an ISO 8601 moment: the newest lines, about `MAX_LINES` at most."""
-        undone = undone_events(self._store)
-        for event in self._store.journal.events(kinds=set(KINDS), reverse=True):
-            if event.at < since or len(self._digest.lines) >= MAX_LINES:
-                break
-            if event.id not in undone:
-                self._add_event(event)
-        return self._digest
-
-    def _add_event(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Add the lines of one event."""
         match event.what:
-            case MemoryPromoted(statements=statements, refused=refused, proposals=proposals):
+            case events.MemoryPromoted(statements=statements, refused=refused, proposals=proposals):
                 self._add_statements(event, statements)
                 self._add_refused(event, refused)
                 self._add_proposals(event, proposals)
-            case MemoryOrganized(proposals=proposals):
+            case events.MemoryOrganized(proposals=proposals):
                 self._add_moves(event)
                 self._add_proposals(event, proposals)
-            case ProposalApplied(proposal=proposal, statements=statements):
+            case events.ProposalApplied(proposal=proposal, statements=statements):
                 self._add_statements(event, statements or list(self._proposed(proposal)))
                 self._add_moves(event)
-            case StatementCorrected(statements=statements):
+            case events.StatementCorrected(statements=statements):
                 self._add_statements(event, statements)
-            case ExchangeForgotten() | MemoryForgotten() as forgotten:
+            case events.ExchangeForgotten() | events.MemoryForgotten() as forgotten:
                 blobs = self._store.journal.blobs
                 is_purged = any(change.before and change.before not in blobs for change in event.changes)
                 undoable = "" if is_purged else event.id
-                self._digest.lines.append(
+                self.digest.lines.append(
                     DigestLine(event.at, "forgotten", "", reason=Target.of(forgotten).count, event=undoable)
                 )
 
@@ -194,7 +205,7 @@ class _Reader:
         moved &= {row.replaced.hash for row in rows if row.operation == "DELETE" and row.replaced}
         replaced = {row.replaced.hash for row in rows if row.operation == "UPDATE" and row.replaced}
         # of corrections only undo adds a statement: one that was there before
-        added = "restored" if isinstance(event.what, StatementCorrected) else "learned"
+        added = "restored" if isinstance(event.what, events.StatementCorrected) else "learned"
         names = {"NEW": added, "UPDATE": "changed", "DELETE": "ended"}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
@@ -206,12 +217,12 @@ class _Reader:
     def _proposed(self, proposal: str) -> Iterator[StatementRecord]:
         """Yield what a proposal did to a person's own statement, of which its event has no record."""
         for (data,) in self._store.projection.query("SELECT data FROM proposals WHERE id = ?", proposal):
-            match ProposalRecord.from_json(json.loads(data)):
-                case RetireProposal(block=block, hash=former):
+            match events.ProposalRecord.from_json(json.loads(data)):
+                case events.RetireProposal(block=block, hash=former):
                     yield StatementRecord(
                         operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
                     )
-                case ReplaceProposal(block=block, hash=former, text=text):
+                case events.ReplaceProposal(block=block, hash=former, text=text):
                     replaced = StatementRef(block=block, hash=former, history=block)
                     yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
 
@@ -224,28 +235,25 @@ class _Reader:
             row: The operation on it.
             former: Hash of its former words; "" for none.
         """
-        new_text = self._texts.get(row.hash) or self._edited_text(row)
+        new_text = self._texts.get(row.hash, _NO_TEXT)
+        present = self._pages.statement(row.page, row.block) if new_text is _NO_TEXT else None
+        # a person reworded it in the page; one in the words of a newer event is that event's line
+        if present is not None and text_hash(present.text) not in self._hashes:
+            page = self._pages.pages[self._pages.path_by_uuid[row.page]]
+            new_text = _Text(page, one_line(present.text), page.is_private, present)
         former_text = self._texts.get(former, _NO_TEXT)
         self._hashes.add(row.hash)
         if new_text.is_private or former_text.is_private:
-            self._digest.withheld += 1
-        elif page := new_text.page or former_text.page:
-            line = DigestLine(event.at, what, new_text.text, former_text.text, page.path, page.title, event=event.id)
+            self.digest.withheld += 1
+        elif on_page := new_text.page or former_text.page:
+            places = on_page.path, on_page.title
+            line = DigestLine(event.at, what, new_text.text, former_text.text, *places, event=event.id)
             is_edited = new_text.statement is not None and text_hash(new_text.statement.text) != row.hash
             # a run did more; a correction or a tick changed this statement alone: its event is the name for undo
-            is_part = isinstance(event.what, MemoryPromoted)
+            is_part = isinstance(event.what, events.MemoryPromoted)
             statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
             reason = "edited by hand since" if is_edited else ""
-            self._digest.lines.append(replace(line, reason=reason, statement=statement, is_part=is_part))
-
-    def _edited_text(self, row: StatementRecord) -> _Text:
-        """Return the present text of a statement that a person reworded in the page; `_NO_TEXT` where there is none."""
-        statement = self._pages.statement(row.page, row.block)
-        # one in the words of a newer event is that event's line
-        if statement is None or text_hash(statement.text) in self._hashes:
-            return _NO_TEXT
-        page = self._pages.pages[self._pages.path_by_uuid[row.page]]
-        return _text_of(page, statement)
+            self.digest.lines.append(replace(line, reason=reason, statement=statement, is_part=is_part))
 
     def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:
         """Return the `path#^block` by which `undo` takes back this operation alone; "" where it cannot.
@@ -266,25 +274,21 @@ class _Reader:
         top = self._store.tree.relative(self._store.tree.long_term)
         return f"{text.page.path.removeprefix(top + '/')}#^{block}"
 
-    def _add_refused(self, event: Event, refused: Sequence[Refused]) -> None:
+    def _add_refused(self, event: Event, refused: Sequence[events.Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""
-        analyses = {_analysis_of(row.candidate) for row in refused}
-        shown = {analysis for analysis in analyses if self._may_be_shown(analysis)}
+        # a candidate's id is that of the event that analyzed its exchanges, `#`, and a number
+        ids = {row.candidate.partition("#")[0] for row in refused}
+        analyses = {event_id: self._store.journal.find(event_id) for event_id in ids}
         for row in refused:
             if not row.statement:
                 continue  # its words were purged
-            if _analysis_of(row.candidate) in shown:
+            analysis = analyses[row.candidate.partition("#")[0]]
+            what = analysis.what if analysis else None
+            if isinstance(what, events.EventsAnalyzed) and self._open_exchanges.issuperset(what.events):
                 text, reason = one_line(row.statement), one_line(row.reason)
-                self._digest.lines.append(DigestLine(event.at, "refused", text, reason=reason))
+                self.digest.lines.append(DigestLine(event.at, "refused", text, reason=reason))
             else:
-                self._digest.withheld += 1
-
-    def _may_be_shown(self, event_id: str) -> bool:
-        """Return whether all exchanges that an event analyzed are there and not private."""
-        analysis = self._store.journal.find(event_id)
-        if analysis is None or not isinstance(analysis.what, EventsAnalyzed):
-            return False
-        return self._open_exchanges.issuperset(analysis.what.events)
+                self.digest.withheld += 1
 
     @cached_property
     def _open_exchanges(self) -> set[str]:
@@ -294,7 +298,7 @@ class _Reader:
         exchanges += self._store.short_term().memory.events
         return {event.id for event in exchanges if not event.is_private}
 
-    def _add_proposals(self, event: Event, proposals: Iterable[ProposalRecord]) -> None:
+    def _add_proposals(self, event: Event, proposals: Iterable[events.ProposalRecord]) -> None:
         """Add the proposals that still wait in `review.md`; one whose line has the private mark is counted."""
         text = self._store.read_text(self._store.tree.relative(self._store.tree.review)) or ""
         waiting = {tick.id: text[tick.start : tick.end] for tick in find_ticks(text)}
@@ -302,10 +306,10 @@ class _Reader:
             if proposal.id not in waiting or proposal.id in decisions_in(text):
                 continue
             if PRIVATE.search(waiting[proposal.id]):
-                self._digest.withheld += 1
+                self.digest.withheld += 1
             else:
                 reason = "tick it in memory/review.md"
-                self._digest.lines.append(DigestLine(event.at, "asked", one_line(proposal.what), reason=reason))
+                self.digest.lines.append(DigestLine(event.at, "asked", one_line(proposal.what), reason=reason))
 
     def _add_moves(self, event: Event) -> None:
         """Add the pages that were moved and still exist."""
@@ -314,38 +318,10 @@ class _Reader:
             if change.op != "move" or page is None:
                 continue
             if page.is_private:
-                self._digest.withheld += 1
+                self.digest.withheld += 1
                 continue
-            former = change.source or ""
-            line = DigestLine(
-                event.at, "moved", change.path, before=former, path=page.path, title=page.title, event=event.id
-            )
-            self._digest.lines.append(line)
-
-
-def _analysis_of(candidate: str) -> str:
-    """Return the id of the event that analyzed the exchanges of a candidate, whose id is `EVENT#NUMBER`."""
-    return candidate.partition("#")[0]
-
-
-def _texts_of(pages: PageSet) -> Mapping[str, _Text]:
-    """Return the statements on pages by the hash of their text.
-
-    Of several with the same text a private one is taken, so that nothing private is shown; else one that holds now.
-    """
-    texts: dict[str, _Text] = {}
-    for page in pages.pages.values():
-        for statement in page.statements:
-            text = _text_of(page, statement)
-            other = texts.setdefault(text_hash(statement.text), text)
-            is_other_ended = other.statement is not None and other.statement.is_history
-            if text.is_private or (is_other_ended and not other.is_private):
-                texts[text_hash(statement.text)] = text
-    return texts
-
-
-def _text_of(page: Memory, statement: Statement) -> _Text:
-    return _Text(page, one_line(statement.text), page.is_private, statement)
+            places = change.path, change.source or "", page.path, page.title
+            self.digest.lines.append(DigestLine(event.at, "moved", *places, event=event.id))
 
 
 # --- the file ------------------------------------------------------------------------------------------------------
@@ -368,20 +344,3 @@ def _rendered(store: Store, digest: Digest) -> str:
             parts.append(f"- {line.sentence()}{link}{undo}\n")
         parts += [f"- all of this run: `{undo_all}`\n"] if undo_all else []
     return "".join(parts)
-
-
-def _put(store: Store, text: str) -> None:
-    """Replace `digest.md`; a copy that a person changed is renamed first, so that their words stay."""
-    path, disk = store.tree.logs / NAME, Disk()
-    if path.exists() and not _is_as_written(content := path.read_text("utf-8", "replace")):
-        os.replace(path, path.with_name(f"digest-edited-{content_hash(content.encode())[:8]}.md"))
-    draft = path.parent / posixpath.basename(temporary_beside(str(path)))
-    whole = FIRST_LINE.format(content_hash(text.encode())[:16]) + text
-    disk.write(draft, whole.encode(), mode=0o666)
-    os.replace(draft, path)
-
-
-def _is_as_written(content: str) -> bool:
-    """Return whether a file has the checksum that its first line names."""
-    first, _, rest = content.partition("\n")
-    return first + "\n" == FIRST_LINE.format(content_hash(rest.encode())[:16])

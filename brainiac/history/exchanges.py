@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -119,34 +118,29 @@ class Exchanges:
         event = self.event(exchange)
         return exchange_of(self._brain, event) if event else None
 
-    def device_of(self, exchange: str) -> str:
-        """Return the device that an exchange was answered on; "" for this one, or if unknown."""
-        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
-        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
-        return rows[0][0] if rows else ""
-
     def said(self, exchange: str) -> Said:
         """Return an exchange with its texts from journal and inbox, else from memory; "" where neither has them."""
-        device, event = self.device_of(exchange), self.event(exchange)
-        texts = self.texts_of(exchange)
+        sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
+        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
+        device = rows[0][0] if rows else ""
+        event, texts = self.event(exchange), self.texts_of(exchange)
         if event is None or texts is None:
             return self._from_memory(exchange, device, event)
         prompt, response = texts.prompt, texts.response
-        without_answer = Said(
+        return Said(
             exchange,
             event.at,
             prompt.text,
+            ai=response.text if response else "",
             prompt=prompt.path,
             device=device,
+            model=(response and response.model) or "",
+            cost_usd=(response and response.cost_usd) or 0.0,
             read_from="journal" if self._brain.read(prompt.path) is None else prompt.path,
             is_private=texts.is_private or not prompt.remember,
             origin=prompt.origin,
             by=prompt.by,
         )
-        if response is None:
-            return without_answer
-        model, cost_usd = response.model or "", response.cost_usd or 0.0
-        return replace(without_answer, ai=response.text, model=model, cost_usd=cost_usd)
 
     def _from_memory(self, exchange: str, device: str, event: Event | None) -> Said:
         """Return an exchange whose texts are in neither journal nor inbox, with the texts that memory has."""
@@ -218,25 +212,17 @@ class Exchanges:
 
     def _find_in_memory(self, exchange: str) -> tuple[str, StmEvent | None]:
         """Return the file in memory with an exchange, and the exchange as it is there; "" and None for none."""
-        for path in self._paths(exchange):
-            text = self._brain.read_text(path) or ""
-            if exchange in text:
-                for placed in find_events(text):
-                    if placed.event.id == exchange:
-                        return path, placed.event
-        return "", None
-
-    def _paths(self, exchange: str) -> Iterator[str]:
-        """Yield the files that may have an exchange: short-term memory, its day's pages, other days', the archive."""
         tree = self._brain.tree
-        yield tree.relative(tree.short_term)
-        tops = [tree.long_term / "events", tree.archive]
+        tops = [tree.short_term, tree.long_term / "events", tree.archive]
         if event := self.event(exchange):
-            day = self._brain.day_of(event.at)
-            # its pages come again with those of all days, but the search mostly ends before
-            tops.insert(0, tops[0] / day.replace("-", "/"))
-        for top in tops:
-            yield from sorted(tree.scan(top))
+            # its day's pages come again with those of all days, but the search mostly ends before
+            tops.insert(1, tops[1] / self._brain.day_of(event.at).replace("-", "/"))
+        for path in (path for top in tops for path in sorted(tree.scan(top))):
+            text = self._brain.read_text(path) or ""
+            for placed in find_events(text) if exchange in text else ():
+                if placed.event.id == exchange:
+                    return path, placed.event
+        return "", None
 
     def path_of(self, exchange: str) -> str:
         """Return the present path of an exchange's prompt, which may have been moved; "" for no exchange."""

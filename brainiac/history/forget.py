@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.errors import FormatError
-from brainiac.events import (
-    Change,
-    Event,
-    ExchangeForgotten,
-    ForgetProposal,
-    ForgettingProposed,
-    MemoryForgotten,
-    PathKind,
-    StatementRecord,
-    create,
-    remove,
-    update,
-)
+from brainiac.events import Event, ForgetProposal, PathKind, StatementRecord, update
 from brainiac.formats.frontmatter import edit_meta, split
-from brainiac.formats.markdown import decode_text, find_events, remarks_of, without_link_targets
-from brainiac.formats.page import Memory, MemoryDocument, Statement, is_private_note, parse_memory
+from brainiac.formats.markdown import find_events, remarks_of, without_link_targets
+from brainiac.formats.page import Memory, MemoryDocument, is_private_note, parse_memory
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, response_path
-from brainiac.formats.short_term import Item, ShortTermDocument
+from brainiac.formats.short_term import ShortTermDocument
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.targets import Target, find_words, said_in, searched_text, texts_in, values_of
@@ -40,11 +29,12 @@ from brainiac.history.targets import find_target as find_target  # plugins impor
 from brainiac.history.why import Provenance, memory_pages
 from brainiac.llm.redaction import redact
 from brainiac.search.wishes import own_sentences
-from brainiac.storage.folders import Folders
+from brainiac.storage.edits import Edits
 from brainiac.storage.links import MENTIONS, still_named
+from brainiac.storage.provenance import Rest, RestsOn, without_items
 from brainiac.storage.review import Proposal, review_change, without_proposals
-from brainiac.storage.statements import StatementChange, StatementLog, sources_of, text_hash
-from brainiac.storage.withheld import block_hash, hiding_proposals, units_of
+from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.withheld import block_hash, hiding_proposals, units_of, without_spans
 from brainiac.text.tokens import holds_phrase, holds_words, pieces
 
 MAX_HIDDEN = 5  # memories that a person's words hide; of more they are asked
@@ -83,174 +73,113 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
     def attempt() -> Event | None:
         with brain.short_term_lock():
             plan = plan_forget(brain, target)
-            changes = plan.changes()
-            return brain.commit(_event_of(target, plan), by=by, changes=changes, cause=cause) if changes else None
+            if not (changes := plan.changes()):
+                return None
+            left: dict[str, Any] = {"taken_out": tuple(plan.statements), "left": tuple(plan.kept)}
+            if target.page is None:
+                forgotten: events.MemoryForgotten | events.ExchangeForgotten
+                forgotten = events.ExchangeForgotten(**left, **target.parts)
+            else:
+                path, exchanges = target.pages[0], target.exchanges
+                forgotten = events.MemoryForgotten(page=target.page, path=path, exchanges=exchanges, **left)
+            return brain.commit(forgotten, by=by, changes=changes, cause=cause)
 
     event = brain.retry(attempt)
     write_digest(brain)
     return event
 
 
-def _event_of(target: Target, plan: ForgetPlan) -> ExchangeForgotten | MemoryForgotten:
-    """Return the event for the commit that carries out a plan."""
-    removed, kept = tuple(plan.statements), tuple(plan.kept)
-    if target.page is not None:
-        page, path, exchanges = target.page, target.pages[0], target.exchanges
-        return MemoryForgotten(page=page, path=path, exchanges=exchanges, taken_out=removed, left=kept)
-    return ExchangeForgotten(taken_out=removed, left=kept, **target.parts)
-
-
 def plan_forget(brain: Brain, target: Target) -> ForgetPlan:
     """Return the plan of everything that is to be removed from the present tree for a target."""
-    return Planner(brain, target).plan_all()
+    plan = ForgetPlan(brain, target)
+    plan.plan_all()
+    return plan
 
 
-class ForgetPlan:
-    """The planned changes of files, and what is not changed.
+class ForgetPlan(Edits):
+    """What is removed for a target, planned file by file; each step reads the files as planned so far.
 
     Args:
         brain: The brain.
+        target: What is to be forgotten.
 
     Attributes:
-        actions: For each change a sentence for a person.
         kept: For each thing that stays a sentence for a person, with the reason.
         statements: The statements that are removed or get an earlier wording back.
         items: Hashes of the items that are removed from short-term memory.
         texts: The removed texts, word for word, to find where the same words remain.
     """
 
-    def __init__(self, brain: Brain) -> None:
-        self._brain = brain
-        self._before: dict[str, bytes | None] = {}
-        self._after: dict[str, str | None] = {}
-        self.actions: list[str] = []
+    def __init__(self, brain: Brain, target: Target) -> None:
+        super().__init__(brain)
+        self._brain, self._target = brain, target
+        self._rests, self._exchanges = RestsOn(brain, target.exchanges), Exchanges(brain)
+        self._ids = self._rests.exchanges
+        self._titles: list[str] = []  # of the pages that are removed
         self.kept: list[str] = []
         self.statements: list[StatementRecord] = []
         self.items: list[str] = []
         self.texts: list[str] = []
 
-    def read(self, path: str) -> str | None:
-        """Return a file's text as planned so far; None where there is no file, or it is to be removed."""
-        # read from the tree once: the commit is refused where the file changes afterwards
-        if path not in self._before:
-            before = self._before[path] = self._brain.read(path)
-            self._after[path] = None if before is None else decode_text(before)
-        return self._after[path]
-
-    def write(self, path: str, text: str | None, action: str = "") -> None:
-        """Plan the new text of a file that was read; None removes it."""
-        self._after[path] = text
-        if action:
-            self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")
-
-    def drop(self, path: str, action: str) -> None:
-        """Plan to remove a file, if there is one."""
-        if self.read(path) is not None:
-            self.write(path, None, action)
-
-    def changes(self) -> list[Change]:
-        """Return the changes of the planned files and of the index pages of their folders."""
-        changes = []
-        for path, before in self._before.items():
-            after = self._after[path]
-            if before is None and after is not None:
-                changes.append(create(path, after))
-            elif before is not None and decode_text(before) != after:
-                changes.append(remove(path, before) if after is None else update(path, before, after))
-        top = self._brain.tree.relative(self._brain.tree.long_term) + "/"
-        pages = [change for change in changes if change.path.startswith(top)]
-        folders = Folders(self._brain, pages).changes() if pages else []
-        # what is planned for index pages is in what is derived
-        return [*(each for each in changes if all(each.path != index.path for index in folders)), *folders]
-
-
-class Planner:
-    """Plans what is to be removed for a target, file by file; each step reads the files as planned so far."""
-
-    def __init__(self, brain: Brain, target: Target) -> None:
-        self._brain, self._target, self._ids = brain, target, frozenset(target.exchanges)
-        self._exchanges, self._log = Exchanges(brain), StatementLog(brain)
-        self._titles: list[str] = []  # of the pages that are removed
-        self.plan = ForgetPlan(brain)
-
-    def plan_all(self) -> ForgetPlan:
-        """Return the plan: prompts and answers, pages that name the exchanges, short-term memory, named pages."""
-        target, plan = self._target, self.plan
+    def plan_all(self) -> None:
+        """Plan prompts and answers, pages that name the exchanges, short-term memory, review, and named pages."""
+        tree, target = self._brain.tree, self._target
         for exchange in sorted(self._ids):
-            texts = self._exchanges.said(exchange)
-            plan.texts += [text for text in (texts.user, texts.ai) if text.strip()]
+            said = self._exchanges.said(exchange)
+            self.texts += [text for text in (said.user, said.ai) if text.strip()]
             self._remove_prompt_and_answers(exchange)
-        for page in pages_naming(self._brain, self._ids):
+        for page in self._rests.pages():
             if page.path not in target.pages:
-                self._remove_from_page(page)
-        plan.kept += [f"{path}: cannot be read ({problem})" for path, problem in unreadable(self._brain, self._ids)]
+                self._remove_from_page(page.path)
+        self.kept += self._rests.unreadable()
         self._remove_from_short_term()
-        self._remove_proposals()
+        review = tree.relative(tree.review)
+        if (proposals := self._rests.proposals()) and (text := self.read(review)) is not None:
+            self.write(review, without_proposals(text, proposals), "proposals that rest on it")
         for path, page in memory_pages(self._brain).items():
             if path in target.pages:
                 self._remove_page(page)
-        tree, uuids = self._brain.tree, {path: page.uuid for path, page in self._brain.pages().pages.items()}
+        uuids = {path: page.uuid for path, page in self._brain.pages().pages.items()}
         for path in sorted(tree.scan(tree.inbox, tree.memory)):
             if tree.is_tracked(path):
                 self._remove_units(path, uuids.get(path, ""))
-        return plan
-
-    # --- the prompt and its answers -------------------------------------------------------------------------
 
     def _remove_prompt_and_answers(self, exchange: str) -> None:
-        """Plan to remove an exchange's prompt and all its answers; a prompt with another text by now stays."""
+        """Plan to remove an exchange's prompt, if it has the same text, and the answers beside it that are its own."""
         record, path = self._exchanges.what(exchange), self._exchanges.path_of(exchange)
         if record is None:
             return
-        text = self.plan.read(path)
+        text = self.read(path)
         if text is not None and self._brain.answered.fingerprint(path, _bytes(text)) != record.prompt_sha256:
             is_latest = exchange == max(self._ids)  # ids sort by time; that an earlier revision was replaced is normal
             if is_latest:
-                self.plan.kept.append(f"{path}: says something else by now")
+                self.kept.append(f"{path}: says something else by now")
             return
-        self.plan.drop(path, "the prompt")
-        self._remove_answers(path, record.prompt_id)
-
-    def _remove_answers(self, path: str, prompt_id: str) -> None:
-        """Plan to remove the answers beside a prompt, but not those that name another prompt."""
-        answers = (response_path(path, number) for number in itertools.count(1))
-        for answer in itertools.takewhile(lambda answer: self.plan.read(answer) is not None, answers):
-            text = self.plan.read(answer) or ""
-            if parse_response(answer, _bytes(text)).prompt_id in ("", prompt_id):
-                self.plan.texts.append(text)
-                self.plan.drop(answer, "the answer")
-
-    # --- short-term memory ----------------------------------------------------------------------------------
+        self.write(path, None, "the prompt")
+        for answer in map(response_path, itertools.repeat(path), itertools.count(1)):
+            text = self.read(answer)
+            if text is None:
+                return
+            if parse_response(answer, _bytes(text)).prompt_id in ("", record.prompt_id):
+                self.texts.append(text)
+                self.write(answer, None, "the answer")
 
     def _remove_from_short_term(self) -> None:
         """Plan short-term memory without the exchanges, the items from them, and their sentences in the summary."""
         path = self._brain.tree.relative(self._brain.tree.short_term)
-        text = self.plan.read(path)
+        text, log = self.read(path), self._rests.log
         if text is None:
             return
-        document = self._without_items(ShortTermDocument(text).without_event(*self._ids))
+        document, removed = without_items(
+            ShortTermDocument(text).without_event(*self._ids),
+            lambda item: (
+                text_hash(item.text) in self._target.items or not self._ids.isdisjoint(log.sources_of_item(item.text))
+            ),
+        )
+        self.texts += removed
+        self.items += map(text_hash, removed)
         summary = self._without_sentences(document.memory.summary, document.paragraphs())
-        after = str(document.with_summary(summary))
-        if after != text:
-            self.plan.write(path, after, "its event, and what was noted from it alone")
-
-    def _without_items(self, document: ShortTermDocument) -> ShortTermDocument:
-        """Return short-term memory without the named items and those that Reflection noted from the exchanges."""
-        memory = document.memory
-        removed = [self._forgotten_items(items) for items in (memory.goals, memory.facts, memory.tasks)]
-        for texts in removed:
-            self.plan.texts += texts
-            self.plan.items += map(text_hash, texts)
-        return document.without_items(*removed)
-
-    def _forgotten_items(self, items: Iterable[Item]) -> list[str]:
-        """Return the texts of those items that the target names, or that were noted from its exchanges."""
-        texts = [item.text for item in items]
-        return [
-            text
-            for text in texts
-            if text_hash(text) in self._target.items or not self._ids.isdisjoint(self._log.sources_of_item(text))
-        ]
+        self.write(path, str(document.with_summary(summary)), "its event, and what was noted from it alone")
 
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
         """Return the summary without the sentences of removed texts, and without paragraphs about removed pages.
@@ -259,9 +188,11 @@ class Planner:
             summary: Its text.
             paragraphs: Its paragraphs, as Promotion recorded those that it wrote.
         """
-        sentences = {" ".join(text.split()) for text in sentences_of(self.plan.texts)}
+        sentences = {" ".join(text.split()) for text in sentences_of(self.texts)}
         removed = [sentence for sentence in sentences if len(sentence.split()) >= MIN_WORDS and sentence in summary]
-        removed += filter(self._is_about_removed_page, paragraphs)
+        names = [rf"(?<!\w){re.escape(title)}(?!\w)" for title in self._titles]
+        about_removed = (part for part in paragraphs if any(re.search(name, part) for name in names))
+        removed += filter(self._rests.log.is_own_summary, about_removed)
         if not removed:
             return summary  # unchanged to the byte: a person may have formatted it
         # the longest first: a sentence may hold another
@@ -269,105 +200,65 @@ class Planner:
             summary = summary.replace(text, "").replace("“”", "")  # the marks of a quotation that is gone
         return "\n\n".join(" ".join(part.split()) for part in summary.split("\n\n") if part.strip())
 
-    def _is_about_removed_page(self, paragraph: str) -> bool:
-        """Return whether Promotion wrote a paragraph of the summary, and it names a removed page."""
-        names = [rf"(?<!\w){re.escape(title)}(?!\w)" for title in self._titles]
-        return self._log.is_own_summary(paragraph) and any(re.search(name, paragraph) for name in names)
-
     # --- pages ----------------------------------------------------------------------------------------------
 
-    def _remove_from_page(self, memory: Memory) -> None:
+    def _remove_from_page(self, path: str) -> None:
         """Plan a page that names the exchanges: a captured note is removed, any other page loses what rests on them.
 
         A page that a process wrote, or that holds exchanges, is removed if nothing but headings is left of it.
         """
-        text = self.plan.read(memory.path)
+        text = self.read(path)
         if text is None:
             return
-        memory = parse_memory(memory.path, text)  # the file may have changed since all pages were read
-        note = self._log.whole_body_of(memory.uuid)
+        memory = parse_memory(path, text)  # the file may have changed since all pages were read
+        note = self._rests.log.whole_body_of(memory.uuid)
         if note and self._ids.issuperset(note.record.sources):
-            self._remove_note_page(memory, note)
-            return
-        page = self._remaining_page(memory)
-        if is_bare(page.memory) and is_by_process(memory, self._log):
+            prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.record.sources)
+            if text_hash(memory.body) != note.hash and not any(_comparable(memory.body) in said for said in prompts):
+                self.kept.append(f"{path}: it was edited since; it stays")
+                return
             self._titles.append(memory.title)
-            self.plan.drop(memory.path, "nothing else stands on it")
-        elif str(page) != text:
-            self.plan.write(memory.path, str(page), "what rests on it alone, and the source")
-
-    def _remaining_page(self, memory: Memory) -> MemoryDocument:
-        """Return a page without the exchanges, without what rests on them alone, and without their ids as sources."""
-        page = MemoryDocument(self._without_exchanges(memory.text), memory.path)
-        for statement in memory.statements:
-            page = self._without_source(page, statement)
-        sources = [str(source) for source in memory.meta.get("sources") or ()]
-        other_sources = [source for source in sources if source not in self._ids]
-        page = page.set_meta(sources=other_sources) if other_sources != sources else page
-        return _without_unused_mentions(page)
-
-    def _without_exchanges(self, text: str) -> str:
-        """Return a page without the exchanges; a person's remarks within them stay."""
-        for placed in reversed(list(find_events(text))):
+            self.texts.append(memory.body)
+            self.write(path, None, "it is what was said")
+            return
+        for placed in reversed(list(find_events(text))):  # a person's remarks within an exchange stay
             if placed.event.id in self._ids:
                 text = text[: placed.start] + remarks_of(text, placed) + text[placed.end :]
-        return text
-
-    def _remove_note_page(self, memory: Memory, note: StatementChange) -> None:
-        """Plan to remove a page that is nothing but a captured note, unless a person edited it since."""
-        prompts = (_comparable(self._exchanges.said(exchange).user) for exchange in note.record.sources)
-        if text_hash(memory.body) == note.hash or any(_comparable(memory.body) in text for text in prompts):
+        page = MemoryDocument(text, path)
+        for rest in self._rests.statements(memory):
+            page = self._without_source(page, rest)
+        sources = [str(source) for source in memory.meta.get("sources") or ()]
+        other_sources = [source for source in sources if source not in self._ids]
+        page = _without_unused_mentions(page.set_meta(sources=other_sources) if other_sources != sources else page)
+        if is_bare(page.memory) and is_by_process(memory, self._rests.log):
             self._titles.append(memory.title)
-            self.plan.texts.append(memory.body)
-            self.plan.drop(memory.path, "it is what was said")
+            self.write(path, None, "nothing else stands on it")
         else:
-            self.plan.kept.append(f"{memory.path}: it was edited since; it stays")
+            self.write(path, str(page), "what rests on it alone, and the source")
 
-    def _without_source(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
+    def _without_source(self, page: MemoryDocument, rest: Rest) -> MemoryDocument:
         """Return a page on which a statement no longer rests on the exchanges.
 
         A statement that rests on these alone is removed. One whose last wording comes from them gets its earlier
-        wording back, if that is known. Any other stays; `kept` says so where the exchanges are among its sources.
+        wording back, if that is known. Any other stays, and `kept` says so.
         """
-        memory = page.memory
-        changes = self._log.provenance_of(memory.uuid, statement)
-        sources = sources_of(changes)
-        if sources.isdisjoint(self._ids):
+        memory, block = page.memory, rest.statement.block_id
+        name = f"{memory.path}: “{rest.statement.text}”"
+        # lines that a person wrote below the statement belong to it and would lose their meaning
+        if rest.is_alone and page.has_lines_below(block):
+            self.kept.append(f"{name} has lines below it that are not ours")
             return page
-        name = f"{memory.path}: “{statement.text}”"
-        if sources <= self._ids:
-            # lines that a person wrote below the statement belong to it and would lose their meaning
-            own = page.statement(statement.block_id)
-            if memory.text[own.start : own.end].strip().count("\n") > 0:
-                self.plan.kept.append(f"{name} has lines below it that are not ours")
-                return page
-            self._add_statement(memory, statement)
-            return self._with_current_again(page.without_statement(statement.block_id), changes[-1].retired)
-        last = changes[-1]
-        if not statement.is_history and self._ids.issuperset(last.record.sources):
-            former = Provenance(self._brain, memory).text_with_hash(last.former.hash)
-            if former:
-                self._add_statement(memory, statement)
-                return _without_statement(page.replace_statement(statement.block_id, former), last.former.history)
-        self.plan.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
-        return page
-
-    def _with_current_again(self, page: MemoryDocument, block: str) -> MemoryDocument:
-        """Return a page with a statement moved back from History, as the one that replaced it is removed.
-
-        One that rests on the forgotten exchanges alone is left where it is: it is removed for itself.
-
-        Args:
-            page: The page.
-            block: Block id of the statement under History; "" for none.
-        """
-        retired = _statement(page, block)
-        if retired is None or not retired.is_history:
+        former = Provenance(self._brain, memory).text_with_hash(rest.former.hash) if rest.former else ""
+        if not rest.is_alone and not former:
+            self.kept.append(f"{name} rests on other exchanges too; it stays and loses this source")
             return page
-        changes = self._log.provenance_of(page.memory.uuid, retired)
-        if changes and sources_of(changes) <= self._ids:
-            return page
-        return page.without_statement(block).add_statement(retired.text, block)
+        self.statements.append(rest.record(memory))
+        self.texts.append(rest.statement.text)
+        if rest.is_alone:
+            return rest.without(page)
+        page, history = page.replace_statement(block, former), rest.former.history if rest.former else ""
+        is_there = any(history and history == statement.block_id for statement in page.memory.statements)
+        return page.without_statement(history) if is_there else page
 
     def _remove_units(self, path: str, uuid: str) -> None:
         """Plan a file without the units, and values of front matter, whose hashes or words the target names.
@@ -377,11 +268,11 @@ class Planner:
             uuid: Of the page; "" for none.
         """
         hashes = {digest for page, digest in self._target.blocks if page in (uuid or path, path)}
-        words, text = self._target.words, self.plan.read(path) or ""
+        words, text = self._target.words, self.read(path) or ""
         is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds_words(searched_text(path, text), words)
         if text and (is_whole or path in (*self._target.answers, *self._target.pages)):
-            self.plan.texts.append(text)
-            self.plan.drop(path, "it has the words")
+            self.texts.append(text)
+            self.write(path, None, "it has the words")
             return
         if not (hashes or holds_words(text, words)):
             return
@@ -390,58 +281,34 @@ class Planner:
             # the former form of the hash, which a repaired link changed, is that of older proposals
             return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds_words(said_in(unit), words)
 
-        before, removed = text, []
-        for start, end in reversed(units_of(text)):
-            if is_named(text[start:end]):
-                removed.append(text[start:end])
-                text = text[:start] + text[end:]
+        spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
+        before, removed = text, [text[start:end] for start, end in spans]
+        text = without_spans(text, spans)
         values = [value for value in values_of(text) if is_named(value)]
         try:
-            text = str(_without_unused_mentions(MemoryDocument(_without_values(text, values), path)))
+            # texts of front matter are taken out of lists, and empty elsewhere
+            keys: dict[str, Any] = {}
+            for key, entry in split(text)[0].items() if values else ():
+                if not set(values).isdisjoint(texts_in(entry)):
+                    keys[key] = [part for part in entry if part not in values] if isinstance(entry, list) else ""
+            text = str(_without_unused_mentions(MemoryDocument(edit_meta(text, **keys), path)))
         except FormatError as error:
-            self.plan.kept.append(f"{path}: {error.problem}")
+            self.kept.append(f"{path}: {error.problem}")
         if text != before:
-            self.plan.texts += [*removed, *values]
-            self.plan.write(path, text, f"{len(removed) + len(values)} of its statements")
+            self.texts += [*removed, *values]
+            self.write(path, text, f"{len(removed) + len(values)} of its statements")
 
     def _remove_page(self, memory: Memory) -> None:
         """Plan to remove a page; the exchanges that it was made from stay, but for those that the target names."""
-        self.plan.drop(memory.path, "the page")
-        self.plan.texts.append(_HEADINGS.sub("", memory.body))
+        self.write(memory.path, None, "the page")
+        self.texts.append(_HEADINGS.sub("", memory.body))
         for statement in memory.statements:
-            self._add_statement(memory, statement)
+            digest = text_hash(statement.text)
+            self.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
+            self.texts.append(statement.text)
         sources = {str(source) for source in memory.meta.get("sources") or ()} - self._ids
         if sources:
-            self.plan.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
-
-    def _add_statement(self, memory: Memory, statement: Statement) -> None:
-        """Add a removed or changed statement to the plan's record."""
-        digest = text_hash(statement.text)
-        self.plan.statements.append(StatementRecord(page=memory.uuid, block=statement.block_id, hash=digest))
-        self.plan.texts.append(statement.text)
-
-    def _remove_proposals(self) -> None:
-        """Plan `review.md` without the proposals that rest on one of these exchanges: their lines quote it."""
-        path = self._brain.tree.relative(self._brain.tree.review)
-        sources_by_id = self._log.proposals()
-        removed = {proposal for proposal, sources in sources_by_id.items() if not sources.isdisjoint(self._ids)}
-        text = self.plan.read(path) if removed else None
-        if text is not None and (after := without_proposals(text, removed)) != text:
-            self.plan.write(path, after, "proposals that rest on it")
-
-
-def pages_naming(brain: Brain, exchanges: Collection[str]) -> Iterator[Memory]:
-    """Yield the pages that name one of the exchanges, in their front matter or as an exchange on the page."""
-    for page in memory_pages(brain).values():
-        if any(exchange in page.text for exchange in exchanges):
-            yield page
-
-
-def unreadable(brain: Brain, exchanges: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield path and problem of the pages that name one of the exchanges but cannot be parsed."""
-    for path, error in brain.pages().broken.items():
-        if any(exchange in (brain.read_text(path) or "") for exchange in exchanges):
-            yield path, error.problem
+            self.kept.append(f"what was said stays, word for word: {', '.join(sorted(sources))}")
 
 
 def is_bare(memory: Memory) -> bool:
@@ -454,31 +321,11 @@ def is_by_process(memory: Memory, log: StatementLog) -> bool:
     return log.knows_page(memory.uuid) or any(find_events(memory.text))
 
 
-def _statement(page: MemoryDocument, block: str) -> Statement | None:
-    """Return the statement with a block id; None where there is none, or the id is ""."""
-    statements = (statement for statement in page.memory.statements if block and statement.block_id == block)
-    return next(statements, None)
-
-
 def _without_unused_mentions(page: MemoryDocument) -> MemoryDocument:
     """Return a page without those of its `mentions` whose names its text no longer has; they would tell the names."""
     if not isinstance(page.memory.meta.get(MENTIONS), list):
         return page
     return page.set_meta(**{MENTIONS: still_named(page.memory)})
-
-
-def _without_statement(page: MemoryDocument, block: str) -> MemoryDocument:
-    """Return a page without the statement that has a block id; the page as it is where there is none."""
-    return page.without_statement(block) if _statement(page, block) else page
-
-
-def _without_values(text: str, values: Collection[str]) -> str:
-    """Return a file without some texts of its front matter: taken out of lists, and empty elsewhere."""
-    edits: dict[str, Any] = {}
-    for key, entry in split(text)[0].items() if values else ():
-        if not set(values).isdisjoint(texts_in(entry)):
-            edits[key] = [part for part in entry if part not in values] if isinstance(entry, list) else ""
-    return edit_meta(text, **edits)
 
 
 def _bytes(text: str) -> bytes:
@@ -623,7 +470,9 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
         changes = review_change(brain, [Proposal(proposal, exchange.is_private)])
         if text:
             changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
-        brain.commit(ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
+        brain.commit(
+            events.ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id
+        )
 
     brain.retry(attempt)
 
@@ -631,7 +480,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
     """Commit a proposal with its line in `review.md`."""
     changes = review_change(brain, [Proposal(proposal, is_private)])
-    brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
+    brain.commit(events.ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
 def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:

@@ -14,8 +14,9 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from brainiac.brain import Brain
 from brainiac.clock import moment_in
@@ -25,7 +26,6 @@ from brainiac.formats.markdown import find_events, one_line
 from brainiac.formats.page import HISTORY, Memory, parse_memory
 from brainiac.history.why import find_memory
 from brainiac.storage.files import read_bytes
-from brainiac.storage.projection import Row
 from brainiac.storage.store import Store
 
 # keys of front matter that are ids, dates or counts
@@ -127,22 +127,20 @@ def _by_name(brain: Brain, past: Past, names: Collection[str]) -> Version | None
     """
     folded_names = {name.strip().casefold() for name in names} - {""}
     pages = past.pages()
+
+    def has_name(path: str) -> bool:
+        """Return whether a former version of a page had one of the names; not where its text is not kept."""
+        with suppress(FormatError):
+            page = parse_memory(path, brain.kept_text(pages[path]) or "")
+            return bool(folded_names & {page.uuid.casefold(), page.title.casefold()})
+        return False
+
     matches = [path for path in pages if posixpath.basename(path).removesuffix(".md").casefold() in folded_names]
     # the files' names first: for titles and uuids the texts of all pages may have to be read
-    matches = matches or [path for path, digest in pages.items() if folded_names & _names_of(brain, path, digest)]
+    matches = matches or list(filter(has_name, pages))
     if len(matches) > 1:
         raise UserError(f"{len(matches)} pages were called so: {', '.join(sorted(matches))}; name one by its path")
     return past.version(matches[0]) if matches else None
-
-
-def _names_of(brain: Brain, path: str, digest: str) -> set[str]:
-    """Return uuid and title of a former version of a page; none where its text is not kept, or was no page."""
-    try:
-        text = brain.kept_text(digest)
-        page = None if text is None else parse_memory(path, text)
-    except FormatError:
-        page = None
-    return {page.uuid.casefold(), page.title.casefold()} if page else set()
 
 
 # --- what differs ---------------------------------------------------------------------------------------------------
@@ -203,13 +201,14 @@ def compare(first: PagesAt, second: PagesAt) -> Comparison:
     sides = [_read_pages(side, side.hashes.keys() - same, result.unreadable) for side in (first, second)]
     # a page that cannot be read on one side says nothing about what the other side holds
     unread = (first.hashes.keys() - same - sides[0].keys()) | (second.hashes.keys() - same - sides[1].keys())
-    pairs = [pair for pair in _pairs(*sides) if pair.path not in unread]
-    for pair in sorted(pairs, key=lambda pair: pair.path):
-        differences = list(pair.differences())
-        result.differences += differences
-        if not differences:  # the files differ in what is not compared
-            result.equal += 1
-            result.renumbered.append(pair.path)
+    pairs = [(page.path, pair) for pair in _pairs(*sides) if (page := pair[1] or pair[0])]
+    for path, pair in sorted(pairs, key=lambda named: named[0]):
+        if path not in unread:
+            differences = list(_differences(*pair))
+            result.differences += differences
+            if not differences:  # the files differ in what is not compared
+                result.equal += 1
+                result.renumbered.append(path)
     result.differences = _with_moves(result.differences)
     return result
 
@@ -231,7 +230,7 @@ def _read_pages(side: PagesAt, paths: Iterable[str], unreadable: list[str]) -> d
 # --- which page is which -------------------------------------------------------------------------------------------
 
 
-def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterator[_Pair]:
+def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterator[tuple[Memory | None, Memory | None]]:
     """Yield each page of the first with that of the second that is the same page, then those of one side alone."""
     left, right = dict(first), dict(second)
     names: Sequence[Callable[[Memory], str]] = (
@@ -240,19 +239,13 @@ def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterato
         lambda page: page.title.casefold(),
     )
     for name in names:
-        before, after = _by_unique_name(left.values(), name), _by_unique_name(right.values(), name)
-        for key in before.keys() & after.keys():
-            yield _Pair(left.pop(before[key].path), right.pop(after[key].path))
-    yield from (_Pair(page, None) for page in left.values())
-    yield from (_Pair(None, page) for page in right.values())
-
-
-def _by_unique_name(pages: Iterable[Memory], name: Callable[[Memory], str]) -> dict[str, Memory]:
-    """Return pages by a name; a name that several pages have is left out, as it identifies none of them."""
-    named: dict[str, list[Memory]] = defaultdict(list)
-    for page in pages:
-        named[name(page)].append(page)
-    return {key: pages[0] for key, pages in named.items() if key and len(pages) == 1}
+        before, after = ({name(page): page for page in side.values()} for side in (left, right))
+        counts = Counter(map(name, left.values())), Counter(map(name, right.values()))
+        # a name that several pages have identifies none of them
+        for key in [key for key in before if key and counts[0][key] == counts[1][key] == 1]:
+            yield left.pop(before[key].path), right.pop(after[key].path)
+    yield from ((page, None) for page in left.values())
+    yield from ((None, page) for page in right.values())
 
 
 # --- what a page holds ---------------------------------------------------------------------------------------------
@@ -260,7 +253,7 @@ def _by_unique_name(pages: Iterable[Memory], name: Callable[[Memory], str]) -> d
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One thing that a page holds: see `Difference` for `kind`.
+    """One thing that a page holds: see `Difference` for `kind`. Two are equal whose kind and words are the same.
 
     Attributes:
         text: Without ids and dates.
@@ -272,51 +265,34 @@ class _Item:
     kind: str
     text: str
     is_history: bool = False
-    id: str = ""
-    replaced_by: str = ""
+    id: str = field(default="", compare=False)
+    replaced_by: str = field(default="", compare=False)
 
 
 def _items(page: Memory) -> Iterator[_Item]:
     """Yield all that a page holds, so that nothing a person reads on it is left out of a comparison."""
-    yield from _properties(page)
+    for key, value in page.meta.items():
+        if key not in _NOT_COMPARED and value not in (None, "", []):
+            yield _Item("property", f"{key}: {value}", id=str(key))
     exchanges = list(find_events(page.text, page.offset))
     for placed in exchanges:
         heading, _, words = page.text[placed.start : placed.end].partition("\n")
         yield _Item("exchange", _without_ids(words), id=placed.event.id or heading)
     exchange_spans = [(placed.start, placed.end) for placed in exchanges]
     spans = [(0, page.offset), *exchange_spans]
-    for statement in page.statements:
-        if any(start <= statement.start < end for start, end in exchange_spans):
+    for item in page.statements:
+        if any(start <= item.start < end for start, end in exchange_spans):
             continue  # a list item of an exchange
-        line_end = page.text.find("\n", statement.own[1])
-        spans.append((statement.start, line_end if line_end != -1 else len(page.text)))
-        yield _Item(
-            "statement",
-            _without_ids(statement.text),
-            is_history=statement.is_history,
-            id=statement.block_id,
-            replaced_by=statement.replaced_by,
-        )
-    yield from (_Item("line", _without_ids(line)) for line in _lines_outside(page.text, spans))
-
-
-def _properties(page: Memory) -> Iterator[_Item]:
-    """Yield the entries of a page's front matter that are no ids, dates or counts."""
-    for key, value in page.meta.items():
-        if key not in _NOT_COMPARED and value not in (None, "", []):
-            yield _Item("property", f"{key}: {value}", id=str(key))
-
-
-def _lines_outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """Yield the lines of a text outside some spans that say something."""
+        line_end = page.text.find("\n", item.own[1])
+        spans.append((item.start, line_end if line_end != -1 else len(page.text)))
+        yield _Item("statement", _without_ids(item.text), item.is_history, item.block_id, item.replaced_by)
     at, parts = 0, []
     for start, end in sorted(spans):
-        parts.append(text[at:start])
+        parts.append(page.text[at:start])
         at = max(at, end)
-    parts.append(text[at:])
-    for line in "\n".join(parts).splitlines():
+    for line in "\n".join([*parts, page.text[at:]]).splitlines():
         if line.strip() and line.strip().casefold() != f"## {HISTORY}".casefold():
-            yield line.strip()
+            yield _Item("line", _without_ids(line.strip()))
 
 
 def _without_ids(text: str) -> str:
@@ -327,115 +303,58 @@ def _without_ids(text: str) -> str:
 # --- what differs on a page ----------------------------------------------------------------------------------------
 
 
-class _Pair:
-    """A page of the first and the same page of the second; one of them is None where only one side has it."""
+def _differences(first: Memory | None, second: Memory | None) -> Iterator[Difference]:
+    """Yield what differs between a page of the first and the same page of the second, in the order of the page.
 
-    def __init__(self, first: Memory | None, second: Memory | None) -> None:
-        page = second or first
-        assert page is not None
-        self._first, self._second, self._page = first, second, page
-        self.path = page.path
-        # what the first and the second hold, as far as `differences` has not yet yielded or dropped it
-        self._before: list[_Item] = []
-        self._after: list[_Item] = []
-
-    def differences(self) -> Iterator[Difference]:
-        """Yield what differs: first the page itself, then what it holds, in the order of the page."""
-        if self._first is None or self._second is None:
-            yield self._difference("removed" if self._second is None else "added", "page")
-        elif self._first.path != self._second.path:
-            yield replace(self._difference("moved", "page"), former_path=self._first.path)
-        self._before, self._after = self._items_of(self._first), self._items_of(self._second)
-        is_reordered = _order(self._before) != _order(self._after)
-        # each step takes what it yields or drops out of both lists: what remains was removed or added
-        self._drop_equal()
-        if is_reordered and not self._before and not self._after:
-            yield self._difference("reordered", "page")
-        yield from self._ended_statements()
-        yield from self._changed_items()
-        yield from (self._of_item("removed", item) for item in self._before)
-        yield from (self._of_item("added", item) for item in self._after)
-
-    def _items_of(self, page: Memory | None) -> list[_Item]:
-        """Return what a page holds; of one that only one side has, without title and properties: it is named itself."""
-        if page is None:
-            return []
-        if self._first is not None and self._second is not None:
-            return list(_items(page))
-        left_out = {("line", f"# {page.title}"), *((item.kind, item.text) for item in _properties(page))}
-        return [item for item in _items(page) if (item.kind, item.text) not in left_out]
-
-    def _drop_equal(self) -> None:
-        """Take out what both hold in the same words, each as often as both have it."""
-        common = Counter(map(_content, self._before)) & Counter(map(_content, self._after))
-        self._before = _without(self._before, common)
-        self._after = _without(self._after, common)
-
-    def _ended_statements(self) -> Iterator[Difference]:
-        """Yield the statements that are current on one side and under History on the other.
-
-        One that another statement replaced counts as changed to that.
-        """
-        for old in [item for item in self._before if item.kind == "statement"]:
-            # the same words that were not dropped as equal: they differ in `is_history`
-            new = next((item for item in self._after if (item.kind, item.text) == (old.kind, old.text)), None)
-            if new is None:
-                continue
-            self._before.remove(old)
-            self._after.remove(new)
-            successor = self._take_successor(new.replaced_by) if new.is_history else None
-            if successor:
-                yield self._difference("changed", "statement", successor.text, old.text)
-            else:
-                yield self._difference("ended" if new.is_history else "resumed", "statement", new.text, old.text)
-
-    def _take_successor(self, block: str) -> _Item | None:
-        """Remove and return the current statement of the second page that has a block id; None for none."""
-        item = next((item for item in self._after if block and item.id == block and not item.is_history), None)
-        if item:
-            self._after.remove(item)
-        return item
-
-    def _changed_items(self) -> Iterator[Difference]:
-        """Yield what has the same id on both sides; with the same words it was dropped before."""
-        after = {(item.kind, item.is_history, item.id): item for item in self._after if item.id}
-        for old in list(self._before):
-            new = after.pop((old.kind, old.is_history, old.id), None)
-            if new is not None:
-                self._before.remove(old)
-                self._after.remove(new)
-                yield self._difference("changed", old.kind, new.text, old.text, is_history=old.is_history)
-
-    def _of_item(self, what: str, item: _Item) -> Difference:
-        """Return the difference for what only one side has."""
-        text, before = ("", item.text) if what == "removed" else (item.text, "")
-        return self._difference(what, item.kind, text, before, is_history=item.is_history)
-
-    def _difference(
-        self, what: str, kind: str, text: str = "", before: str = "", *, is_history: bool = False
-    ) -> Difference:
-        return Difference(what, kind, self.path, self._page.title, text, before, is_history=is_history)
-
-
-def _content(item: _Item) -> tuple[str, str, bool]:
-    """Return what of an item is compared."""
-    return item.kind, item.text, item.is_history
-
-
-def _order(items: Iterable[_Item]) -> list[tuple[str, str, bool]]:
-    """Return the contents of all items but properties, whose order says nothing."""
-    return [_content(item) for item in items if item.kind != "property"]
-
-
-def _without(items: Iterable[_Item], common: Counter[tuple[str, str, bool]]) -> list[_Item]:
-    """Return the items without as many of each as `common` counts."""
-    left, rest = Counter(common), []
-    for item in items:
-        if left[_content(item)]:
-            left[_content(item)] -= 1
+    The page itself comes first. Where only one side has it, the other is None; its title and properties are no
+    differences then.
+    """
+    page = second or first
+    assert page is not None
+    difference = partial(Difference, path=page.path, title=page.title)
+    before, after = (list(_items(side)) if side else [] for side in (first, second))
+    if first is None or second is None:
+        yield difference("added" if first is None else "removed", "page")
+        title = _Item("line", f"# {page.title}")
+        before, after = (
+            [each for each in items if each.kind != "property" and each != title] for items in (before, after)
+        )
+    elif first.path != second.path:
+        yield difference("moved", "page", former_path=first.path)
+    # the order of properties says nothing
+    orders = [[item for item in items if item.kind != "property"] for items in (before, after)]
+    # what both hold in the same words is no difference, each as often as both have it
+    before, after = (
+        list((Counter(each) - Counter(other)).elements()) for each, other in ((before, after), (after, before))
+    )
+    if orders[0] != orders[1] and not before and not after:
+        yield difference("reordered", "page")
+    for old in [item for item in before if item.kind == "statement"]:  # that hold on one side alone
+        new = replace(old, is_history=not old.is_history)
+        if new not in after:
+            continue
+        before.remove(old)
+        new = after.pop(after.index(new))
+        # one that another statement replaced counts as changed to that
+        current = (item for item in after if new.replaced_by and item.id == new.replaced_by and not item.is_history)
+        successor = next(current, None) if new.is_history else None
+        if successor:
+            after.remove(successor)
+            yield difference("changed", "statement", text=successor.text, before=old.text)
         else:
-            rest.append(item)
-    return rest
+            what = "ended" if new.is_history else "resumed"
+            yield difference(what, "statement", text=new.text, before=old.text)
+    named = {(item.kind, item.is_history, item.id): item for item in after if item.id}
+    for old in list(before):
+        renewed = named.pop((old.kind, old.is_history, old.id), None)
+        if renewed is not None:
+            before.remove(old)
+            after.remove(renewed)
+            yield difference("changed", old.kind, text=renewed.text, before=old.text, is_history=old.is_history)
+    for item in before:
+        yield difference("removed", item.kind, before=item.text, is_history=item.is_history)
+    for item in after:
+        yield difference("added", item.kind, text=item.text, is_history=item.is_history)
 
 
 def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
@@ -542,7 +461,15 @@ class Past:
     def __init__(self, store: Store, at: str, event: str = "") -> None:
         self._store, self._at, self._event = store, at, event
         store.projection.follow()
-        self._device = self._device_then()
+        own = store.journal.device
+        sql = "SELECT device, max(event) FROM changes WHERE at <= ? GROUP BY device"
+        last: dict[str, str] = dict(store.projection.query(sql, at))
+        if not last:
+            start = first_moment(store)
+            when = f"; the oldest begins at {moment_in(store.zone, start)}" if start else ""
+            raise UserError(f"no journal in {store.tree.relative(store.tree.journal)}/ goes back so far{when}")
+        # this device if its journal had begun by then, else the one with the last event before the moment
+        self._device = own if own in last else max(last, key=lambda device: last[device])
 
     @property
     def other_device(self) -> str:
@@ -594,7 +521,16 @@ class Past:
         """The page versions at the moment, by path."""
         versions: dict[str, Version] = {}
         adoption = ""
-        for event, at, kind, path, source, after in self._rows():
+        # by the order of events: a clock that was set back gave later events an earlier time
+        rows = self._store.projection.query(
+            "SELECT event, at, kind, path, source, after FROM changes WHERE device = ?1"
+            " AND event <= coalesce(nullif(?3, ''), (SELECT max(event) FROM changes WHERE device = ?1 AND at <= ?2))"
+            " ORDER BY event, position",
+            self._device,
+            self._at,
+            self._event,
+        )
+        for event, at, kind, path, source, after in rows:
             if kind == TreeAdopted.kind and event != adoption:
                 adoption = event
                 versions.clear()  # an adoption lists the whole tree as it was found
@@ -603,28 +539,3 @@ class Past:
             if after is not None:
                 versions[path] = Version(path, after, at, event)
         return versions
-
-    def _rows(self) -> list[Row]:
-        """Return the changes of pages up to the last event that is not later than the moment, oldest first."""
-        # by the order of events: a clock that was set back gave later events an earlier time
-        return self._store.projection.query(
-            "SELECT event, at, kind, path, source, after FROM changes WHERE device = ?1"
-            " AND event <= coalesce(nullif(?3, ''), (SELECT max(event) FROM changes WHERE device = ?1 AND at <= ?2))"
-            " ORDER BY event, position",
-            self._device,
-            self._at,
-            self._event,
-        )
-
-    def _device_then(self) -> str:
-        """Return this device if its journal had begun by then, else the one with the last event before the moment."""
-        own = self._store.journal.device
-        sql = "SELECT device, max(event) FROM changes WHERE at <= ? GROUP BY device"
-        last: dict[str, str] = dict(self._store.projection.query(sql, self._at))
-        if own in last:
-            return own
-        if last:
-            return max(last, key=lambda device: last[device])
-        start = first_moment(self._store)
-        when = f"; the oldest begins at {moment_in(self._store.zone, start)}" if start else ""
-        raise UserError(f"no journal in {self._store.tree.relative(self._store.tree.journal)}/ goes back so far{when}")

@@ -9,32 +9,23 @@ from __future__ import annotations
 
 import itertools
 import posixpath
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import FormatError, LockedError, ModelError
-from brainiac.events import (
-    Event,
-    EventsAnalyzed,
-    ExchangeMadePrivate,
-    MemoryPromoted,
-    ModelCalled,
-    PathKind,
-    RemoteCalls,
-    StatementRecord,
-    new_id,
-)
+from brainiac.events import PathKind, StatementRecord, new_id
 from brainiac.formats.discretion import mark_events_private
 from brainiac.formats.frontmatter import edit_meta
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, PlacedEvent, one_line
 from brainiac.formats.page import (
     Memory,
     MemoryDocument,
-    Statement,
     is_private_note,
     new_memory,
     parse_memory,
@@ -43,23 +34,16 @@ from brainiac.formats.page import (
 from brainiac.formats.prompt import Prompt, is_off_record, prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.forget import (
-    ForgetPlan,
-    Planner,
-    find_remaining,
-    is_bare,
-    is_by_process,
-    pages_naming,
-    pieces_of,
-    unreadable,
-)
-from brainiac.history.targets import Target
+from brainiac.history.forget import find_remaining, is_bare, is_by_process, pieces_of
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
+from brainiac.storage.edits import Edits
 from brainiac.storage.files import locked
 from brainiac.storage.links import MENTIONS, still_named, with_repaired_links
+from brainiac.storage.provenance import Rest, RestsOn, without_items
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import sources_of, text_hash
+from brainiac.storage.statements import text_hash
+from brainiac.storage.withheld import unescaped
 
 
 def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
@@ -79,8 +63,14 @@ def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
     if prompt.remember and not is_hidden(brain.tree, prompt.path):
         return True
     exchanges = tuple(brain.answered.exchanges_at(prompt.path))
-    events = [brain.journal.find(exchange) for exchange in exchanges]
-    if all(event is not None and _was_private(brain, event) for event in events):
+
+    def was_private(exchange: str) -> bool:
+        """Return whether an exchange was private when it was answered; False where its texts are not kept any more."""
+        event = brain.journal.find(exchange)
+        texts = [text for change in (event.changes if event else ()) if (text := brain.kept_text(change.after))]
+        return any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
+
+    if all(map(was_private, exchanges)):
         return True
     brain.log.info("exchange_made_private", prompt=prompt.path)
     try:
@@ -91,12 +81,6 @@ def withdraw_private(brain: Brain, prompt: Prompt) -> bool:
     except LockedError:
         brain.retry(lambda: _withdraw(brain, prompt.path, exchanges, is_final=False))
         return False
-
-
-def _was_private(brain: Brain, event: Event) -> bool:
-    """Return whether an exchange was private when it was answered; False where its texts are not kept any more."""
-    texts = [text for change in event.changes if (text := brain.kept_text(change.after)) is not None]
-    return any(shareable_text(text) is None or PRIVATE.search(text) for text in texts)
 
 
 def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final: bool) -> None:
@@ -110,9 +94,10 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final
             exchanges, from which the next call knows that nothing is left to do for them.
     """
     with brain.short_term_lock():
-        plan = _Withdrawal(brain, Target(exchanges)).plan_all()
+        plan = _Withdrawal(brain, exchanges)
+        plan.plan_all()
         statements, left = tuple(plan.statements), tuple(plan.kept)
-        made_private = ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
+        made_private = events.ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
         if is_final:
             calls = tuple(_calls_about(brain, exchanges))
             made_private = replace(made_private, exchanges=exchanges, sent=calls)
@@ -125,7 +110,7 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final
 # --- calls that had the texts --------------------------------------------------------------------------------------
 
 
-def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
+def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[events.RemoteCalls]:
     """Return the remote model calls about some exchanges, and all later remote calls, which may have shown them.
 
     They are summed up by model; those about the exchanges come first and have `is_own`.
@@ -133,19 +118,27 @@ def _calls_about(brain: Brain, exchanges: Collection[str]) -> list[RemoteCalls]:
     index = Exchanges(brain)
     prompts = (what.prompt_id for exchange in exchanges if (what := index.what(exchange)))
     about, first = {*exchanges, *prompts}, min(exchanges)  # ids sort by time
-    own: dict[str, list[tuple[str, str]]] = {}  # by model: time and purpose of each call
-    later: dict[str, list[tuple[str, str]]] = {}
-    for _, event in brain.journal.all_events({ModelCalled}):
+    calls: dict[tuple[bool, str], list[tuple[str, str]]] = defaultdict(list)  # time and purpose of each
+    for _, event in brain.journal.all_events({events.ModelCalled}):
         called = event.what
-        assert isinstance(called, ModelCalled)
+        assert isinstance(called, events.ModelCalled)
         is_own = called.about in about
         if (is_own or event.id > first) and _is_elsewhere(brain, called):
-            (own if is_own else later).setdefault(called.model, []).append((event.at, called.purpose))
-    summaries = [_summary_of_calls(model, calls, is_own=True) for model, calls in sorted(own.items())]
-    return summaries + [_summary_of_calls(model, calls, is_own=False) for model, calls in sorted(later.items())]
+            calls[not is_own, called.model].append((event.at, called.purpose))
+    return [
+        events.RemoteCalls(
+            model=model,
+            purposes=tuple(dict.fromkeys(purpose for _, purpose in made)),
+            calls=len(made),
+            first=min(made)[0],
+            last=max(made)[0],
+            is_own=not is_later,
+        )
+        for (is_later, model), made in sorted(calls.items())
+    ]
 
 
-def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
+def _is_elsewhere(brain: Brain, called: events.ModelCalled) -> bool:
     """Return whether a call went to another machine: by the journal, else by where its model is served now."""
     if called.is_remote is not None:
         return called.is_remote
@@ -155,24 +148,14 @@ def _is_elsewhere(brain: Brain, called: ModelCalled) -> bool:
         return True
 
 
-def _summary_of_calls(model: str, calls: list[tuple[str, str]], *, is_own: bool) -> RemoteCalls:
-    """Return the calls to one model, each a time and a purpose, as one record."""
-    purposes = tuple(dict.fromkeys(purpose for _, purpose in calls))
-    first, last = min(calls)[0], max(calls)[0]
-    return RemoteCalls(model=model, purposes=purposes, calls=len(calls), first=first, last=last, is_own=is_own)
-
-
-def _call_text(sent: RemoteCalls) -> str:
-    """Return the words for calls in the review line: model, number, purposes and time."""
-    when = sent.first if sent.first == sent.last else f"{sent.first} to {sent.last}"
-    calls = f"{sent.calls} call{'' if sent.calls == 1 else 's'}"
-    return f"{sent.model} ({calls} for {', '.join(sent.purposes)}, {when})"
-
-
-def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Collection[RemoteCalls]) -> None:
+def _add_review_line(brain: Brain, prompt: str, plan: _Withdrawal, calls: Collection[events.RemoteCalls]) -> None:
     """Add a line to `review.md`: which models had the texts before, and what a person must still decide."""
-    own = "; ".join(_call_text(sent) for sent in calls if sent.is_own)
-    later = "; ".join(_call_text(sent) for sent in calls if not sent.is_own)
+    texts: dict[bool, list[str]] = {True: [], False: []}  # by `is_own`
+    for sent in calls:
+        when = sent.first if sent.first == sent.last else f"{sent.first} to {sent.last}"
+        number = f"{sent.calls} call{'' if sent.calls == 1 else 's'}"
+        texts[sent.is_own].append(f"{sent.model} ({number} for {', '.join(sent.purposes)}, {when})")
+    own, later = "; ".join(texts[True]), "; ".join(texts[False])
     parts = [f"before that it was sent to {own}, which nothing can take back"] if own else []
     if later:
         parts.append(f"since it was said these calls may have held it: {later}")
@@ -191,54 +174,66 @@ def _add_review_line(brain: Brain, prompt: str, plan: ForgetPlan, calls: Collect
 # --- what becomes private ------------------------------------------------------------------------------------------
 
 
-class _Withdrawal(Planner):
+class _Withdrawal(Edits):
     """Plans how what rests on some exchanges becomes private.
 
     The exchanges get the private mark. A statement that rests on them moves to a private page, unless an open exchange
     says the same; a page on which nothing else stands becomes private. The lists and the summary of short-term memory
     lose what came of them: the exchanges themselves stay there.
+
+    Args:
+        brain: The brain.
+        exchanges: Their ids.
+
+    Attributes:
+        kept: For each thing that stays open a sentence for a person.
+        statements: The statements that move.
     """
 
-    _repeated: Sequence[str] = ()  # the person's words, and the statements made of them: what must not be repeated
+    def __init__(self, brain: Brain, exchanges: Collection[str]) -> None:
+        super().__init__(brain)
+        self._brain, self._rests = brain, RestsOn(brain, exchanges)
+        self._ids, self._log = self._rests.exchanges, self._rests.log
+        self.kept: list[str] = []
+        self.statements: list[StatementRecord] = []
+        # the person's words, and the statements made of them; and of these what must not be repeated, once it is known
+        said = Exchanges(brain)
+        self._texts = [said.said(exchange).user for exchange in sorted(self._ids)]
+        self._repeated: Sequence[str] = ()
 
-    def plan_all(self) -> ForgetPlan:
-        """Return the plan: pages, texts elsewhere that repeat the same words, short-term memory, review."""
-        brain, plan = self._brain, self.plan
-        plan.texts += [self._exchanges.said(exchange).user for exchange in sorted(self._ids)]
-        for page in pages_naming(brain, self._ids):
+    def plan_all(self) -> None:
+        """Plan pages, texts elsewhere that repeat the same words, short-term memory, and review."""
+        brain, tree = self._brain, self._brain.tree
+        for page in self._rests.pages():
             self._edit(page.path, self._withdraw_from_page)
-        plan.kept += [f"{path} cannot be read ({problem})" for path, problem in unreadable(brain, self._ids)]
+        self.kept += self._rests.unreadable()
         # what a person said again without a mark stays as it is, and is named
-        pieces = pieces_of(plan.texts)
-        self._repeated = [_folded(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
+        pieces = pieces_of(self._texts)
+        self._repeated = [unescaped(piece.decode("utf-8", "surrogateescape")) for piece in pieces]
         places = {path for paths in find_remaining(brain, pieces).values() for path in paths}
         for path in sorted(places):
-            kind = brain.tree.kind_of(path)
+            kind = tree.kind_of(path)
             if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
                 self._edit(path, self._withdraw_from_page)
-            elif kind is PathKind.RESPONSE and self._is_unmarked_echo(path, places):
+            # an answer that is not private yet, and whose own prompt does not say the words
+            elif kind is PathKind.RESPONSE and not is_hidden(tree, path) and places.isdisjoint(prompt_path_of(path)):
                 # its exchange is private with it
-                self._edit(path, lambda path, text: self.plan.write(path, edit_meta(text, private=True)))
-        self._edit(brain.tree.relative(brain.tree.short_term), self._withdraw_from_short_term)
-        self._edit(brain.tree.relative(brain.tree.review), self._mark_review)
-        return plan
+                self._edit(path, lambda path, text: self.write(path, edit_meta(text, private=True)))
+        self._edit(tree.relative(tree.short_term), self._withdraw_from_short_term)
+        self._edit(tree.relative(tree.review), self._mark_review)
 
     def _edit(self, path: str, withdraw: Callable[[str, str], None]) -> None:
         """Plan a file, given its path and text; one that cannot be parsed is named in `kept`."""
-        text = self.plan.read(path)
+        text = self.read(path)
         if text is not None:
             try:
                 withdraw(path, text)
             except FormatError as error:
-                self.plan.kept.append(f"{path} cannot be read ({error.problem})")
+                self.kept.append(f"{path} cannot be read ({error.problem})")
 
     def _repeats(self, text: str) -> bool:
         """Return whether a text has the words; False while it is not known which these are."""
-        return any(words in _folded(text) for words in self._repeated)
-
-    def _is_unmarked_echo(self, answer: str, places: Collection[str]) -> bool:
-        """Return whether an answer that repeats the words is not private yet, and its own prompt does not say them."""
-        return not is_hidden(self._brain.tree, answer) and set(places).isdisjoint(prompt_path_of(answer))
+        return any(words in unescaped(text) for words in self._repeated)
 
     def _without_exchanges(self, text: str) -> str:
         """Return a text in which the exchanges are marked, and those whose answer alone repeats the words."""
@@ -257,28 +252,23 @@ class _Withdrawal(Planner):
         document = ShortTermDocument(self._without_exchanges(text))
         memory = document.memory
         private = self._ids | {event.id for event in memory.events if event.is_private}
-        said = _folded("\n".join(event.user for event in memory.events if not event.is_private))
+        said = unescaped("\n".join(event.user for event in memory.events if not event.is_private))
 
         def is_withdrawn(item: Item) -> bool:
             sources = self._log.sources_of_item(item.text)
-            return bool(sources) and sources <= private and _folded(item.text) not in said
+            return bool(sources) and sources <= private and unescaped(item.text) not in said
 
-        lists = (memory.goals, memory.facts, memory.tasks)
-        document = document.without_items(*([item.text for item in items if is_withdrawn(item)] for items in lists))
-        if self._is_in_summary() or self._repeats(memory.summary):
+        document, _ = without_items(document, is_withdrawn)
+        # whether the promotion that wrote the present summary read one of the exchanges
+        runs = (event.what for event in self._brain.journal.events(kinds={events.MemoryPromoted}, reverse=True))
+        wrote = (run for run in runs if isinstance(run, events.MemoryPromoted) and run.summarized_by is not None)
+        run = next(wrote, None)
+        if self._repeats(memory.summary) or (run and not self._ids.isdisjoint((*run.exchanges, *run.left))):
             document = document.with_summary("", self._log.is_own_summary)
         now = document.memory
         if self._repeats("\n\n".join([now.summary, *(item.text for item in (*now.goals, *now.facts, *now.tasks))])):
-            self.plan.kept.append(f"{path} says it too, openly")
-        self.plan.write(path, str(document))
-
-    def _is_in_summary(self) -> bool:
-        """Return whether the promotion that wrote the present summary read one of the exchanges."""
-        for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
-            run = event.what
-            if isinstance(run, MemoryPromoted) and run.summarized_by is not None:  # it wrote the summary
-                return not self._ids.isdisjoint((*run.exchanges, *run.left))
-        return False
+            self.kept.append(f"{path} says it too, openly")
+        self.write(path, str(document))
 
     # --- pages ----------------------------------------------------------------------------------------------
 
@@ -288,82 +278,69 @@ class _Withdrawal(Planner):
             return
         memory = parse_memory(path, text)
         note = self._log.whole_body_of(memory.uuid)
-        self._moved: list[Statement] = []
-        page = self._remaining_page(memory)
+        page = MemoryDocument(self._without_exchanges(text), path)
+        moved = [rest for rest in self._rests.statements(memory) if not rest.is_said_elsewhere]
+        for rest in moved:
+            self._texts.append(rest.statement.text)
+            page = rest.without(page)
+        sources = [str(source) for source in memory.meta.get("sources") or ()]
+        other_sources = [source for source in sources if source not in self._ids]
+        page = page.set_meta(sources=other_sources) if other_sources != sources else page
         left = parse_memory(path, shareable_text(str(page)) or "")
         is_empty = is_bare(left) and is_by_process(memory, self._log)
         if is_empty or (note and not self._ids.isdisjoint(note.record.sources)):
-            self.plan.write(path, str(MemoryDocument(text, path).set_meta(private=True)))
+            self.write(path, str(MemoryDocument(text, path).set_meta(private=True)))
             return
         if self._repeats("\n".join(statement.text for statement in page.memory.statements)):
-            self.plan.kept.append(f"{path} says it too, openly")
+            self.kept.append(f"{path} says it too, openly")
         if isinstance(left.meta.get(MENTIONS), list):
             page = page.set_meta(**{MENTIONS: still_named(left)})
-        if self._moved:
-            self._move(memory)
-        self.plan.write(path, self._without_keys(str(page), path))
+        if moved:
+            self._move(memory, moved)
+        # without the tags and the canonical key that come from these exchanges alone
+        words, tags = self._keywords, page.memory.tags
+        keys: dict[str, Any] = {"tags": [tag for tag in tags if tag not in words]} if words.intersection(tags) else {}
+        if str(page.memory.meta.get("canonical_key")) in words:
+            keys["canonical_key"] = None
+        self.write(path, str(page.set_meta(**keys)))
 
-    def _without_source(self, page: MemoryDocument, statement: Statement) -> MemoryDocument:
-        """Return a page without a statement that rests on these exchanges and was not said openly too."""
-        changes = self._log.provenance_of(page.memory.uuid, statement)
-        # of each operation that wrote these very words
-        sources = [change.record.sources for change in changes if change.hash == text_hash(statement.text)]
-        if self._ids.isdisjoint(sources_of(changes)) or any(
-            others and self._ids.isdisjoint(others) for others in sources
-        ):
-            return page
-        self._moved.append(statement)
-        self.plan.texts.append(statement.text)
-        return self._with_current_again(page.without_statement(statement.block_id), changes[-1].retired)
-
-    def _move(self, memory: Memory) -> None:
+    def _move(self, memory: Memory, moved: Sequence[Rest]) -> None:
         """Plan the private page, in the folder `private/` beside a page, with the statements that leave it."""
         folder, name = posixpath.split(memory.path)
         numbers = itertools.chain([""], (f"{number}-" for number in itertools.count(2)))
         paths = (f"{folder}/private/{number}{name}" for number in numbers)
-        path = next(path for path in paths if (text := self.plan.read(path)) is None or is_private_note(text))
+        path = next(path for path in paths if (text := self.read(path)) is None or is_private_note(text))
         keys = {key: memory.meta[key] for key in ("subject", "subject_type") if key in memory.meta}
-        text = self.plan.read(path) or new_memory(
+        text = self.read(path) or new_memory(
             memory.title, uuid=new_id(), now=iso(self._brain.clock.now()), private=True, **keys
         )
         page, is_standing = MemoryDocument(text, path), self._brain.tree.holds
-        for statement in self._moved:
+        sources = set(page.memory.meta.get("sources") or ())
+        for rest in moved:
+            statement = rest.statement
             lines = memory.text[statement.start : statement.end].rstrip() + "\n"
             lines = with_repaired_links(lines, was=memory.path, now=path, moved={}, places={}, is_standing=is_standing)
             page = page.with_item(lines, is_history=statement.is_history)
-        now = {statement.block_id: statement for statement in page.memory.statements}
-        # so that `why` and `forget` know what they rest on
-        rows = [
-            StatementRecord(
+            # so that `why` and `forget` know what it rests on
+            row = StatementRecord(
                 operation="NEW",
                 path=path,
                 page=page.memory.uuid,
                 block=statement.block_id,
-                hash=text_hash(now[statement.block_id].text),
-                sources=tuple(sorted(sources_of(self._log.provenance_of(memory.uuid, statement)))),
+                hash=text_hash(page.statement(statement.block_id).text),
+                sources=tuple(sorted(rest.sources)),
             )
-            for statement in self._moved
-        ]
-        self.plan.statements += rows
-        sources = {*(page.memory.meta.get("sources") or ()), *(source for row in rows for source in row.sources)}
-        self.plan.write(path, str(page.set_meta(sources=sorted(sources))))
-
-    def _without_keys(self, text: str, path: str) -> str:
-        """Return a page without the tags and the canonical key that come from these exchanges alone."""
-        page, words = MemoryDocument(text, path), self._keywords
-        tags = [tag for tag in page.memory.tags if tag not in words]
-        keys: dict[str, Any] = {"tags": tags} if len(tags) < len(page.memory.tags) else {}
-        if str(page.memory.meta.get("canonical_key")) in words:
-            keys["canonical_key"] = None
-        return str(page.set_meta(**keys)) if keys else text
+            self.statements.append(row)
+            sources |= rest.sources
+        self.write(path, str(page.set_meta(sources=sorted(sources))))
 
     @cached_property
     def _keywords(self) -> set[str]:
         """The tags and canonical keys that were extracted from these exchanges and from no others."""
         own: set[str] = set()
         others: set[str] = set()
-        for event in self._brain.journal.events(kinds={EventsAnalyzed}):
-            for candidate in event.what.candidates if isinstance(event.what, EventsAnalyzed) else ():
+        for event in self._brain.journal.events(kinds={events.EventsAnalyzed}):
+            for candidate in event.what.candidates if isinstance(event.what, events.EventsAnalyzed) else ():
                 is_own = not self._ids.isdisjoint(candidate.events)
                 (own if is_own else others).update((*candidate.tags, candidate.canonical_key))
         return own - others - {""}
@@ -372,16 +349,11 @@ class _Withdrawal(Planner):
 
     def _mark_review(self, path: str, text: str) -> None:
         """Plan `review.md` with marks on the proposals that rest on the exchanges."""
-        proposals = self._log.proposals()
+        proposals = self._rests.proposals()
         for tick in reversed(find_ticks(text)):
             line = text[tick.start : tick.end]
             # before the id, which must be at the end of its line
-            if not self._ids.isdisjoint(proposals.get(tick.id, ())) and not PRIVATE.search(line):
+            if tick.id in proposals and not PRIVATE.search(line):
                 line = line.replace("<!-- proposal:", f"{PRIVATE_MARK} <!-- proposal:", 1)
                 text = text[: tick.start] + line + text[tick.end :]
-        self.plan.write(path, text)
-
-
-def _folded(text: str) -> str:
-    """Return a text with single spaces and without backslashes, which a copy of it may have more of."""
-    return " ".join(text.replace("\\", "").split())
+        self.write(path, text)

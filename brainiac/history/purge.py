@@ -13,7 +13,6 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -139,21 +138,17 @@ class Traces:
         content = text.encode("utf-8", "surrogateescape")
         has_needle = any(needle in content for needle in (*self._marks, *self._pieces))
         is_listed = f"\n## {MANIFEST}" in text and any(name in text for name in self._listed)
-        if digest in self._own or has_needle or is_listed or self._has_statement(text):
+        if digest in self._own or has_needle or is_listed:
             return True
+        if self.statements and "\nuuid:" in text:  # parsing every text would take seconds
+            with suppress(FormatError):
+                if any(text_hash(statement.text) in self.statements for statement in parse_memory("", text).statements):
+                    return True
         if not self._has_words(text):
             return False
         units = [*map(said_in, values_of(text)), *(said_in(text[start:end]) for start, end in units_of(text))]
         # a file of the inbox is one unit
         return any(map(self._has_words, ["\n".join(units)] if digest in self._whole else units))
-
-    def _has_statement(self, text: str) -> bool:
-        """Return whether a text is a page with one of the statements."""
-        if not self.statements or "\nuuid:" not in text:
-            return False  # parsing every text would take seconds
-        with suppress(FormatError):
-            return any(text_hash(statement.text) in self.statements for statement in parse_memory("", text).statements)
-        return False
 
     def _has_words(self, text: str) -> bool:
         return holds_words(text, self._target.words)
@@ -251,24 +246,13 @@ def purge(brain: Brain, target: Target) -> Purged:
         # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
         tombstone = brain.record(traces.tombstone(), by="cli")
         event = forget(brain, target, cause=tombstone.id)
-        lines = _destroy(brain, tombstone, traces, {*traces.hashes, *_hashes_before(event)})
+        lines = _destroy(brain, tombstone, traces, {*traces.hashes}, event)
     write_digest(brain)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
     return Purged(tombstone, event, len(traces.hashes), lines, still)
 
 
-def _purged_by(tombstone: Event) -> TextsPurged:
-    """Return the data of a tombstone event."""
-    assert isinstance(tombstone.what, TextsPurged)
-    return tombstone.what
-
-
-def _hashes_before(event: Event | None) -> set[str]:
-    """Return the hashes of the texts that an event's changes replaced or removed."""
-    return {change.before for change in event.changes if change.before} if event else set()
-
-
-def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: Collection[str]) -> int:
+def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: set[str], forgotten: Event | None) -> int:
     """Destroy what a tombstone names; doing it again after an interruption is harmless.
 
     Args:
@@ -276,12 +260,14 @@ def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: Collection[
         tombstone: Of this or another device.
         traces: What of it is in events and logs.
         hashes: Of the texts.
+        forgotten: The commit that took the target out of the tree; the texts before it go too. None for none.
 
     Returns:
         How many lines of this device's journal lost their words.
     """
+    hashes = hashes | {change.before for change in (forgotten.changes if forgotten else ()) if change.before}
     with brain.commit_lock():
-        brain.committer.destroy(set(hashes) - brain.observed.present_hashes(hashes))  # not what a file has now
+        brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not what a file has now
         lines = brain.journal.rewrite(traces.cleaned)
         _clean_logs(brain, traces)
     # index and vectors have the words too; the next search rebuilds them
@@ -323,7 +309,7 @@ def apply_tombstones(brain: Brain) -> list[str]:
         if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
     }
     tombstones = _tombstones(brain)
-    return [event.id for event in tombstones if _apply_tombstone(brain, event, was_applied=event.id in applied)]
+    return [event.id for event, purged in tombstones if _apply(brain, event, purged, was_applied=event.id in applied)]
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
@@ -331,8 +317,8 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     blobs = brain.journal.blobs
     path_by_hash = {digest: path for path, digest in brain.journal.fold().items()}
     remaining = []
-    for tombstone in _tombstones(brain):
-        for digest in _purged_by(tombstone).hashes:
+    for tombstone, purged in _tombstones(brain):
+        for digest in purged.hashes:
             if digest in path_by_hash:
                 remaining.append((tombstone, path_by_hash[digest]))
             elif digest in blobs:
@@ -340,44 +326,32 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     return remaining
 
 
-def _tombstones(brain: Brain) -> list[Event]:
+def _tombstones(brain: Brain) -> list[tuple[Event, TextsPurged]]:
     """Return the events of all devices that name texts to be destroyed."""
-    return [event for _, event in brain.projection.purges() if event.kind == TextsPurged.kind]
+    return [(event, event.what) for _, event in brain.projection.purges() if isinstance(event.what, TextsPurged)]
 
 
-def _apply_tombstone(brain: Brain, tombstone: Event, *, was_applied: bool) -> bool:
+def _apply(brain: Brain, tombstone: Event, purged: TextsPurged, *, was_applied: bool) -> bool:
     """Destroy what a tombstone names if it was not applied here yet, or something of it is back.
 
     Returns:
         Whether there was something to do.
     """
-    purged = _purged_by(tombstone)
     present = brain.observed.present_hashes(purged.hashes)  # of whole files
-    is_in_tree = bool(present) or _is_in_short_term(brain, purged.exchanges)
+    short_term = brain.read_text(brain.tree.short_term) or ""
+    is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
     has_blobs = any(digest in brain.journal.blobs for digest in set(purged.hashes) - present)
-    if was_applied and not (is_in_tree or has_blobs):
+    if was_applied and not (present or is_in_log or has_blobs):
         return False
-    target = _target_of(brain, purged)
+    page = find_memory(brain, purged.page) if purged.page else None
+    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
     traces = Traces(brain, target, plan_forget(brain, target), purged)
     hashes, event = {*purged.hashes}, None
-    if is_in_tree or not was_applied:
+    if present or is_in_log or not was_applied:
         hashes |= traces.hashes  # before they are removed
         event = forget(brain, target, by="kernel", cause=tombstone.id)
-        hashes |= _hashes_before(event)
     # files alone are no reason: where nothing was forgotten, somebody wrote the same words
     if was_applied and event is None and not has_blobs:
         return False
-    _destroy(brain, tombstone, traces, hashes)
+    _destroy(brain, tombstone, traces, hashes, event)
     return True
-
-
-def _target_of(brain: Brain, purged: TextsPurged) -> Target:
-    """Return what a tombstone names as a target in the present tree."""
-    page = find_memory(brain, purged.page) if purged.page else None
-    return target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
-
-
-def _is_in_short_term(brain: Brain, exchanges: Collection[str]) -> bool:
-    """Return whether one of the exchanges is in the event log."""
-    text = brain.read_text(brain.tree.short_term) or ""
-    return any(f"<!-- event: {exchange} -->" in text for exchange in exchanges)

@@ -16,39 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from brainiac import events
 from brainiac.clock import iso
 from brainiac.errors import BlobError, FormatError, UserError
-from brainiac.events import (
-    BrainRebuilt,
-    CopyMerged,
-    Event,
-    EventUndone,
-    ExchangeEvent,
-    ExchangeForgotten,
-    ExchangeMadePrivate,
-    ExchangesFiled,
-    ExchangesImported,
-    ImportStarted,
-    InboxTidied,
-    MarkersMerged,
-    MemoryForgotten,
-    MemoryOrganized,
-    MemoryPromoted,
-    NoteMerged,
-    OutcomeEvent,
-    PathKind,
-    PromptMoved,
-    PurgeHonoured,
-    RecordedChange,
-    StatementCorrected,
-    StatementsAdopted,
-    TextsPurged,
-    TreeAdopted,
-    new_id,
-    update,
-)
+from brainiac.events import Event, PathKind, new_id, update
 from brainiac.formats.frontmatter import split
-from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history.forget import is_bare
 from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
@@ -64,13 +37,22 @@ from brainiac.tree import LocalPlaces, Tree, is_brain
 OFFLINE = "offline"  # the model that statements kept without one name
 # what was said and done by persons; what processes made of it is left out
 _KEPT = (
-    ExchangeEvent | OutcomeEvent | PromptMoved | ExchangeMadePrivate | ExchangesFiled | ExchangesImported
-    | ImportStarted | InboxTidied | MemoryPromoted | ExchangeForgotten | MemoryForgotten | TextsPurged | PurgeHonoured
-    | NoteMerged | CopyMerged | MarkersMerged | StatementCorrected | StatementsAdopted
+    events.ExchangeEvent | events.OutcomeEvent | events.PromptMoved | events.ExchangeMadePrivate
+    | events.ExchangesFiled | events.ExchangesImported | events.ImportStarted | events.InboxTidied
+    | events.MemoryPromoted | events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged
+    | events.PurgeHonoured | events.NoteMerged | events.CopyMerged | events.MarkersMerged
+    | events.StatementCorrected | events.StatementsAdopted
 )  # fmt: skip
-_FILING = ExchangesFiled | ExchangesImported | InboxTidied | OutcomeEvent  # in their commits processes write pages
+# in their commits processes write pages
+_FILING = events.ExchangesFiled | events.ExchangesImported | events.InboxTidied | events.OutcomeEvent
 _PLACES = frozenset(
-    {PathKind.PROMPT, PathKind.RESPONSE, PathKind.CAPTURE, PathKind.MEMORY, PathKind.ARCHIVED}
+    {
+        PathKind.PROMPT,
+        PathKind.RESPONSE,
+        PathKind.CAPTURE,
+        PathKind.MEMORY,
+        PathKind.ARCHIVED,
+    }
 )  # files whose versions are kept; of short-term memory only the present one counts
 # front matter that processes change, with the values of a new page; and that only they write
 _MODEL_KEYS = {"reinforcement_count": 0, "emotion": "neutral"}
@@ -99,8 +81,8 @@ def is_rebuilt_from(folder: Path, store: Store) -> bool:
         return False
     settings = load(folder / "system/config.yaml", Settings)
     journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
-    events = journal.events(kinds={BrainRebuilt})
-    return any(isinstance(event.what, BrainRebuilt) and event.what.of == store.settings.brain_id for event in events)
+    rebuilt = (event.what for event in journal.events(kinds={events.BrainRebuilt}))
+    return any(isinstance(what, events.BrainRebuilt) and what.of == store.settings.brain_id for what in rebuilt)
 
 
 def check_folder(folder: Path, store: Store) -> None:
@@ -152,8 +134,9 @@ class _Maker:
         with self._store.commit_lock():
             self._copy_system()
             create_brain(self._folder, is_shared=True, clock=self._store.clock)
-            self._copy_inbox()
-            self._copy_memory()
+            tree = self._store.tree
+            for path in tree.scan(tree.inbox, tree.memory):
+                self._copy_or_reduce(path, tree.kind_of(path))
             self._write_journal()
         return self._result
 
@@ -162,62 +145,42 @@ class _Maker:
     def _copy_system(self) -> None:
         """Copy settings, identity, prompts, workflows and the person's own plugins; the brain gets an id of its own."""
         tree = self._store.tree
-        for top in (tree.config.parent, tree.plugins):
-            for path in tree.scan(top):
-                self._copy(path)
+        for path in tree.scan(tree.config.parent, tree.plugins):
+            self._copy(path)
         config = self._folder / tree.relative(tree.config)
         text = config.read_text("utf-8") if config.exists() else ""
         text, count = re.subn(r"^brain_id:.*$", f"brain_id: {new_id()}", text, flags=re.MULTILINE)
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(text if count else f"brain_id: {new_id()}\n{text}", "utf-8")
 
-    def _copy_inbox(self) -> None:
-        """Copy prompts with their answers, and notes; a prompt without an answer is the first brain's to answer."""
-        tree = self._store.tree
-        for path in tree.scan(tree.inbox):
-            kind = tree.kind_of(path)
-            is_open = kind is PathKind.PROMPT and self._is_unanswered(path)
-            if kind is not PathKind.ERROR and not is_open:
-                self._copy(path)
+    def _copy_or_reduce(self, path: str, kind: PathKind) -> None:
+        """Take over a file of inbox or memory: a page without what models made, short-term memory without a summary.
 
-    def _is_unanswered(self, path: str) -> bool:
-        """Return whether no journal has an answer to the prompt at a path."""
-        rows = self._store.projection.query("SELECT 1 FROM exchanges WHERE prompt = ? LIMIT 1", path)
-        return not rows
-
-    def _copy_memory(self) -> None:
-        """Copy short-term memory, pages without what models wrote, and other files; index pages are made anew."""
-        tree = self._store.tree
-        for path in tree.scan(tree.memory):
-            kind = tree.kind_of(path)
-            if kind in (PathKind.MEMORY, PathKind.ARCHIVED):
-                self._copy_page(path)
-            elif kind is PathKind.SHORT_TERM:
-                self._copy_short_term(path)
-            elif kind is not PathKind.REVIEW and os.path.basename(path) != INDEX:
-                self._copy(path)
-
-    def _copy_short_term(self, path: str) -> None:
-        """Copy short-term memory without the summary that a process wrote."""
-        self._copy(path)
-        text = str(self._store.short_term().with_summary("", self._log.is_own_summary))
-        (self._folder / path).write_bytes(text.encode("utf-8", "surrogateescape"))
-
-    def _copy_page(self, path: str) -> None:
-        """Write a page without what models made; one that holds nothing else is left out."""
-        text = self._store.read_text(path) or ""
-        try:
-            after = self._without_model_parts(parse_memory(path, text))
-        except FormatError:
-            self._result.unreadable.append(path)
-            after = text
-        if after is None:
-            self._result.left += 1
+        Left out are error files, review and index pages, which are made anew, a page that holds nothing else, and a
+        prompt without an answer, which is the first brain's to answer.
+        """
+        store, text, after = self._store, None, None
+        if kind is PathKind.PROMPT:
+            if not store.projection.query("SELECT 1 FROM exchanges WHERE prompt = ? LIMIT 1", path):
+                return
+        elif kind is PathKind.SHORT_TERM:
+            after = str(store.short_term().with_summary("", self._log.is_own_summary))
+        elif kind in (PathKind.MEMORY, PathKind.ARCHIVED):
+            text = store.read_text(path) or ""
+            try:
+                after = self._without_model_parts(parse_memory(path, text))
+            except FormatError:
+                self._result.unreadable.append(path)
+                after = text
+            if after is None:
+                self._result.left += 1
+                return
+            self._result.pages += 1
+        elif kind in (PathKind.ERROR, PathKind.REVIEW) or os.path.basename(path) == INDEX:
             return
-        self._result.pages += 1
         self._copy(path)
         if after != text:
-            (self._folder / path).write_bytes(after.encode("utf-8", "surrogateescape"))
+            (self._folder / path).write_bytes((after or "").encode("utf-8", "surrogateescape"))
 
     def _copy(self, path: str) -> None:
         """Copy a file with its times; a link is left out, since it leads elsewhere from another place."""
@@ -231,31 +194,32 @@ class _Maker:
     def _without_model_parts(self, memory: Memory) -> str | None:
         """Return a page's text without what models made; None where nothing else is on it."""
         page = memory.uuid or memory.path
-        is_by_hand = not self._log.knows_page(page) and not self._was_begun_by_process(memory.path)
-        if is_by_hand:
-            return memory.text
+        if not self._log.knows_page(page):
+            # a process begins the pages of days, which have no statements
+            sql = "SELECT by FROM changes WHERE path = ? AND is_new ORDER BY event LIMIT 1"
+            rows = self._store.projection.query(sql, memory.path)
+            if not rows or rows[0][0] == "person":
+                return memory.text
         body = self._log.whole_body_of(page)
         is_written_whole = body is not None and text_hash(memory.body) == body.hash
         if is_written_whole:  # by a model, or a note that was kept word for word
             return memory.text if (page, "") in self._verbatim else None
         document = MemoryDocument(memory.text, memory.path)
-        by_models = _ByModels(self._log.changes_of(page))
+        present, former = _places_by_models(self._log.changes_of(page))
         for statement in memory.statements:
             is_verbatim = (page, statement.block_id) in self._verbatim
             # lines that a person wrote below a statement would lose their meaning without it
-            if not is_verbatim and by_models.has(statement) and not document.has_lines_below(statement.block_id):
+            if statement.is_history:  # its words before that count
+                is_by_model = bool(statement.block_id) and statement.block_id in former
+            else:
+                is_by_model = (statement.block_id, text_hash(statement.text)) in present
+            if not is_verbatim and is_by_model and not document.has_lines_below(statement.block_id):
                 document = document.without_statement(statement.block_id)
         if is_bare(document.memory):
             return None
         keys = {key: value for key, value in _MODEL_KEYS.items() if memory.meta.get(key, value) != value}
         text = str(document.set_meta(**keys) if keys else document)
         return _without_entries(_EMPTY_HISTORY.sub("\n", text), memory.path)
-
-    def _was_begun_by_process(self, path: str) -> bool:
-        """Return whether a process began the file at a path, as it does the pages of days."""
-        sql = "SELECT by FROM changes WHERE path = ? AND is_new ORDER BY event LIMIT 1"
-        rows = self._store.projection.query(sql, path)
-        return bool(rows) and rows[0][0] != "person"
 
     # --- the journal ----------------------------------------------------------------------------------------
 
@@ -273,7 +237,7 @@ class _Maker:
                 self._copy_texts(reduced, blobs)
                 name = device or own_device
                 lines.setdefault(name, _Lines(folder / name)).append(reduced)
-        what = BrainRebuilt(of=store.settings.brain_id)
+        what = events.BrainRebuilt(of=store.settings.brain_id)
         # its `seq` is given when it is appended
         event = Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json())
         lines[own_device].append(event)
@@ -287,22 +251,19 @@ class _Maker:
         """
         what = event.what
         is_edit = event.kind in FOUND  # by hand
-        is_undoing = isinstance(what, EventUndone) and what.undone in kept_ids
+        is_undoing = isinstance(what, events.EventUndone) and what.undone in kept_ids
         if not (isinstance(what, _KEPT) or is_edit or is_undoing):
             return None
-        if isinstance(what, MemoryPromoted):
+        if isinstance(what, events.MemoryPromoted):
             # what models decided is decided anew; what was kept word for word is recorded, so that it is kept once
             statements = tuple(row for row in what.statements if row.model == OFFLINE)
             what = replace(what, statements=statements, refused=(), candidates={}, proposals=(), left={}, breaker=None)
             return replace(event, data=what.to_json(), changes=())
-        changes = tuple(change for change in event.changes if self._is_kept(event, change))
-        return replace(event, changes=changes)
-
-    def _is_kept(self, event: Event, change: RecordedChange) -> bool:
-        """Return whether the new brain keeps a version of a file: not of a log, nor of a page where a process filed."""
-        kind = self._store.tree.kind_of(change.path)
-        is_page = kind in (PathKind.MEMORY, PathKind.ARCHIVED)
-        return change.op != "append" and kind in _PLACES and not (is_page and isinstance(event.what, _FILING))
+        # not of a log, nor of a page where a process filed
+        kinds = _PLACES - ({PathKind.MEMORY, PathKind.ARCHIVED} if isinstance(what, _FILING) else set())
+        kind_of = self._store.tree.kind_of
+        changes = (change for change in event.changes if change.op != "append" and kind_of(change.path) in kinds)
+        return replace(event, changes=tuple(changes))
 
     def _copy_texts(self, event: Event, blobs: BlobStore) -> None:
         """Copy the texts that an event names, as far as they were not purged."""
@@ -312,32 +273,21 @@ class _Maker:
                     blobs.put(self._store.journal.blobs.get(digest))
 
 
-class _ByModels:
-    """Knows which statements of a page a process wrote in their present words.
+def _places_by_models(changes: Sequence[StatementChange]) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return where a process wrote last on a page; a statement that a person corrected or released is the person's.
 
     Args:
         changes: The operations on the page's statements, oldest first.
+
+    Returns:
+        Block id and hash of the words of the statements that hold, and the block ids of those under History.
     """
-
-    def __init__(self, changes: Sequence[StatementChange]) -> None:
-        # the block id and the hash of the words of each statement, where a process wrote it last
-        last = {(change.block, change.hash): change.event.kind for change in changes}
-        self._present = {key for key, kind in last.items() if kind in (MemoryPromoted.kind, MemoryOrganized.kind)}
-        formers = [change.former for change in changes]
-        # block ids under History
-        self._former = {ref.history for ref in formers if (ref.block, ref.hash) in self._present}
-        self._former |= {block for block, _ in self._present}
-
-    def has(self, statement: Statement) -> bool:
-        """Return whether a process wrote a statement in its present words.
-
-        One that a person corrected or released is the person's. Of one under History its words before that count.
-        """
-        if not statement.block_id:
-            return False
-        if statement.is_history:
-            return statement.block_id in self._former
-        return (statement.block_id, text_hash(statement.text)) in self._present
+    last = {(change.block, change.hash): change.event.kind for change in changes if change.block}
+    by_processes = (events.MemoryPromoted.kind, events.MemoryOrganized.kind)
+    present = {key for key, kind in last.items() if kind in by_processes}
+    formers = [change.former for change in changes]
+    former = {ref.history for ref in formers if (ref.block, ref.hash) in present}
+    return present, former | {block for block, _ in present}
 
 
 def _without_entries(text: str, path: str) -> str:
@@ -365,7 +315,7 @@ class _Lines:
 
 def settle(store: Store) -> None:
     """Take in the files of a new brain as they are, and make the index pages of its folders; the first time only."""
-    if next(store.journal.events(kinds={TreeAdopted}), None) is not None:
+    if next(store.journal.events(kinds={events.TreeAdopted}), None) is not None:
         return
     # as if each page had just been written: `Folders` makes the index pages of what changes
     pages = [update(page.path, page.text, page.text) for page in store.pages().memories.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from brainiac.history.why import find_memory, memory_pages
 from brainiac.search.documents import Hit
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.statements import text_hash
-from brainiac.storage.withheld import block_hash, matching_blocks, split_or_all, units_of
+from brainiac.storage.withheld import block_hash, matching_blocks, split_or_all, units_of, without_spans
 from brainiac.text.tokens import holds_words
 
 PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
@@ -141,19 +141,24 @@ def target_of_hits(brain: Brain, hits: Iterable[Hit]) -> Target:
 
     What stands on a page whose front matter cannot be read is left out.
     """
-    parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
+    found: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
     for hit in hits:
         line = f"{hit.path}: {_quoted(hit.said)}"
         if hit.kind == "exchange":
-            parts["exchanges"].setdefault(hit.anchor, line)
+            found["exchanges"].setdefault(hit.anchor, line)
         elif brain.tree.kind_of(hit.path) is PathKind.SHORT_TERM:
-            parts["items"][text_hash(hit.text)] = line
+            found["items"][text_hash(hit.text)] = line
         elif text := brain.read_text(hit.path):
             with suppress(FormatError):
                 for block in matching_blocks(text, hit.text):
-                    parts["blocks"][hit.uuid or hit.path, block_hash(block)] = line
-    fields: dict[str, Any] = {name: tuple(part) for name, part in parts.items()}
-    return Target(**fields, shown=tuple(line for part in parts.values() for line in part.values()))
+                    found["blocks"][hit.uuid or hit.path, block_hash(block)] = line
+    return _target_of(found)
+
+
+def _target_of(found: Mapping[str, Mapping[Any, str]], **keys: Any) -> Target:
+    """Return the target of what was found: for each of its parts the entries, each with a line for a person."""
+    parts: dict[str, Any] = {name: tuple(part) for name, part in found.items()}
+    return Target(**parts, **keys, shown=tuple(line for part in found.values() for line in part.values()))
 
 
 class _WordSearch:
@@ -161,42 +166,37 @@ class _WordSearch:
 
     def __init__(self, brain: Brain, words: str) -> None:
         self._brain, self._words = brain, words
-        # for each field of the target its entries, each with a line for a person
-        self._parts: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
+        self._found: dict[str, dict[Any, str]] = {name: {} for name in _PARTS}
         self._is_private = False
 
     def target(self) -> Target:
         """Return everything that has the words, as a target."""
-        tree = self._brain.tree
+        tree, found = self._brain.tree, self._found
         self._read_short_term()
         pages = memory_pages(self._brain)
         for page in pages.values():
             self._read_page(page)
         others = tree.scan(tree.memory).keys() - {tree.relative(tree.short_term)}
-        for path in sorted(filter(self._brain.tree.is_tracked, others.difference(pages))):  # unreadable ones among them
-            self._read_other(path, self._brain.read_text(path) or "")
+        for path in sorted(filter(tree.is_tracked, others.difference(pages))):  # unreadable pages among them
+            kind = tree.kind_of(path)
+            if kind in PAGES and self._matches(stem_of(path)):
+                found["pages"][path] = f"{path}: the whole page"
+            elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages
+                self._read_units(path, self._brain.read_text(path) or "")
         exchanges = Exchanges(self._brain)
+        # a prompt comes before its answers, so that the exchange of a prompt with the words is added by then
         for path in sorted(tree.scan(tree.inbox)):
             if self._matches(searched_text(path, self._brain.read_text(path) or "")):
-                self._add_file(path, exchanges)
-        parts: dict[str, Any] = {name: tuple(part) for name, part in self._parts.items()}
-        lines = tuple(line for part in self._parts.values() for line in part.values())
-        return Target(**parts, words=self._words, shown=lines, is_private=self._is_private)
+                exchange, is_answer = exchanges.find(path), bool(prompt_path_of(path))
+                if not exchange or (is_answer and exchange not in found["exchanges"]):
+                    found["answers"][path] = f"{path}: the {'answer' if is_answer else 'file'}"
+                else:
+                    line = f"{path}: {_quoted(exchanges.said(exchange).user)}"
+                    found["exchanges"].setdefault(exchange, line)
+        return _target_of(found, words=self._words, is_private=self._is_private)
 
     def _matches(self, text: str) -> bool:
         return holds_words(text, self._words)
-
-    def _add_file(self, path: str, exchanges: Exchanges) -> None:
-        """Add the exchange of a file that has the words; of an answer whose prompt does not have them, the answer.
-
-        Files come sorted, a prompt before its answers, so that the exchange of a prompt with the words is added by now.
-        """
-        exchange, matches = exchanges.find(path), self._parts["exchanges"]
-        is_answer = bool(prompt_path_of(path))
-        if (is_answer and exchange not in matches) or not exchange:
-            self._parts["answers"][path] = f"{path}: the {'answer' if is_answer else 'file'}"
-        else:
-            matches.setdefault(exchange, f"{path}: {_quoted(exchanges.said(exchange).user)}")
 
     def _read_short_term(self) -> None:
         """Add the exchanges and items of short-term memory that have the words, and what else stands there."""
@@ -209,41 +209,32 @@ class _WordSearch:
         for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
             if self._matches(item.text):
                 self._is_private |= item.is_private
-                self._parts["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+                self._found["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
         self._read_units(path, str(document)[slice(*document.summary_span())])
         self._read_units(path, document.remarks)
 
     def _add_events(self, path: str, text: str) -> str:
         """Add the exchanges of a file that have the words; return the text without its exchanges."""
-        for placed in reversed(list(find_events(text))):
-            event = placed.event
+        exchanges = list(find_events(text))
+        for event in (placed.event for placed in exchanges):
             # an answer of the offline engine is recorded as links alone: their titles are nobody's words
             answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
             if self._matches(f"{event.by}\n{event.user}\n{answer}\n{event.thoughts}\n{event.remarks}"):
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
-                self._parts["exchanges"][event.id] = line
-            text = text[: placed.start] + text[placed.end :]
-        return text
-
-    def _read_other(self, path: str, text: str) -> None:
-        """Add what has the words of a file in memory that is no page, or one that cannot be read."""
-        kind = self._brain.tree.kind_of(path)
-        if kind in PAGES and self._matches(stem_of(path)):
-            self._parts["pages"][path] = f"{path}: the whole page"
-        elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages
-            self._read_units(path, text)
+                self._found["exchanges"][event.id] = line
+        return without_spans(text, ((placed.start, placed.end) for placed in exchanges))
 
     def _read_page(self, page: Memory) -> None:
         """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
         # the title of a day's page does not say what the page is about
-        if not is_date(stem_of(page.path)) and self._matches(f"{page.title}\n{stem_of(page.path)}"):
-            self._parts["pages"][page.path] = f"{page.path}: the whole page"
-            self._is_private |= page.is_private or bool(PRIVATE.search(page.text))
-            for placed in find_events(page.text):
-                self._parts["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
+        if is_date(stem_of(page.path)) or not self._matches(f"{page.title}\n{stem_of(page.path)}"):
+            self._read_units(page.path, self._add_events(page.path, page.text), page.uuid)
             return
-        self._read_units(page.path, self._add_events(page.path, page.text), page.uuid)
+        self._found["pages"][page.path] = f"{page.path}: the whole page"
+        self._is_private |= page.is_private or bool(PRIVATE.search(page.text))
+        for placed in find_events(page.text):
+            self._found["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
 
     def _read_units(self, path: str, text: str, uuid: str = "") -> None:
         """Add the units of a file that have the words, and the values of its front matter."""
@@ -251,7 +242,7 @@ class _WordSearch:
         for unit in (*values_of(text), *units):
             if self._matches(said_in(unit)):
                 self._is_private |= is_private_note(text)
-                self._parts["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
+                self._found["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
 
 
 def searched_text(path: str, text: str) -> str:

@@ -11,36 +11,22 @@ result from the exchange that it rested on names the present wording (`search/ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BlobError, UserError
-from brainiac.events import (
-    Change,
-    Event,
-    EventUndone,
-    EvidenceRecord,
-    PathKind,
-    RecordedChange,
-    StatementCorrected,
-    StatementRecord,
-    StatementRef,
-    TreeAdopted,
-    content_hash,
-    create,
-    move,
-    new_id,
-    remove,
-    update,
-)
+from brainiac.events import Change, Event, PathKind, StatementRef, create, move, new_id, remove, update
 from brainiac.formats.authors import ORIGINS, PERSON, Author
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import find_events, one_line
 from brainiac.formats.page import STEPS, Memory, MemoryDocument, Statement, first_keys
 from brainiac.formats.prompt import parse_commands
+from brainiac.formats.short_term import EMPTY, document_of
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import StatementMatch, folded
@@ -49,7 +35,7 @@ from brainiac.llm.offline import NOTES
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
-from brainiac.storage.folders import Folders
+from brainiac.storage.edits import Edits
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
 from brainiac.storage.versions import merge
 from brainiac.text.tokens import coverage, pieces
@@ -57,9 +43,8 @@ from brainiac.text.tokens import coverage, pieces
 _MAX_SHOWN, _MAX_LINES = 80, 3  # characters of a line, and lines, of those in the way of undoing
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """A file because of which a commit cannot be undone, the reason, and what a person can do."""
+class Obstacle(NamedTuple):
+    """A file because of which a commit cannot be undone; the reason, and what a person can do."""
 
     path: str
     what: str
@@ -103,73 +88,53 @@ class Undone(NamedTuple):
     plan: Undoing
 
 
-def undo_all(brain: Brain, events: Sequence[Event]) -> list[Undone]:
+def undo_all(brain: Brain, commits: Sequence[Event]) -> list[Undone]:
     """Undo several events, each in one commit; none where a file is in the way of any.
 
     Args:
         brain: The brain.
-        events: Of this device, newest first.
+        commits: Events of this device, newest first.
 
     Returns:
         What was done for each, in the same order; for several events the plans' changes lack the texts of the files.
 
     Raises:
-        UserError: Files stand in the way, or an event is taken back already; each is named.
+        UserError: An event changed nothing or is taken back already, or files stand in the way; each is named.
         ConflictError: Somebody keeps writing the files.
     """
-    if len(events) > 1:
-        _check_all(brain, events)
+    if len(commits) > 1:
+        reversed_before: set[str] = set()  # paths
+        obstacles: list[str] = []
+        for event in commits:
+            found = _plan_reversal(brain, event).obstacles
+            # a file that a later event of them changed too is no obstacle: that event is undone first
+            obstacles += [str(obstacle) for obstacle in found if obstacle.path not in reversed_before]
+            reversed_before |= {change.path for change in event.changes}
+        if obstacles:
+            raise UserError(*obstacles)
     results = []
-    for event in events:
-        undone = _undo(brain, event)
-        if len(events) > 1:  # the texts of an import may not fit into memory
+    for event in commits:
+        undone = brain.retry(partial(_undo, brain, event))
+        if len(commits) > 1:  # the texts of an import may not fit into memory
             undone.plan.changes = [replace(change, before=None, after=None) for change in undone.plan.changes]
         results.append(undone)
     write_digest(brain)
     return results
 
 
-def _check_all(brain: Brain, events: Sequence[Event]) -> None:
-    """Raise `UserError` where a file is in the way of undoing one of several events, newest first."""
-    reversed_before: set[str] = set()  # paths
-    obstacles: list[str] = []
-    for event in events:
-        undoing = _plan_reversal(brain, event)
-        # a file that a later event of them changed too is no obstacle: that event is undone first
-        obstacles += [str(obstacle) for obstacle in undoing.obstacles if obstacle.path not in reversed_before]
-        reversed_before |= {change.path for change in event.changes}
-    if obstacles:
-        raise UserError(*obstacles)
-
-
 def undo(brain: Brain, event: Event) -> Undone:
-    """Undo an event in one commit.
-
-    Args:
-        brain: The brain.
-        event: Of this device.
-
-    Raises:
-        UserError: It changed nothing, is taken back already, or files stand in the way; each is named.
-        ConflictError: Somebody keeps writing the files.
-    """
-    result = _undo(brain, event)
-    write_digest(brain)
-    return result
+    """Undo an event in one commit; see `undo_all`."""
+    return undo_all(brain, [event])[0]
 
 
 def _undo(brain: Brain, event: Event) -> Undone:
-    """Undo an event in one commit; the digest is written by the caller."""
-
-    def attempt() -> Undone:
-        with brain.short_term_lock():
-            undoing = plan(brain, event)
-            if undoing.obstacles:
-                raise UserError(*map(str, undoing.obstacles))
-            what = EventUndone(undone=event.id, kind_=event.kind)
-            return Undone(brain.commit(what, by="cli", changes=undoing.changes, cause=event.id), undoing)
-
-    return brain.retry(attempt)
+    """Commit the reversal of an event."""
+    with brain.short_term_lock():
+        undoing = plan(brain, event)
+        if undoing.obstacles:
+            raise UserError(*map(str, undoing.obstacles))
+        what = events.EventUndone(undone=event.id, kind_=event.kind)
+        return Undone(brain.commit(what, by="cli", changes=undoing.changes, cause=event.id), undoing)
 
 
 def plan(brain: Brain, event: Event) -> Undoing:
@@ -178,7 +143,7 @@ def plan(brain: Brain, event: Event) -> Undoing:
     Raises:
         UserError: It changed nothing, or is taken back already.
     """
-    if isinstance(event.what, TreeAdopted):
+    if isinstance(event.what, events.TreeAdopted):
         raise UserError(f"{event.id} ({event.kind}) is where this device's history begins; there is nothing before it")
     if by := undone_events(brain).get(event.id):
         raise UserError(f"{event.id} ({event.kind}) is taken back already; `brainiac undo {by}` brings it back")
@@ -193,136 +158,107 @@ def _plan_reversal(brain: Brain, event: Event) -> Undoing:
     """Return the plan for undoing an event, without what followed from it."""
     undoing = Undoing(event, is_catch_up=catch_up_of(brain, event) is not None)
     for change in event.changes:
-        _Reversal(brain, undoing, change).add()
+        try:
+            reversal = _reversal_of(brain, undoing, change)
+        except BlobError:
+            what = "its earlier text is not kept any more (purged, or missing)"
+            undoing.obstacles.append(Obstacle(change.path, what, "nothing can bring it back"))
+        else:
+            undoing.changes += [reversal] if reversal else []
     return undoing
 
 
-class _Reversal:
-    """Reverses one change of an event in the present tree and adds the result to the plan."""
+def _reversal_of(brain: Brain, undoing: Undoing, change: events.RecordedChange) -> Change | None:
+    """Return what reverses one change in the present tree; None where nothing does, as the plan then says.
 
-    def __init__(self, brain: Brain, undoing: Undoing, change: RecordedChange) -> None:
-        self._brain, self._undoing, self._change, self._path = brain, undoing, change, change.path
-        self._now = brain.read(change.path)
-
-    def add(self) -> None:
-        """Add what undoing this change needs: the reversed change, or an obstacle, or a sentence about what stays."""
-        match self._change.op:
-            case "append":
-                self._undoing.stays.append(f"{self._path}: the lines that were added to this log stay")
-            case "observe":
-                return  # the event wrote nothing there
-            case "remove":
-                self._restore_removed()
-            case _ if self._now is None:
-                self._add_obstacle("is gone", self._todo())
-            case _ if content_hash(self._now) == self._change.after:
-                self._reverse(self._now)
-            case _:
-                self._reverse_partly(self._now)
-
-    def _restore_removed(self) -> None:
-        """Put back a file that the event removed."""
-        before = self._text_or_obstacle(self._change.before)
+    Raises:
+        BlobError: Its earlier text is not kept any more.
+    """
+    path, now = change.path, brain.read(change.path)
+    if change.op == "append":
+        undoing.stays.append(f"{path}: the lines that were added to this log stay")
+    if change.op in ("append", "observe"):  # of what it observed the event wrote nothing
+        return None
+    before = None if change.before is None else brain.committer.text_of(change.before)
+    if change.op == "remove":
         # where somebody has put back the very same text already, nothing is left to do
-        if before is not None and self._now is None:
-            self._undoing.changes.append(create(self._path, before))
-        elif before is not None and self._now != before:
-            self._add_obstacle("stands there anew", "move it away, or keep it and leave the event as it is")
+        if now is None and before is not None:
+            return create(path, before)
+        if now != before:
+            todo = "move it away, or keep it and leave the event as it is"
+            undoing.obstacles.append(Obstacle(path, "stands there anew", todo))
+    elif now is None:
+        undoing.obstacles.append(_obstacle(brain, undoing.event, path, "is gone"))
+    elif events.content_hash(now) != change.after:
+        return _partly_reversed(brain, undoing, change, before, now)
+    elif before is None:
+        return remove(path, now)
+    elif change.source is None:
+        return update(path, now, before)
+    elif brain.read(change.source) is None:
+        return move(path, change.source, now, before)
+    else:
+        what = f"came from {change.source}, where another file stands now"
+        undoing.obstacles.append(Obstacle(path, what, "move that one away"))
+    return None
 
-    def _reverse(self, now: bytes) -> None:
-        """Reverse a change whose file was not changed since."""
-        change = self._change
-        if change.op == "create" or change.before is None:
-            self._undoing.changes.append(remove(self._path, now))
-            return
-        before = self._text_or_obstacle(change.before)
-        if before is None:
-            return
-        if change.source is None:
-            self._undoing.changes.append(update(self._path, now, before))
-        elif self._brain.read(change.source) is None:
-            self._undoing.changes.append(move(self._path, change.source, now, before))
+
+def _partly_reversed(
+    brain: Brain, undoing: Undoing, change: events.RecordedChange, before: bytes | None, now: bytes
+) -> Change | None:
+    """Return what reverses a change in a file that was changed since, if the later changes can stay; else None.
+
+    It is a merge: the text after the event is the base, the present text one side, the text before it the other.
+    """
+    path, kind = change.path, brain.tree.kind_of(change.path)
+
+    def add_obstacle(what: str) -> None:
+        undoing.obstacles.append(_obstacle(brain, undoing.event, path, what))
+
+    # what is derived, or was written long ago, stands in nobody's way: what was changed since stays
+    is_lenient = kind in (PathKind.REVIEW, PathKind.INDEX_PAGE)
+    is_lenient |= kind is PathKind.MEMORY and undoing.is_catch_up
+    if change.source is not None or (before is None and kind is not PathKind.REVIEW):
+        if is_lenient:
+            undoing.stays.append(f"{path}: stays as it is by now")
         else:
-            self._add_obstacle(f"came from {change.source}, where another file stands now", "move that one away")
+            add_obstacle("was changed since")
+        return None
+    before, after = before or b"", brain.committer.text_of(str(change.after))
+    merged = merge(kind, after, now, before, prefer="ours", keeps_other=False)
+    lines = [*(difference.kept for difference in merged.differences), *merged.outlived]
+    if lines and is_lenient:
+        undoing.stays.append(f"{path}: lines that were changed since stay as they are")
+    elif lines:
+        add_obstacle(f"{', '.join(map(_name_of, lines[:_MAX_LINES]))} was edited since")
+    if kind is PathKind.SHORT_TERM:
+        was, added, standing = (
+            {placed.event.id: placed.event.at for placed in find_events(text.decode("utf-8", "surrogateescape"), 0)}
+            for text in (before, after, now)
+        )
+        for exchange in added.keys() - was.keys() - standing.keys():  # it went elsewhere
+            add_obstacle(f"its exchange of {added[exchange]} is not there any more")
+    if not merged.text.strip():
+        return remove(path, now)
+    return update(path, now, merged.text) if merged.text != now else None
 
-    def _reverse_partly(self, now: bytes) -> None:
-        """Reverse a change in a file that was changed since, if the later changes can stay; else add an obstacle.
 
-        It is a merge: the text after the event is the base, the present text one side, the text before it the other.
-        """
-        path, change, kind = self._path, self._change, self._brain.tree.kind_of(self._path)
-        # what is derived, or was written long ago, stands in nobody's way: what was changed since stays
-        is_lenient = kind in (PathKind.REVIEW, PathKind.INDEX_PAGE)
-        is_lenient |= kind is PathKind.MEMORY and self._undoing.is_catch_up
-        if change.source is not None or (change.before is None and kind is not PathKind.REVIEW):
-            if is_lenient:
-                self._undoing.stays.append(f"{path}: stays as it is by now")
-            else:
-                self._add_obstacle(f"was changed since {self._by_whom()}".rstrip(), self._todo())
-            return
-        before = b"" if change.before is None else self._text_or_obstacle(change.before)
-        after = None if before is None else self._text_or_obstacle(change.after)
-        if before is None or after is None:
-            return
-        merged = merge(kind, after, now, before, prefer="ours", keeps_other=False)
-        lines = [*(difference.kept for difference in merged.differences), *merged.outlived]
-        if lines and is_lenient:
-            self._undoing.stays.append(f"{path}: lines that were changed since stay as they are")
-        elif lines:
-            named = ", ".join(map(_name_of, lines[:_MAX_LINES]))
-            self._add_obstacle(f"{named} was edited since {self._by_whom()}".rstrip(), self._todo())
-        if kind is PathKind.SHORT_TERM:
-            self._check_exchanges(*(_exchanges(text) for text in (before, after, now)))
-        if not merged.text.strip():
-            self._undoing.changes.append(remove(path, now))
-        elif merged.text != now:
-            self._undoing.changes.append(update(path, now, merged.text))
-
-    def _check_exchanges(self, before: Mapping[str, str], after: Mapping[str, str], now: Mapping[str, str]) -> None:
-        """Add an obstacle for each exchange that the event added and that is not there any more: it went elsewhere."""
-        for name in after.keys() - before.keys() - now.keys():
-            self._add_obstacle(f"its exchange of {after[name]} is not there any more", self._todo())
-
-    def _text_or_obstacle(self, digest: str | None) -> bytes | None:
-        """Return a text of the journal; where it is not kept any more, add this as an obstacle and return None."""
-        try:
-            return self._brain.committer.text_of(str(digest))
-        except BlobError:
-            self._add_obstacle(
-                "its earlier text is not kept any more (purged, or missing)", "nothing can bring it back"
-            )
-            return None
-
-    def _add_obstacle(self, what: str, todo: str) -> None:
-        """Add the file as an obstacle."""
-        self._undoing.obstacles.append(Obstacle(self._path, what, todo))
-
-    def _last_changer(self) -> Event | None:
-        """Return the last event that changed the file after the one to undo; not what is taken back itself."""
-        undone, later = undone_events(self._brain), events_changing(self._brain, self._path, self._undoing.event.seq)
-        standing = (event for event in later if event.id not in undone and not isinstance(event.what, EventUndone))
-        return max(standing, key=lambda event: event.seq, default=None)
-
-    def _by_whom(self) -> str:
-        """Return the words for who changed the file since; "" where the journal does not say."""
-        later = self._last_changer()
-        return f"by {later.by} ({later.kind}, {later.at}, event {later.id})" if later else ""
-
-    def _todo(self) -> str:
-        """Return what a person can do about a file that was changed since."""
-        later, by_hand = self._last_changer(), "mend it by hand"
-        return f"take that back first (`brainiac undo {later.id}`), or {by_hand}" if later else by_hand
+def _obstacle(brain: Brain, event: Event, path: str, what: str) -> Obstacle:
+    """Return a file that was changed since an event as an obstacle, with who changed it last."""
+    undone, later = undone_events(brain), events_changing(brain, path, event.seq)
+    # what is taken back itself is passed over
+    standing = (one for one in later if one.id not in undone and not isinstance(one.what, events.EventUndone))
+    last = max(standing, key=lambda one: one.seq, default=None)
+    if last is None:
+        return Obstacle(path, what, "mend it by hand")
+    by = f" by {last.by} ({last.kind}, {last.at}, event {last.id})" if what.endswith("since") else ""
+    return Obstacle(path, what + by, f"take that back first (`brainiac undo {last.id}`), or mend it by hand")
 
 
 def _name_of(lines: str) -> str:
     """Return the name for a person of lines that were edited."""
     exchange = next(find_events(lines, 0), None)
     return f"its exchange of {exchange.event.at}" if exchange else f"“{one_line(lines)[:_MAX_SHOWN]}”"
-
-
-def _exchanges(text: bytes) -> dict[str, str]:
-    """Return the times of the exchanges in a version of short-term memory, by their ids."""
-    return {placed.event.id: placed.event.at for placed in find_events(text.decode("utf-8", "surrogateescape"), 0)}
 
 
 # --- one statement: `brainiac correct`, and `undo` of its last change ------------------------------------------------
@@ -411,13 +347,9 @@ def _said_sentences(brain: Brain, words: str) -> list[SaidMatch]:
                 continue
             known = matches.get(key) or SaidMatch(text, hit.path, (), is_private=False, at=hit.at)
             exchanges = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
-            matches[key] = replace(known, exchanges=exchanges, is_private=known.is_private or not _is_open(brain, hit))
+            is_open = bool(Gate(brain, is_remote=True).hits([hit]))  # it may leave this machine
+            matches[key] = replace(known, exchanges=exchanges, is_private=known.is_private or not is_open)
     return list(matches.values())
-
-
-def _is_open(brain: Brain, hit: Hit) -> bool:
-    """Return whether the exchange of a hit may leave this machine."""
-    return bool(Gate(brain, is_remote=True).hits([hit]))
 
 
 def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Event:
@@ -440,38 +372,46 @@ def correct(brain: Brain, target: StatementMatch | SaidMatch, text: str) -> Even
         raise UserError("there is no new wording; `brainiac forget` takes a statement out")
     if line == one_line(target.text):
         raise UserError(f"“{line}” stands there in these very words")
-    if isinstance(target, SaidMatch):
-        event = brain.retry(lambda: _state(brain, target, line))
-    else:
-        event = brain.retry(lambda: _replace(brain, target, line))
+    event = brain.retry(
+        lambda: _state(brain, target, line) if isinstance(target, SaidMatch) else _replace(brain, target, line)
+    )
     write_digest(brain)
     return event
 
 
+def _with_former(
+    page: MemoryDocument, block: str, former: str, day: str, since: str
+) -> tuple[MemoryDocument, StatementRef]:
+    """Return a page with the former wording of a statement under History, and the reference to it.
+
+    Args:
+        page: The page with the new wording.
+        block: The statement's block id; the former wording gets one of its own.
+        former: Its former wording.
+        day: Until when that held.
+        since: From when; "" if unknown.
+    """
+    history = page.block_id_for(former)
+    page = page.add_statement(former, history).retire(history, day, block, since)
+    return page, StatementRef(block=block, hash=text_hash(former), history=history)
+
+
 def _replace(brain: Brain, target: StatementMatch, line: str) -> Event:
     """Commit the new wording of a statement, on its page as it is now; return the event."""
-    path = target.memory.path
-    before = brain.read_page(path) or ""
-    document = with_block_ids(MemoryDocument(before, path).with_missing_keys(new_id(), iso(brain.clock.now())))
-    old = _present_statement(document.memory, target)
-    memory, day = document.memory, brain.day_of(iso(brain.clock.now()))
-    since = StatementLog(brain).since_of(memory.uuid, old)
-    document = document.replace_statement(old.block_id, line)
-    # the former wording goes to History with a block id of its own
-    history = document.block_id_for(old.text)
-    document = document.add_statement(old.text, history).retire(history, day, old.block_id, since)
-    row = StatementRecord(
-        operation="UPDATE",
-        path=path,
-        page=memory.uuid,
-        block=old.block_id,
-        hash=text_hash(line),
-        since=day,
-        origin="person",
-        replaced=StatementRef(block=old.block_id, hash=text_hash(old.text), history=history),
-    )
-    changes = [update(path, before, str(document)), *without_fact(brain, old.text)]
-    return brain.commit(StatementCorrected(statements=(row,)), by="person", changes=changes)
+    path, now = target.memory.path, iso(brain.clock.now())
+    before, day = brain.read_page(path) or "", brain.day_of(now)
+    page = with_block_ids(MemoryDocument(before, path).with_missing_keys(new_id(), now))
+    uuid, block = page.memory.uuid, target.statement.block_id
+    current = (each for each in page.memory.statements if not each.is_history and each.text == target.text)
+    old = next((each for each in current if block in ("", each.block_id)), None)
+    if old is None:
+        raise UserError(f"“{target.text}” on {path} was changed meanwhile; look again")
+    since = StatementLog(brain).since_of(uuid, old)
+    page, replaced = _with_former(page.replace_statement(old.block_id, line), old.block_id, old.text, day, since)
+    record = partial(events.StatementRecord, operation="UPDATE", path=path, page=uuid, block=old.block_id)
+    row = record(hash=text_hash(line), since=day, origin=PERSON, replaced=replaced)
+    changes = [update(path, before, str(page)), *without_fact(brain, old.text)]
+    return brain.commit(events.StatementCorrected(statements=(row,)), by="person", changes=changes)
 
 
 def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
@@ -479,82 +419,49 @@ def _state(brain: Brain, target: SaidMatch, line: str) -> Event:
 
     A task or goal only gets the new wording where it stands in short-term memory.
     """
-    now, old = iso(brain.clock.now()), one_line(target.text)
-    items, is_task = _items_put_right(brain, old, line)
-    if is_task:
-        return brain.commit(StatementCorrected(statements=()), by="person", changes=items)
+    now, old, edits = iso(brain.clock.now()), one_line(target.text), Edits(brain)
+    if _put_items_right(brain, edits, old, line):
+        return brain.commit(events.StatementCorrected(statements=()), by="person", changes=edits.changes())
     day, since = brain.day_of(now), brain.day_of(target.at)
     pages, folder, title = brain.pages(), f"{brain.tree.relative(brain.tree.long_term)}/concrete/{NOTES}", since[:7]
-    page = next(
-        (
-            page
-            for page in pages.memories.values()
-            if page.path.startswith(f"{folder}/") and page.title == title and page.is_private == target.is_private
-        ),
-        None,
-    )
-    path = page.path if page else pages.free_path(folder, title)
-    before = brain.read_page(path) if page else None
+    notes = (page for page in pages.memories.values() if page.path.startswith(f"{folder}/") and page.title == title)
+    known = next((page.path for page in notes if page.is_private == target.is_private), None)
+    path = known or pages.free_path(folder, title)
     private = {"private": True} if target.is_private else {}
     new_page = f"{render_meta({**first_keys(new_id(), now, [NOTES]), **private})}\n# {title}\n"
-    document = with_block_ids(MemoryDocument(before or new_page, path).with_missing_keys(new_id(), now))
-    block = document.block_id_for(line)
-    document = document.add_statement(line, block)
+    page = with_block_ids(MemoryDocument(edits.read(path) or new_page, path).with_missing_keys(new_id(), now))
+    uuid, block = page.memory.uuid, page.block_id_for(line)
     # of imported words no prompt of this brain says whose they are
-    authors = [
-        said.prompt.author if said else Author("import") for said in map(Exchanges(brain).texts_of, target.exchanges)
-    ]
+    texts = map(Exchanges(brain).texts_of, target.exchanges)
+    authors = [each.prompt.author if each else Author("import") for each in texts]
     author = max(authors, key=lambda author: ORIGINS.index(author.origin))
     former = old + author.mark()
-    history = document.block_id_for(former)
-    document = document.add_statement(former, history).retire(history, day, block, since)
-    said = StatementRecord(
-        operation="NEW",
-        path=path,
-        page=document.memory.uuid,
-        block=block,
-        hash=text_hash(former),
-        since=since,
-        sources=target.exchanges,
-        evidence=tuple(EvidenceRecord(exchange=exchange, quote=target.text) for exchange in target.exchanges),
-        origin=author.origin,
-        author=author.by,
-    )
-    corrected = replace(
-        said,
-        operation="UPDATE",
-        hash=text_hash(line),
-        since=day,
-        sources=(),
-        evidence=(),
-        origin=PERSON,
-        author="",
-        replaced=StatementRef(block=block, hash=text_hash(former), history=history),
-    )
-    text = str(document)
-    changes = [create(path, text) if before is None else update(path, before, text)]
-    return brain.commit(
-        StatementCorrected(statements=(said, corrected)),
-        by="person",
-        changes=[*changes, *Folders(brain, changes).changes(), *items],
-    )
+    page, replaced = _with_former(page.add_statement(line, block), block, former, day, since)
+    evidence = tuple(events.EvidenceRecord(exchange=exchange, quote=target.text) for exchange in target.exchanges)
+    record = partial(events.StatementRecord, path=path, page=uuid, block=block)
+    words = record(operation="NEW", hash=text_hash(former), since=since, sources=target.exchanges)
+    said = replace(words, evidence=evidence, origin=author.origin, author=author.by)
+    corrected = record(operation="UPDATE", hash=text_hash(line), since=day, origin=PERSON, replaced=replaced)
+    edits.write(path, str(page))
+    return brain.commit(events.StatementCorrected(statements=(said, corrected)), by="person", changes=edits.changes())
 
 
-def _items_put_right(brain: Brain, old: str, line: str) -> tuple[list[Change], bool]:
-    """Return the change of short-term memory where a goal, fact or task has the old words, and whether it is a task.
+def _put_items_right(brain: Brain, edits: Edits, old: str, line: str) -> bool:
+    """Plan short-term memory where a goal, fact or task has the old words; return whether it is a goal or task.
 
     Goals and tasks get the new wording; a fact goes, since it stands as a statement now.
     """
     path = brain.tree.relative(brain.tree.short_term)
-    document = brain.short_term()
-    memory, text = document.memory, str(document)
+    text = edits.read(path)
+    document = document_of(EMPTY if text is None else text)
+    lists = (document.memory.goals, document.memory.facts, document.memory.tasks)
     goals, facts, tasks = (
-        [item.text for item in items if folded(item.text) == folded(old) and not item.is_done]
-        for items in (memory.goals, memory.facts, memory.tasks)
+        [item.text for item in items if folded(item.text) == folded(old) and not item.is_done] for items in lists
     )
-    after = document.without_items(goals, facts, tasks)
-    after = after.with_items(goals=[line] * bool(goals), facts=(), tasks=[line] * bool(tasks))
-    return [update(path, text, str(after))] if goals or facts or tasks else [], bool(goals or tasks)
+    if goals or facts or tasks:
+        document = document.without_items(goals, facts, tasks)
+        edits.write(path, str(document.with_items([line] * bool(goals), (), [line] * bool(tasks))))
+    return bool(goals or tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,49 +503,41 @@ def take_back(brain: Brain, named: str) -> TakenBack:
 def _take_back(brain: Brain, named: str) -> TakenBack:
     """Commit the reversal of a statement's last change, on its page as it is now."""
     memory, statement = _named_statement(brain, named)
-    present, former = _present_and_former(memory, statement)
-    block = (present or statement).block_id
-    day = brain.day_of(iso(brain.clock.now()))
-    since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
-    document, history = MemoryDocument(memory.text, memory.path), block
-    if present is None:  # it is under History, and nothing replaced it
-        operation = "NEW"
-        document = document.without_statement(block).add_statement(statement.text, block)
-    elif former is None:  # it replaced nothing
-        operation = "DELETE"
-        document = document.retire(block, day, since=since)
+    # what holds now, None where nothing replaced one under History; and what held before it, None where it was new
+    present: Statement | None = statement
+    former: Statement | None = statement
+    if statement.is_history:
+        current = (other for other in memory.current_statements if other.block_id == statement.replaced_by)
+        present = next(current, None) if statement.replaced_by else None
     else:
+        ended = (other for other in memory.statements if other.is_history and other.replaced_by == statement.block_id)
+        former = max(ended, key=lambda other: other.until, default=None)
+    block, day = (present or statement).block_id, brain.day_of(iso(brain.clock.now()))
+    since = StatementLog(brain).since_of(memory.uuid, present) if present else ""
+    page, replaced = MemoryDocument(memory.text, memory.path), None
+    if present is None:
+        operation = "NEW"
+        page = page.without_statement(block).add_statement(statement.text, block)
+    elif former is None:
+        operation, replaced = "DELETE", StatementRef(block=block, hash=text_hash(present.text), history=block)
+        page = page.retire(block, day, since=since)
+    else:  # the two change places
         operation = "UPDATE"
-        document = document.without_statement(former.block_id)
-        # the two change places: what held until now goes to History with a block id of its own
-        history = document.block_id_for(present.text)
-        document = document.replace_statement(block, former.text).add_statement(present.text, history)
-        document = document.retire(history, day, block, since)
-    row = StatementRecord(
+        page = page.without_statement(former.block_id).replace_statement(block, former.text)
+        page, replaced = _with_former(page, block, present.text, day, since)
+    row = events.StatementRecord(
         operation=operation,
         path=memory.path,
         page=memory.uuid,
         block=block if former else "",
         hash=text_hash(former.text) if former else "",
         since=(former and former.since) or day,
-        origin="person",
-        replaced=StatementRef(block=block, hash=text_hash(present.text), history=history) if present else None,
+        origin=PERSON,
+        replaced=replaced,
     )
-    changes = [update(memory.path, memory.text, str(document))]
-    event = brain.commit(StatementCorrected(statements=(row,)), by="person", changes=changes)
+    changes = [update(memory.path, memory.text, str(page))]
+    event = brain.commit(events.StatementCorrected(statements=(row,)), by="person", changes=changes)
     return TakenBack(event, memory.path, present.text if present else "", former.text if former else "")
-
-
-def _present_and_former(memory: Memory, statement: Statement) -> tuple[Statement | None, Statement | None]:
-    """Return the statement that holds now and the one that held before it, given one of the two.
-
-    The first is None where no statement replaced one under History, the second where a statement replaced none.
-    """
-    if statement.is_history:
-        current = {other.block_id: other for other in memory.statements if not other.is_history}
-        return current.get(statement.replaced_by), statement
-    former = [other for other in memory.statements if other.is_history and other.replaced_by == statement.block_id]
-    return statement, max(former, key=lambda other: other.until, default=None)
 
 
 def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
@@ -648,13 +547,8 @@ def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
         UserError: There is none or more than one, or it is a step of a how-to.
     """
     path, _, block = named.strip().rpartition("#^")
-    places = [
-        (page, statement)
-        for page in brain.pages().memories.values()
-        if page.path == path or page.path.endswith("/" + path)
-        for statement in page.statements
-        if statement.block_id == block
-    ]
+    pages = [page for page in brain.pages().memories.values() if f"/{page.path}".endswith(f"/{path}")]
+    places = [(page, statement) for page in pages for statement in page.statements if statement.block_id == block]
     if len(places) != 1:
         where = "stands nowhere" if not places else "stands on " + " and ".join(page.path for page, _ in places)
         raise UserError(f"the statement {named} {where}; `brainiac digest` names what was done lately")
@@ -663,16 +557,3 @@ def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
             f"{named} is a step of a how-to, which changes as a whole: take back the event, or edit the page"
         )
     return places[0]
-
-
-def _present_statement(memory: Memory, target: StatementMatch) -> Statement:
-    """Return the target as it is on its page now.
-
-    Raises:
-        UserError: It was changed meanwhile.
-    """
-    for statement in memory.statements:
-        is_same = not target.statement.block_id or statement.block_id == target.statement.block_id
-        if is_same and not statement.is_history and statement.text == target.statement.text:
-            return statement
-    raise UserError(f"“{target.statement.text}” on {memory.path} was changed meanwhile; look again")

@@ -110,18 +110,14 @@ def find_memory(brain: Brain, named: str, gate: Gate | None = None) -> Memory | 
         raise error
     matches, name = [], folded(named)
     for page in pages.values():
-        has_name = name and name in (page.uuid.casefold(), page.title.casefold(), _slug(page.path))
+        file_name = posixpath.basename(page.path).removesuffix(".md")
+        has_name = name and name in (page.uuid.casefold(), page.title.casefold(), file_name.casefold())
         if has_name and (shown_page := _shown_page(page, gate)):
             matches.append(shown_page)
     if len(matches) > 1:
         places = ", ".join(page.path for page in matches)
         raise UserError(f"{len(matches)} pages are called {named!r}: {places}; name one by its path")
     return matches[0] if matches else None
-
-
-def _slug(path: str) -> str:
-    """Return a page's file name without its ending, casefolded."""
-    return posixpath.basename(path).removesuffix(".md").casefold()
 
 
 def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> StatementMatch | None:
@@ -139,7 +135,9 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     """
     path, sign, block = named.strip().rpartition("#^")
     if sign:
-        return _statement_at(brain, path, block, gate)
+        page = find_memory(brain, path, gate)
+        standing = (each for each in (page.statements if page else ()) if block and each.block_id == block)
+        return next((StatementMatch(page, statement) for statement in standing if page), None)
     words, block = folded(named), named.strip().removeprefix("^")
     if not block:
         return None
@@ -155,15 +153,6 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
         places = ", ".join(f"{match.memory.path} ^{match.statement.block_id}" for match in matches)
         raise UserError(f"{named!r} stands {len(matches)} times: {places}; name the page, or the id of one")
     return matches[0] if matches else _nearest_statement(brain, named, gate)
-
-
-def _statement_at(brain: Brain, named: str, block: str, gate: Gate | None) -> StatementMatch | None:
-    """Return the statement with a block id on the page with a name; None where either is missing."""
-    page = find_memory(brain, named, gate)
-    for statement in page.statements if page else ():
-        if page and block and statement.block_id == block:
-            return StatementMatch(page, statement)
-    return None
 
 
 def _nearest_statement(brain: Brain, named: str, gate: Gate | None) -> StatementMatch | None:
@@ -273,15 +262,8 @@ class Provenance:
         """Return a statement of the page with those of its changes that the reader may see, oldest first."""
         memory = self._memory
         steps = sorted(filter(self._is_shown, self._steps(statement)), key=lambda step: (step.at, step.event))
-        return Chain(
-            path=memory.path,
-            page=memory.uuid,
-            title=memory.title,
-            block=statement.block_id,
-            text=statement.text,
-            is_history=statement.is_history,
-            steps=tuple(steps),
-        )
+        place = memory.path, memory.uuid, memory.title, statement.block_id
+        return Chain(*place, statement.text, statement.is_history, tuple(steps))
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
         """Yield the recorded operations on a statement, then the changes of its text without an operation."""
@@ -297,29 +279,18 @@ class Provenance:
                 continue
             if version.event in whole:  # a note that was kept whole
                 yield replace(self._step(whole[version.event], statement), before=before, after=after)
-            else:
-                yield Step(
-                    event=version.event,
-                    at=version.at,
-                    kind=version.kind,
-                    by=version.by,
-                    operation=_name_of_edit(before, after),
-                    before=before,
-                    after=after,
-                    device=self._synced_from(version),
-                )
+            else:  # no process recorded it
+                operation = ("edited" if before else "written") if after else "removed"
+                step = Step(version.event, version.at, version.kind, version.by, operation, before, after)
+                yield replace(step, device=self._synced_from(version))
 
     def _is_shown(self, step: Step) -> bool:
         """Return whether the reader may see a step: its words and the exchanges that it rests on are not private."""
         if self._gate is None:
             return True
         words = "\n\n".join((step.before, step.after, step.reasoning))
-        # `_said` returns a private exchange without words
+        # of a private exchange the words are left out
         return not PRIVATE.search(words) and all(source.user or source.ai for source in step.sources)
-
-    def _said(self, exchange: str) -> Said:
-        """Return an exchange as the gate shows it to the reader; one with the id alone where it shows nothing of it."""
-        return self._exchanges.shown(exchange, self._gate) or Said(exchange, at="", user="")
 
     def _blocks(self, statement: Statement) -> list[str]:
         """Return the block ids of the statement and of the statements that it replaced, directly or through others."""
@@ -335,24 +306,24 @@ class Provenance:
 
     def _step(self, change: StatementChange, statement: Statement) -> Step:
         """Return a recorded operation as a step; its texts are found by their hashes in the page's versions."""
-        event, row = change.event, change.record
+        event, row, own = change.event, change.record, self._brain.journal.device
         after = self.text_with_hash(change.hash)
         if not after:  # no version of the page is kept that has it
             after = statement.text if text_hash(statement.text) == change.hash else ""
-        return Step(
-            event=event.id,
-            at=event.at,
-            kind=event.kind,
-            by=event.by,
-            operation=row.operation or "adopted",
-            before=self.text_with_hash(change.former.hash),
-            after=after,
+        before, operation = self.text_with_hash(change.former.hash), row.operation or "adopted"
+        # as the gate shows them; of one of which it shows nothing the id alone
+        said = (self._exchanges.shown(id_, self._gate) or Said(id_, at="", user="") for id_ in row.sources)
+        # of all model calls of the run, by the id of its first event
+        sql = "SELECT total(cost_usd) FROM calls WHERE device = ? AND cause = ?"
+        cost = self._brain.projection.query(sql, own, event.cause or "")[0][0]
+        return replace(
+            Step(event.id, event.at, event.kind, event.by, operation, before, after),
             model=row.model,
             found_by=row.found_by,
             reasoning=row.reasoning or MARKS.get(row.marked_by, ""),
-            run_cost_usd=self._cost_of(event.cause or ""),
-            device=change.device if change.device != self._brain.journal.device else "",
-            sources=tuple(self._said(exchange).on_side_of(row.origin) for exchange in row.sources),
+            run_cost_usd=round(float(cost), 8),
+            device=change.device if change.device != own else "",
+            sources=tuple(each.on_side_of(row.origin) for each in said),
             origin=row.origin,
             author=row.author,
         )
@@ -419,11 +390,6 @@ class Provenance:
         )
         return rows[0][0] if rows else ""
 
-    def _cost_of(self, run: str) -> float:
-        """Return what the model calls of a run cost, in USD, by the id of its first event."""
-        sql = "SELECT total(cost_usd) FROM calls WHERE device = ? AND cause = ?"
-        return round(float(self._brain.projection.query(sql, self._brain.journal.device, run)[0][0]), 8)
-
 
 @dataclass(frozen=True, slots=True)
 class _Version:
@@ -456,13 +422,6 @@ def _text_in(memory: Memory | None, statement: Statement) -> str:
         if is_same:
             return f"~~{other.text}~~" if other.is_history else other.text
     return ""
-
-
-def _name_of_edit(before: str, after: str) -> str:
-    """Return the operation for a change of a statement's text that no process recorded."""
-    if before and after:
-        return "edited"
-    return "written" if after else "removed"
 
 
 def origin_of_item(brain: Brain, named: str, gate: Gate | None = None) -> Chain | None:
@@ -516,16 +475,10 @@ def _latest_writing(brain: Brain, path: str, text: str) -> Step | None:
     """Return the last change that added a text to the file at a path, by a process if there is one; None for none.
 
     A process is preferred to a person because what a process of another device wrote arrives here as a person's save.
-    """
-    steps = list(_writings(brain, path, text))
-    return next((step for step in steps if step.by != "person"), steps[0] if steps else None)
-
-
-def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
-    """Yield a step for each change that brought a text into a file, newest first, this device's before others'.
-
     Left out are appends, which are log lines, and changes whose text was purged.
     """
+    by_person: Step | None = None
+    # newest first, this device's before others'
     own_events = (("", event) for event in brain.journal.events(reverse=True))
     for device, event in chain(own_events, reversed(list(brain.journal.foreign_events()))):
         for change in event.changes:
@@ -536,7 +489,11 @@ def _writings(brain: Brain, path: str, text: str) -> Iterator[Step]:
                     exchange = event.what.exchange if isinstance(event.what, OutcomeEvent) else ""
                     sources = (Exchanges(brain).said(exchange),) if exchange else ()
                     step = Step(event.id, event.at, event.kind, event.by, "written", after=text)
-                    yield replace(step, device=device, sources=sources)
+                    step = replace(step, device=device, sources=sources)
+                    if event.by != "person":
+                        return step
+                    by_person = by_person or step
+    return by_person
 
 
 # --- the answer ----------------------------------------------------------------------------------------------------
@@ -568,8 +525,7 @@ def _exchanges_with(brain: Brain, named: str, gate: Gate | None) -> tuple[Said, 
     matches: list[Said] = []
     for text in texts:
         if words in folded(text):
-            events = [placed.event for placed in find_events(text)]
-            for event in events:
+            for event in [placed.event for placed in find_events(text)]:
                 if words in folded(event.user) or words in folded(event.ai):
                     said = exchanges.shown(event.id, gate)
                     matches += [replace(said, is_answer=words not in folded(event.user))] if said else []

@@ -4,41 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from brainiac import events
 from brainiac.errors import FormatError, UserError
-from brainiac.events import (
-    CatchUpStarted,
-    Event,
-    EventUndone,
-    ExchangeReflected,
-    ExchangesFiled,
-    ExchangesImported,
-    ForgetProposal,
-    ForgettingProposed,
-    FoundEvent,
-    ImportStarted,
-    LeftoversSwept,
-    LinksHealed,
-    ManifestsDerived,
-    MemoryPromoted,
-    MentionsDerived,
-    NoteCaptured,
-    NoteCompleted,
-    OutcomeEvent,
-    PathKind,
-    PluginEvent,
-    RecordedChange,
-    ReviewTidied,
-    StatingEvent,
-    TreeAdopted,
-)
+from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.storage.store import Store
 
 MIN_ID_PART = 6
 # Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
 _NeverLast = (
-    TreeAdopted | EventUndone | ExchangesFiled
-    | LinksHealed | ManifestsDerived | MentionsDerived | NoteCompleted | ReviewTidied | LeftoversSwept
+    events.TreeAdopted | events.EventUndone | events.ExchangesFiled | events.LinksHealed | events.ManifestsDerived
+    | events.MentionsDerived | events.NoteCompleted | events.ReviewTidied | events.LeftoversSwept
 )  # fmt: skip
 _MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
@@ -52,21 +28,20 @@ def find_event(store: Store, id_part: str) -> Event:
     id_part = id_part.strip().lower()
     if len(id_part) < MIN_ID_PART:
         raise UserError(f"{id_part!r} is too short for an event; give at least {MIN_ID_PART} characters of its id")
-    matches = [event for event in store.journal.events() if _has_id(event, id_part)]
+
+    def has_id(event: Event) -> bool:  # `brainiac log` shows the end of each id
+        return event.id.startswith(id_part) or event.id.endswith(id_part)
+
+    matches = list(filter(has_id, store.journal.events()))
     if len(matches) == 1:
         return matches[0]
     if matches:
         few = "; ".join(f"{event.id} ({event.kind}, {event.at})" for event in matches[-5:])
         raise UserError(f"{len(matches)} events have {id_part!r} in their id, the last of them: {few}; give more of it")
     for device, event in store.journal.foreign_events():
-        if _has_id(event, id_part):
+        if has_id(event):
             raise UserError(f"{event.id} ({event.kind}) was done on {device}; undo it there")
     raise UserError(f"no event has the id {id_part!r}; `brainiac log` lists them")
-
-
-def _has_id(event: Event, id_part: str) -> bool:
-    """Return whether an event's id begins or ends with a text; `brainiac log` shows the end of each id."""
-    return event.id.startswith(id_part) or event.id.endswith(id_part)
 
 
 def last_caused(store: Store) -> list[Event]:
@@ -79,11 +54,11 @@ def last_caused(store: Store) -> list[Event]:
         UserError: Nothing is left that could be undone.
     """
     last = last_undoable(store)
-    if isinstance(last.what, ExchangesImported):
+    if isinstance(last.what, events.ExchangesImported):
         return commits_of(store, store.journal.find(last.cause or "") or last)
     if catch_up := catch_up_of(store, last):
         return commits_of(store, catch_up)
-    if not isinstance(last.what, OutcomeEvent):
+    if not isinstance(last.what, events.OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
     undone = undone_events(store)
@@ -99,10 +74,11 @@ def commits_of(store: Store, event: Event) -> list[Event]:
     Raises:
         UserError: All commits of an import or a catch-up are undone already.
     """
-    if not isinstance(event.what, ImportStarted | CatchUpStarted):
+    if not isinstance(event.what, events.ImportStarted | events.CatchUpStarted):
         return [event]
     undone = undone_events(store)
-    steps = (step for step in consequences(store, event) if isinstance(step.what, ExchangesImported | MemoryPromoted))
+    kinds = events.ExchangesImported | events.MemoryPromoted
+    steps = (step for step in consequences(store, event) if isinstance(step.what, kinds))
     commits = [step for step in steps if step.id not in undone and _changes_files(step)]
     if not commits:
         raise UserError(f"{event.id} ({event.kind}) changed nothing that is not taken back already")
@@ -111,9 +87,9 @@ def commits_of(store: Store, event: Event) -> list[Event]:
 
 def catch_up_of(store: Store, event: Event) -> Event | None:
     """Return the start of the catch-up (`promote --past`) that caused a promotion; None for any other event."""
-    started = store.journal.find(event.cause or "") if isinstance(event.what, MemoryPromoted) else None
+    started = store.journal.find(event.cause or "") if isinstance(event.what, events.MemoryPromoted) else None
     catch_up = store.journal.find(started.cause) if started and started.cause else None
-    return catch_up if catch_up and isinstance(catch_up.what, CatchUpStarted) else None
+    return catch_up if catch_up and isinstance(catch_up.what, events.CatchUpStarted) else None
 
 
 def _changes_files(event: Event) -> bool:
@@ -145,13 +121,13 @@ def _changes_memory(store: Store, event: Event) -> bool:
     """
     kinds = {store.tree.kind_of(change.path) for change in event.changes if change.op not in ("append", "observe")}
     match event.what:
-        case ExchangeReflected(exchange=exchange):
+        case events.ExchangeReflected(exchange=exchange):
             noted = store.journal.find(exchange)
-            is_note = noted is not None and isinstance(noted.what, NoteCaptured)
+            is_note = noted is not None and isinstance(noted.what, events.NoteCaptured)
             return is_note or any(_changes_lists(store, change) for change in event.changes)
-        case ForgettingProposed(proposals=proposals):
-            return any(isinstance(proposal, ForgetProposal) and proposal.is_hiding for proposal in proposals)
-        case FoundEvent() if not kinds <= _MEMORY | {PathKind.INDEX_PAGE}:
+        case events.ForgettingProposed(proposals=proposals):
+            return any(isinstance(proposal, events.ForgetProposal) and proposal.is_hiding for proposal in proposals)
+        case events.FoundEvent() if not kinds <= _MEMORY | {PathKind.INDEX_PAGE}:
             return False  # prompts and settings would be taken back with it
     return not _MEMORY.isdisjoint(kinds)
 
@@ -182,7 +158,7 @@ def consequences(store: Store, event: Event) -> list[Event]:
     """Return the events that an event led to, directly or through others, oldest first; undo events are left out."""
     causes, consequences = {event.id}, []
     for later in store.journal.events(since_seq=event.seq):
-        if later.kind != EventUndone.kind and not causes.isdisjoint(causes_of(later)):
+        if later.kind != events.EventUndone.kind and not causes.isdisjoint(causes_of(later)):
             causes.add(later.id)
             consequences.append(later)
     return consequences
@@ -191,11 +167,11 @@ def consequences(store: Store, event: Event) -> list[Event]:
 def causes_of(event: Event) -> set[str]:
     """Return the ids of all that led to an event: its cause, its exchange, and the sources of its statements."""
     ids, what = {event.cause or ""}, event.what
-    if isinstance(what, OutcomeEvent):
+    if isinstance(what, events.OutcomeEvent):
         ids.add(what.exchange)
-    elif isinstance(what, PluginEvent):  # a plugin's own kind may name its exchange as ours do
+    elif isinstance(what, events.PluginEvent):  # a plugin's own kind may name its exchange as ours do
         ids.add(str(what.data.get("exchange") or ""))
-    elif isinstance(what, StatingEvent):
+    elif isinstance(what, events.StatingEvent):
         ids.update(source for record in what.statements for source in record.sources)
     return ids - {""}
 

@@ -14,24 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from brainiac import events
 from brainiac.errors import FormatError, UserError
-from brainiac.events import (
-    Change,
-    Event,
-    EventsAnalyzed,
-    ExchangeForgotten,
-    MemoryForgotten,
-    NoteMerged,
-    NotesEdited,
-    PathKind,
-    RetireProposal,
-    StatementCorrected,
-    StatementRecord,
-    StatementRef,
-    StatementsAdopted,
-    new_id,
-    update,
-)
+from brainiac.events import Change, Event, PathKind, StatementRecord, StatementRef, new_id, update
 from brainiac.formats.page import MemoryDocument, Statement, block_ids, new_block_id, parse_memory
 from brainiac.formats.short_term import StmEvent
 from brainiac.storage.causes import undone_events
@@ -41,7 +26,12 @@ from brainiac.storage.projection import Row
 from brainiac.storage.store import Store
 
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
-_COMMANDED = {NoteMerged.kind, StatementCorrected.kind, ExchangeForgotten.kind, MemoryForgotten.kind}
+_COMMANDED = {
+    events.NoteMerged.kind,
+    events.StatementCorrected.kind,
+    events.ExchangeForgotten.kind,
+    events.MemoryForgotten.kind,
+}
 _BY_HAND = json.dumps(sorted(FOUND | _COMMANDED))  # kinds of events with changes that a person made or asked for
 
 
@@ -132,13 +122,6 @@ class Correction:
     page: str
     before: str
     made: Made
-
-
-class _Edits(NamedTuple):
-    """What persons did to pages; see `StatementLog.corrections` and `edit_times`."""
-
-    corrections: list[Correction]
-    times: dict[tuple[str, str], Made]
 
 
 class StatementLog:
@@ -276,8 +259,8 @@ class StatementLog:
             json.dumps([run for (run,) in undone_runs if run]),
         )
         journal = self._store.journal
-        events = (journal.event_at(seq, journal.device) for (seq,) in rows)
-        return [event for event in events if event and isinstance(event.what, EventsAnalyzed)]
+        analyses = (journal.event_at(seq, journal.device) for (seq,) in rows)
+        return [event for event in analyses if event and isinstance(event.what, events.EventsAnalyzed)]
 
     # --- short-term memory ----------------------------------------------------------------------------------
 
@@ -303,11 +286,6 @@ class StatementLog:
         rows = self._rows("outcomes", "prompt", "exchange = ? AND prompt IS NOT NULL", exchange)
         return rows[-1][0] if rows else ""
 
-    def proposals(self) -> dict[str, frozenset[str]]:
-        """Return the ids of the exchanges behind each proposal to retire a statement, by the proposal's id."""
-        rows = self._rows("proposals", "id, data", "json_extract(data, '$.operation') = 'retire'")
-        return {proposal: frozenset(RetireProposal.from_json(json.loads(data)).sources) for proposal, data in rows}
-
     # --- what persons changed --------------------------------------------------------------------------------
 
     def touched_at(self, path: str) -> str:
@@ -318,23 +296,23 @@ class StatementLog:
     @property
     def corrections(self) -> list[Correction]:
         """Statements that persons changed or removed since `corrected_since`, oldest first."""
-        return self._edits.corrections
+        return self._edits[0]
 
     @property
     def edit_times(self) -> dict[tuple[str, str], Made]:
         """When persons wrote or reworded statements since `corrected_since`, by page uuid and text hash."""
-        return self._edits.times
+        return self._edits[1]
 
     @cached_property
     def all_corrections(self) -> list[Correction]:
         """Statements that persons ever changed or removed on this device, oldest first."""
-        return self._edits_since("").corrections
+        return self._edits_since("")[0]
 
     @cached_property
-    def _edits(self) -> _Edits:
+    def _edits(self) -> tuple[list[Correction], dict[tuple[str, str], Made]]:
         return self._edits_since(self._corrected_since or "~")  # `~` sorts behind every date: no edits
 
-    def _edits_since(self, moment: str) -> _Edits:
+    def _edits_since(self, moment: str) -> tuple[list[Correction], dict[tuple[str, str], Made]]:
         """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
         corrections: list[Correction] = []
         times: dict[tuple[str, str], Made] = {}
@@ -342,12 +320,14 @@ class StatementLog:
             AND former.device = changes.device AND former.event < changes.event)"""
         rows = self._changes_by_hand(f"path, before, after, kind, written, {last}, at", "at >= ?", moment)
         for path, before_hash, after_hash, kind, *moments in rows:
-            made, hashes = Made.of(*moments, is_watched=kind != NotesEdited.kind), (before_hash, after_hash)
+            made, hashes = Made.of(*moments, is_watched=kind != events.NotesEdited.kind), (before_hash, after_hash)
             # compared with a purged text, which is not kept, every statement would seem to be edited
             is_kept = all(digest is None or self._store.kept_text(digest) is not None for digest in hashes)
             if self._store.tree.kind_of(path) is PathKind.MEMORY and is_kept:
                 before, after = (_statements(self._store, path, digest) for digest in hashes)
-                if kind == StatementCorrected.kind:  # what was no statement until it was put right is in History alone
+                if (
+                    kind == events.StatementCorrected.kind
+                ):  # what was no statement until it was put right is in History alone
                     was, retired = (_statements(self._store, path, digest, is_history=True) for digest in hashes)
                     before |= {key: text for key, text in retired.items() if key not in was}
                 # what a person reworded or took out, they hold to be wrong
@@ -356,7 +336,7 @@ class StatementLog:
                     corrections.append(Correction(uuid, text, made))
                 for key in after.keys() - before.keys():
                     times[key] = made
-        return _Edits(corrections, times)
+        return corrections, times
 
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:
         """Return columns of the recorded changes of files that persons made on this device, oldest first.
@@ -430,8 +410,12 @@ def plan_adoption(store: Store, page_or_folder: str | None = None) -> Adoption:
     Raises:
         UserError: There is no such page or folder in long-term memory.
     """
-    adoption, log = Adoption(), StatementLog(store)
-    for path in _pages(store, page_or_folder):
+    adoption, log, tree = Adoption(), StatementLog(store), store.tree
+    top = tree.confine(page_or_folder, inside=tree.memory) if page_or_folder else tree.long_term
+    if not top.is_dir() and not (top.is_file() and tree.kind_of(tree.relative(top)) is PathKind.MEMORY):
+        long_term = tree.relative(tree.long_term)
+        raise UserError(f"{page_or_folder}: no page or folder of {long_term}/; name one, or nothing for all")
+    for path in sorted(path for path in tree.scan(top) if tree.kind_of(path) is PathKind.MEMORY):
         text = store.read_text(path) or ""
         try:
             page = with_block_ids(MemoryDocument(text, path).with_missing_keys(new_id(), store.written_at(path)))
@@ -468,7 +452,7 @@ def adopt(store: Store, page_or_folder: str | None = None) -> tuple[Event | None
     adoption = plan_adoption(store, page_or_folder)
     if not adoption.statements:
         return None, adoption
-    adopted = StatementsAdopted(statements=tuple(adoption.statements))
+    adopted = events.StatementsAdopted(statements=tuple(adoption.statements))
     return store.commit(adopted, by="person", changes=adoption.changes), adoption
 
 
@@ -492,17 +476,3 @@ def with_block_ids(page: MemoryDocument) -> MemoryDocument:
     for offset, block in reversed(ids):
         text = f"{text[:offset]} ^{block}{text[offset:]}"
     return MemoryDocument(text, path)
-
-
-def _pages(store: Store, page_or_folder: str | None) -> list[str]:
-    """Return the paths of the memories in a folder, or of one memory; of all memories for None.
-
-    Raises:
-        UserError: There is no such page or folder in long-term memory.
-    """
-    tree = store.tree
-    top = tree.confine(page_or_folder, inside=tree.memory) if page_or_folder else tree.long_term
-    if not top.is_dir() and not (top.is_file() and tree.kind_of(tree.relative(top)) is PathKind.MEMORY):
-        long_term = tree.relative(tree.long_term)
-        raise UserError(f"{page_or_folder}: no page or folder of {long_term}/; name one, or nothing for all")
-    return [path for path in sorted(tree.scan(top)) if tree.kind_of(path) is PathKind.MEMORY]

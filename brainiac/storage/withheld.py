@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from brainiac.formats.markdown import find_events, without_link_targets
 from brainiac.formats.page import find_statements
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
+from brainiac.storage.provenance import without_items
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.storage.store import Store
 
@@ -62,9 +64,9 @@ class Withheld:
         if path not in self._rests:
             whole = self._store.read_text(path) or ""
             rest = self.rest_of(path, whole)
-            self._rests[path] = None if rest == whole else _folded(rest)
+            self._rests[path] = None if rest == whole else unescaped(rest)
         rest_of_file = self._rests[path]
-        return rest_of_file is not None and _folded(text) not in rest_of_file
+        return rest_of_file is not None and unescaped(text) not in rest_of_file
 
     def rest_of(self, path: str, text: str) -> str:
         """Return the text of a file without what is hidden in it."""
@@ -79,14 +81,19 @@ class Withheld:
         prompts = (path, *prompt_path_of(path)) if kind else ()
         return text if self._prompts.isdisjoint(prompts) else ""
 
+    @cached_property
+    def _prompts(self) -> frozenset[str]:
+        """The paths of the prompts of the hidden exchanges."""
+        sql = "SELECT prompt FROM exchanges WHERE event IN (SELECT value FROM json_each(?))"
+        rows = self._store.projection.query(sql, json.dumps(sorted(self.exchanges)))
+        return frozenset(prompt for (prompt,) in rows)
+
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
         """Return short-term memory without the hidden exchanges, and without the items that are or rest on such."""
         if not self:
             return memory
-        goals, facts, tasks = (
-            tuple(item for item in items if not self._hides_item(item))
-            for items in (memory.goals, memory.facts, memory.tasks)
-        )
+        lists = (memory.goals, memory.facts, memory.tasks)
+        goals, facts, tasks = (tuple(item for item in items if not self._hides_item(item)) for items in lists)
         events = tuple(event for event in memory.events if event.id not in self.exchanges)
         return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
 
@@ -100,16 +107,13 @@ class Withheld:
             document = ShortTermDocument(text).without_event(*self.exchanges)
         except FormatError:
             return ""
-        lists = (document.memory.goals, document.memory.facts, document.memory.tasks)
-        return str(
-            document.without_items(*([item.text for item in items if self._hides_item(item)] for items in lists))
-        )
+        return str(without_items(document, self._hides_item)[0])
 
     def _rest_of_page(self, path: str, text: str) -> str:
         """Return the text of a page without its hidden exchanges and blocks, nor the summary, which may repeat them."""
-        for placed in reversed(list(find_events(text)) if any(name in text for name in self.exchanges) else []):
-            if placed.event.id in self.exchanges:
-                text = text[: placed.start] + text[placed.end :]
+        if any(name in text for name in self.exchanges):
+            exchanges = [placed for placed in find_events(text) if placed.event.id in self.exchanges]
+            text = without_spans(text, ((placed.start, placed.end) for placed in exchanges))
         if not self._blocks:
             return text
         try:
@@ -117,19 +121,10 @@ class Withheld:
         except FormatError:
             return ""
         hashes = {digest for page, digest in self._blocks if page in (meta.get("uuid"), path)}
-        for start, end in reversed(units_of(text) if hashes else []):
-            if block_hash(text[start:end]) in hashes:
-                text = text[:start] + text[end:]
-        return edit_meta(text, summary="") if hashes and meta.get("summary") else text
-
-    @cached_property
-    def _prompts(self) -> frozenset[str]:
-        """The paths of the prompts of the hidden exchanges."""
-        marks = json.dumps(sorted(self.exchanges))
-        rows = self._store.projection.query(
-            "SELECT prompt FROM exchanges WHERE event IN (SELECT value FROM json_each(?))", marks
-        )
-        return frozenset(prompt for (prompt,) in rows)
+        if not hashes:
+            return text
+        text = without_spans(text, (span for span in units_of(text) if block_hash(text[slice(*span)]) in hashes))
+        return edit_meta(text, summary="") if meta.get("summary") else text
 
     @cached_property
     def _log(self) -> StatementLog:
@@ -149,6 +144,13 @@ def hiding_proposals(store: Store) -> list[ForgetProposal]:
     )
     proposals = [ForgetProposal.from_json(json.loads(data)) for (data,) in rows]
     return [one for one in proposals if not (one.deleted and store.tree.absolute(one.path).exists())]
+
+
+def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text without some of its parts, given by their offsets in order."""
+    for start, end in reversed(list(spans)):
+        text = text[:start] + text[end:]
+    return text
 
 
 def units_of(text: str) -> list[tuple[int, int]]:
@@ -184,9 +186,9 @@ def block_hash(text: str) -> str:
 def matching_blocks(text: str, words: str) -> list[str]:
     """Return the blocks of a page that some words stand in."""
     blocks = (text[start:end] for start, end in units_of(text))
-    return [block for block in blocks if _folded(words) in _folded(block)]
+    return [block for block in blocks if unescaped(words) in unescaped(block)]
 
 
-def _folded(text: str) -> str:
+def unescaped(text: str) -> str:
     """Return a text without line breaks and Markdown escapes, to find it in a file."""
     return " ".join(text.replace("\\", "").split())

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.history.backup import back_up, backups_in
-from brainiac.history.restore import damages, find_backup, restore
+from brainiac.history.backup import back_up, backups_in, damages, find_backup, restore
 from brainiac.storage.files import Disk
 from brainiac.testing import make_brain, run_once
 from brainiac.tree import is_brain

@@ -11,8 +11,7 @@ from pathlib import Path
 from brainiac.brain import Brain
 from brainiac.events import PathKind, content_hash
 from brainiac.health.doctor import faults
-from brainiac.history.backup import Backup, backups_in
-from brainiac.history.restore import damages
+from brainiac.history.backup import Backup, backups_in, damages
 from tests.support.living import Living, living, living_brain
 from tests.support.program import Program, run_program
 

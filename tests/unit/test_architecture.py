@@ -32,8 +32,7 @@ WRITERS = {
     "brainiac/server/clients.py": "an assistant's own settings and the service's file, when the person says so",
     "brainiac/tree.py": "which brain is the default, in the state folder",
     "brainiac/imports/reading.py": "an archive within an archive, among the system's temporary files while it is read",
-    "brainiac/history/backup.py": "removes an interrupted backup, outside of every brain",
-    "brainiac/history/restore.py": "writes restored brains, and renames this machine's state",
+    "brainiac/history/backup.py": "removes an interrupted backup, writes restored brains, renames this machine's state",
     "brainiac/history/rebuild.py": "makes a new brain beside its place, before anybody can open it",
     "brainiac/testing.py": "puts a plugin where a person would",
 }
