@@ -6,14 +6,18 @@ import os
 from abc import ABC, abstractmethod
 from datetime import timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, response_path
-from brainiac.search.search import Recall
 from brainiac.storage.answered import MAX_RESPONSES, Answered
 from brainiac.storage.store import Store
 from brainiac.tree import MAX_NAME_BYTES, is_too_long
+
+# with it comes numpy, and few commands search
+if TYPE_CHECKING:
+    from brainiac.search.search import Recall
 
 RECENT_DAYS = 7  # a device that answered nothing for so long does not keep another from answering
 ELDER_SECONDS = 2.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -17,10 +16,10 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.search.documents import Hit
-from brainiac.search.features import NO_DAY, day_of
-from brainiac.search.query import excerpt, matches
-from brainiac.search.rank import Ranked, contributions
+from brainiac.search.documents import NO_DAY, Hit
+from brainiac.search.features import day_of
+from brainiac.search.query import FIELDS_HELP, excerpt, matches, without_fields
+from brainiac.search.rank import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.text.tokens import as_sentence
@@ -28,14 +27,20 @@ from brainiac.text.tokens import as_sentence
 _SHOWN_SIGNALS = 8
 # of the index's status, what `--json` shows
 _INDEX_STATE = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
-_FILTER = re.compile(r'(?<!\S)(?:-\S+|(?:tag|type|after|before|path):(?:"[^"]*"|\S+))', re.IGNORECASE)
 _WAYS = {"meaning": "by meaning", "context": "by the talk around it", "day": "by its day", "title": "by its title"}
 
 
 @session.command(is_reading=True)
 def search(
     brain: Brain,
-    query: list[str],
+    query: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUERY...",
+            help=f'Words; narrowed by {FIELDS_HELP} "exact words" -word (after `--` where a shell or an option could '
+            "take it).",
+        ),
+    ],
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 8,
     explain: bool = False,
@@ -43,17 +48,15 @@ def search(
     """Find statements, exchanges and pages; what was written a moment ago, or put to rest, is found too.
 
     Args:
-        query (QUERY...): Words; narrowed by tag:NAME type:concrete|events|skills|short-term|archive after:2024-05
-            before:DATE path:PART "exact words" -word (after `--` where a shell or an option could take it).
         limit: At most so many hits.
-        explain: Show what each score is made of, and count what was left out.
+        explain: Show what each score is made of.
     """
     text, start = " ".join(query), time.perf_counter()
     hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
     took_ms = round((time.perf_counter() - start) * 1000, 1)
     status = brain.recall.status()
     analyzer = Analyzer(brain.settings.recall.language, brain.zone)
-    words = _FILTER.sub(" ", text)  # `tag:` and the like are no words that an excerpt could hold
+    words = without_fields(text)  # `tag:` and the like are no words that an excerpt could hold
     excerpts = [excerpt(" ".join(hit.text.split()), words, analyzer=analyzer) for hit in hits]
     pairs = list(zip(hits, excerpts, strict=True))
     hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown} for hit, shown in pairs]
@@ -64,8 +67,9 @@ def search(
     if explain:
         session.print_table(("hit", "score", "signal", "value", "weight", "adds"), _signal_rows(hits))
         ranked = brain.recall.rank(text)
-        for line in _ranking_summary(ranked) if ranked else ():
-            say(line)
+        if ranked:
+            n_pages = len(ranked.units.pages)
+            say(f"Ranked: {ranked.units.n:,} paragraphs, statements or turns of {n_pages:,} pages.")
     _print_remarks(hits, status)
 
 
@@ -121,31 +125,12 @@ def _signal_rows(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _ranking_summary(ranked: Ranked) -> Iterator[str]:
-    """Yield how much was ranked, and a line for each reason why anything was left out."""
-    units, left_out = ranked.units, ranked.left_out
-    yield f"Ranked: {units.n:,} paragraphs, statements or turns of {len(units.pages):,} pages. Left out:"
-    reasons = {
-        "words of the query, which stand more often than the others": left_out.words,
-        "passages with less of the query, or commoner words of it (some on these pages)": left_out.passages,
-        "files that are not in the index yet": left_out.unread,
-        "paragraphs of long pages, with less of the query than others there": left_out.of_long_pages,
-        "paragraphs of the least promising pages: there were too many": left_out.too_many,
-    }
-    for reason, count in reasons.items():
-        if count:  # -1: a plugin's index does not count them
-            yield f"  {count if count > 0 else 'unknown'}: {reason}"
-    if not any(reasons.values()):
-        yield "  nothing"
-
-
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
     """Print to standard error that nothing was found, or that the index is incomplete."""
     lines = [] if hits else ["Nothing in memory fits, nor in what was put to rest. Fewer words may find more."]
     if status["freshness"] != "fresh":
         lines.append(
-            f"The index is being built ({status['not_yet_indexed']} files to go). Of these only those were read that "
-            "hold most of the words, so hits may be missing until then; `--explain` says how many files that leaves."
+            f"The index is being built ({status['not_yet_indexed']} files to go): hits may be missing until then."
         )
     if problem := status["problem"] or status["embedder"].get("problem"):
         lines.append(("Without an index: " if status["problem"] else "By words alone: ") + one_line(problem))

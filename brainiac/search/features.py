@@ -20,27 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.clock import parse_iso
-from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.text import (
-    CAPITAL,
-    FIRST_PERSON,
-    NUMBER,
-    TIME,
-    Analyzer,
-    Token,
-    has_question,
-)
-from brainiac.search.vocabulary import term_hash
+from brainiac.search.documents import NO_DAY, Page, Unit, UnitKind
+from brainiac.search.text import CAPITAL, FIRST_PERSON, NUMBER, TIME, Analyzer, has_question, mark_of, term_hash
 from brainiac.text.dates import dates_in
 from brainiac.text.tokens import ends_as_question
 from brainiac.tree import Stamp
 
 PASSAGE_WORDS = 100
-NO_DAY, MAX_DAY = -(2**31), 2**31 - 1
+MAX_DAY = 2**31 - 1
 _REMEMBERED_LENGTH = 8192  # so that the cache stays small whatever people paste
 # A unit's row: how many words, flags, speaker, day said, first and last day written in it, minute said.
-FEATURES = np.dtype([(n, np.int32) for n in ("size", "flags", "speaker", "day", "first_day", "last_day", "minute")])
-_ROW = Struct("=7i")
+FEATURES = np.dtype({"names": "size flags speaker day first_day last_day minute".split(), "formats": list("iIIiiii")})
+_ROW = Struct("=iIIiiii")
 
 # Flags; bits 2 to 4 are `TIME`, `NUMBER` and `FIRST_PERSON`.
 QUESTION, ASKS, PLACE, FROM_AI = 1, 2, 32, 64
@@ -49,7 +40,7 @@ HEADED = 1 << 15  # begins with a heading: a section of the page starts there
 LENGTH_SHIFT, MAX_LENGTH = 16, 0xFFFF  # above the flags: how many character trigrams its words have
 
 
-def kind_of(flags: NDArray[np.int32]) -> NDArray[np.int32]:
+def kind_of(flags: NDArray[Any]) -> NDArray[Any]:
     """Return the `UnitKind` of each unit, given its flags."""
     return flags >> KIND_SHIFT & 7
 
@@ -92,14 +83,9 @@ class EncodedPage:
         return len(self.features) // FEATURES.itemsize
 
     @property
-    def rows(self) -> NDArray[Any]:
-        """The features, by name."""
-        return np.frombuffer(self.features, FEATURES)
-
-    @property
     def days(self) -> tuple[int, int]:
         """The first and last day that its units were said; an empty span where none is known."""
-        days = self.rows["day"]
+        days = np.frombuffer(self.features, FEATURES)["day"]
         days = days[days != NO_DAY]
         return (int(days.min()), int(days.max())) if len(days) else (MAX_DAY, NO_DAY)
 
@@ -114,10 +100,14 @@ def encode(page: Page, analyzer: Analyzer, stamp: Stamp = NO_STAMP) -> EncodedPa
     """
     names = analyzer.words(" ".join((page.title, *page.aliases, *page.tags)))
     # a query finds a page by its folders too, as `path:` does; not in `heading`, since they are no name of the page
-    folders = _folder_words(page)
-    units = [_encoded_or_remembered(unit, unit.at or page.at, analyzer) for unit in page.units]
+    folders = " ".join(word for part in page.path.split("/")[2:-1] for word in part.split("-") if not word.isdigit())
+    units = []
+    for unit in page.units:
+        # a log of exchanges is encoded again after each new exchange; its earlier turns are the same as before
+        is_remembered = unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH
+        units.append((_known_unit if is_remembered else _encoded_unit)(unit, unit.at or page.at, analyzer))
     # terms that no word has: a query for a tag or for a whole name finds these pages alone
-    marks = [f"#{tag.casefold()}" for tag in page.tags] + [name_mark(name, analyzer) for name in names_of(page)]
+    marks = [f"#{tag.casefold()}" for tag in page.tags] + [mark_of(analyzer.tokens(name)) for name in page.names]
     prefix = " ".join(filter(None, (names.stems, analyzer.words(folders).stems, *marks)))
     return EncodedPage(
         page=replace(page, units=()),
@@ -128,21 +118,6 @@ def encode(page: Page, analyzer: Analyzer, stamp: Stamp = NO_STAMP) -> EncodedPa
         content=b"".join([unit.content for unit in units]),
         passages=tuple(_passages(prefix, units)),
     )
-
-
-def names_of(page: Page) -> list[str]:
-    """Return the names by which a query may mean a page."""
-    return [page.title, *page.aliases]
-
-
-def name_mark(name: str, analyzer: Analyzer) -> str:
-    """Return the mark that a page with a name has in the index; "" for a name without words."""
-    return mark_of(analyzer.tokens(name))
-
-
-def mark_of(tokens: Sequence[Token]) -> str:
-    """Return the mark of a name given as its words; "" for none."""
-    return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
 class _EncodedUnit(NamedTuple):
@@ -187,11 +162,14 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     # an address holds words that nobody said; the bracket closes the text of a link, and parts words like a blank
     text = _URL.sub("]", unit.read) if "http" in unit.text or "](" in unit.text else unit.read
     words = analyzer.words(text)
-    day, first_day, last_day = _days_of(unit, at, words.signs, analyzer.zone)
+    # the day it was said, and the first and last date written in it in digits
+    day = day_of(at, analyzer.zone)
+    written = [found.toordinal() for found, _ in dates_in(unit.text)] if words.signs & NUMBER else []
+    first_day, last_day = min(written, default=NO_DAY), max(written, default=NO_DAY)
     marks = _marks_of(day) + (_marks_of(first_day) if first_day != day else [])
-    speaker = signed(term_hash(speaker_key(unit.speaker))) if unit.speaker else 0
+    speaker = term_hash(speaker_key(unit.speaker)) if unit.speaker else 0
     n_words = len(words.hashes) // 4  # four bytes each
-    flags = signed(_flags_of(unit, words.signs) | min(words.length, MAX_LENGTH) << LENGTH_SHIFT)
+    flags = _flags_of(unit, words.signs) | min(words.length, MAX_LENGTH) << LENGTH_SHIFT
     return _EncodedUnit(
         words=words.hashes,
         features=_ROW.pack(n_words, flags, speaker, day, first_day, last_day, _minute(at)),
@@ -205,26 +183,12 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
 _known_unit = lru_cache(maxsize=4096)(_encoded_unit)
 
 
-def _encoded_or_remembered(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
-    """Return a unit as the index has it, from the cache where it is an exchange's turn of usual length.
-
-    A log of exchanges is encoded again after each new exchange; its earlier turns are the same as before.
-    """
-    is_remembered = unit.kind is UnitKind.TURN and len(unit.text) <= _REMEMBERED_LENGTH
-    return _known_unit(unit, at, analyzer) if is_remembered else _encoded_unit(unit, at, analyzer)
-
-
-def signed(number: int) -> int:
-    """Return a 32-bit hash as the signed number that the features hold."""
-    return number - (1 << 32) if number >= 1 << 31 else number
-
-
 def speaker_key(speaker: str) -> str:
     """Return the key by which speakers are compared: the first name, casefolded."""
     return speaker.casefold().split(" ", 1)[0]
 
 
-USER, AI = (signed(term_hash(side)) for side in ("user", "ai"))  # who speaks where no transcript names anybody
+USER, AI = term_hash("user"), term_hash("ai")  # who speaks where no transcript names anybody
 
 
 def content_key(unit: Unit) -> int:
@@ -259,12 +223,6 @@ def _flags_of(unit: Unit, signs: int) -> int:
     return flags
 
 
-def _days_of(unit: Unit, at: str, signs: int, zone: tzinfo) -> tuple[int, int, int]:
-    """Return the day a unit was said and the first and last date written in it in digits, as ordinals or `NO_DAY`."""
-    days = [day.toordinal() for day, _ in dates_in(unit.text)] if signs & NUMBER else []
-    return day_of(at, zone), min(days, default=NO_DAY), max(days, default=NO_DAY)
-
-
 @lru_cache(maxsize=4096)
 def day_of(at: str, zone: tzinfo) -> int:
     """Return the day of a moment in a time zone as an ordinal; of a bare day itself, of anything else `NO_DAY`."""
@@ -293,8 +251,3 @@ def _marks_of(day: int) -> list[str]:
         return []
     text = date.fromordinal(day).isoformat()
     return [f"@{text}", f"@{text[:7]}"]
-
-
-def _folder_words(page: Page) -> str:
-    """Return the words in the names of the folders below `memory/…/`, numbers left out."""
-    return " ".join(word for part in page.path.split("/")[2:-1] for word in part.split("-") if not word.isdigit())

@@ -12,83 +12,41 @@ import sqlite3
 import string
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.errors import BrainiacError
 from brainiac.search.documents import IMPORTED, Page
 from brainiac.search.features import EncodedPage
 from brainiac.search.links import Link, LinkedPage
-from brainiac.search.query import Narrowing
-from brainiac.search.vocabulary import EDGE, SIZE_BITS, Ids, Word, folded, grams_of, word_id
+from brainiac.search.text import EDGE, SIZE_BITS, Word, folded, grams_of, word_id
 from brainiac.tree import Stamp
 
 
-class UnusableIndexError(BrainiacError):
-    """The index is damaged, of another version, or made for another language: it must be built anew."""
-
-
-class Variant(NamedTuple):
-    """A word that may stand for a term of the query.
-
-    Attributes:
-        term: The term, one of `Asked.terms`.
-        likeness: How like it the word is, 0 to 1.
-    """
-
-    term: str
-    likeness: float
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What an index is asked for.
-
-    Attributes:
-        terms: Stems, and marks such as `#tag`, `@2023-05`, `=title`: any of them must stand in a passage.
-        limit: Look at most at so many passages.
-        required: Terms and marks that must stand in the passage, all of them.
-        variants: What a page may have instead of a term of the query, by stem.
-        narrowing: Which pages are looked at; None for all.
-        is_counted: Say how many passages are left out.
-    """
-
-    terms: Sequence[str]
-    limit: int
-    required: Sequence[str] = ()
-    variants: Mapping[str, Variant] = field(default_factory=dict)
-    narrowing: Narrowing | None = None
-    is_counted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Matching(NamedTuple):
     """What an index answers.
 
     Attributes:
         pages: Worth ranking, most promising first.
         frequencies: In how many passages each asked term stands.
         n_passages: How many passages there are.
-        n_left_out: How many hold an asked term, or one like it, but were not looked at; -1 where nobody counted.
-        n_unread: How many files were not looked at, since they are not in the index yet.
     """
 
-    pages: Sequence[EncodedPage]
-    frequencies: Mapping[str, int] = field(default_factory=dict)
+    pages: Sequence[EncodedPage] = ()
+    frequencies: Mapping[str, int] = MappingProxyType({})
     n_passages: int = 0
-    n_left_out: int = -1
-    n_unread: int = 0
 
 
-VERSION = 13
+Ids: TypeAlias = NDArray[np.int64]
+
+VERSION = 14
 FILE = "pages.db"
 _VARIANTS, _VARIANT_WEIGHT = 8, 0.7  # of what is only like a word that is asked for: how many, and their weight
 _ENOUGH_TERMS = 4  # so many choose the candidates, however common they are
@@ -96,7 +54,7 @@ _ALWAYS_RARE = 1000  # passages: a term in so few chooses candidates in any case
 _MOST_POSTINGS = 20_000  # passages that are looked at, by the rarest terms first
 _MOST_REMEMBERED = 20_000  # trigrams
 
-# What SQLite raises on a damaged file.
+# What is raised where the index is damaged, of another version, or made for another language: it must be built anew.
 DAMAGED = (sqlite3.Error, ValueError, OSError)
 
 # Terms are given with blanks between them: all other signs belong to them.
@@ -105,12 +63,10 @@ _TABLES = f"""
 begin immediate;
 create table if not exists meta (key text primary key, value text);
 create table if not exists pages (
-    id integer primary key, path text not null, stamp text, uuid text, title text, at text,
-    tags text, links text, archived integer, aliases text, first_day integer, last_day integer,
-    words blob, heading blob, features blob, content blob
+    id integer primary key, path text not null, stamp text, at text, first_day integer, last_day integer,
+    head text, words blob, heading blob, features blob, content blob
 );
 create index if not exists pages_by_path on pages (path, stamp);  -- the stamps are read from it alone
-create index if not exists pages_by_uuid on pages (uuid);
 -- no number is given twice: what is in memory of a passage that is gone stands for no other
 create table if not exists passages (
     id integer primary key autoincrement, page integer not null, place integer not null, terms text not null
@@ -127,10 +83,7 @@ create virtual table if not exists grams using fts5 (
 );
 commit;
 """
-_COLUMNS = (
-    "path, stamp, uuid, title, at, tags, links, archived, aliases, first_day, last_day, "
-    "words, heading, features, content"
-)
+_COLUMNS = "path, stamp, at, first_day, last_day, head, words, heading, features, content"
 # any number of values in one parameter, see `_given`
 _GIVEN = "(select value from json_each(?))"
 
@@ -138,37 +91,27 @@ _GIVEN = "(select value from json_each(?))"
 class Index:
     """Encoded pages in one SQLite file of this machine, with the passages and the words of these pages.
 
-    One thread at a time uses it; several processes may. Any method may raise `UnusableIndexError` or what is
-    `DAMAGED`: the index is then thrown away and built anew.
+    One thread at a time uses it; several processes may. Any method may raise what is `DAMAGED`: the index is then
+    thrown away and built anew.
 
     Args:
         folder: Made when missing; None for an index in memory.
         key: What its pages were made with, see `Analyzer.key`; they serve no other.
 
     Raises:
-        UnusableIndexError: What stands there cannot be used; `destroy` it and start anew.
+        ValueError: It was made by another version or for another language.
     """
 
     def __init__(self, folder: Path | None, key: str) -> None:
-        self._folder, self._key = folder, f"{VERSION}:{key}"
+        self._folder, key = folder, f"{VERSION}:{key}"
         self._having: dict[str, Ids] = {}  # words by trigram
         self._version, self._has_written, self._n_passages = -1, False, 0
         self._page = self._place = np.empty(0, np.int64)  # of each passage, by its number
-        try:
-            self._open()
-        except DAMAGED as error:
-            raise UnusableIndexError(f"{folder}: {error}") from error
-
-    def _open(self) -> None:
-        """Open the file; make what is missing.
-
-        Raises:
-            ValueError: It was made by another version or for another language.
-        """
-        if self._folder:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
-        file = self._folder / FILE if self._folder else ":memory:"
-        self._db = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
+        if folder:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds words of private pages
+        self._db = sqlite3.connect(
+            folder / FILE if folder else ":memory:", check_same_thread=False, isolation_level=None
+        )
         try:
             # a power cut may lose the last commits but damages nothing: their files are seen as changed and read again
             self._db.executescript(
@@ -177,10 +120,10 @@ class Index:
             if not self._db.execute("select 1 from sqlite_master where name = 'grams'").fetchone():
                 # in one transaction: a table without its indexes would pass for a whole one
                 self._db.executescript(_TABLES)
-                self._db.execute("insert or ignore into meta values ('key', ?)", (self._key,))
+                self._db.execute("insert or ignore into meta values ('key', ?)", (key,))
             made_as = self._db.execute("select value from meta where key = 'key'").fetchone()
-            if made_as != (self._key,):
-                raise ValueError(f"made as {made_as[0] if made_as else 'unknown'}, not as {self._key}")
+            if made_as != (key,):
+                raise ValueError(f"{folder}: made as {made_as[0] if made_as else 'unknown'}, not as {key}")
         except BaseException:
             self._db.close()
             raise
@@ -226,7 +169,9 @@ class Index:
             page = self._db.execute(f"insert into pages ({_COLUMNS}) values ({values})", _row(encoded)).lastrowid
             for passage in encoded.passages:
                 number += 1
-                place = _place(passage, is_imported=IMPORTED in encoded.page.path)
+                # it orders passages with the same terms: shorter first, then by a hash of the content
+                place = min(passage.count(" "), 1 << 16) << 33 | zlib.crc32(passage.encode()) << 1
+                place |= IMPORTED in encoded.page.path  # the last bit: from another program
                 passages.append((number, page, place, " ".join(dict.fromkeys(passage.split()))))
         self._db.executemany("insert into passages values (?, ?, ?, ?)", passages)
         self._db.executemany("insert into terms (rowid, text) values (?, ?)", [(row[0], row[3]) for row in passages])
@@ -252,12 +197,11 @@ class Index:
         self._db.executemany("insert or ignore into words values (?, ?, ?, ?)", new)
         self._db.executemany("update words set pages = ? where id = ?", counted)
         self._db.execute("delete from words where id in " + _GIVEN, _given(number for number, _ in gone))
-        with_edges = [(number, f"{EDGE}{folded(word)}{EDGE}") for number, word in gone]
-        self._db.executemany("insert into grams (grams, rowid, word) values ('delete', ?, ?)", with_edges)
-        with_edges = [(number, f"{EDGE}{folded(word)}{EDGE}") for number, word, *_ in new]
-        self._db.executemany("insert into grams (rowid, word) values (?, ?)", with_edges)
-        for word in chain((word for _, word in gone), (word for _, word, *_ in new)):
-            for gram in grams_of(word):
+        forget, add = "(grams, rowid, word) values ('delete', ?, ?)", "(rowid, word) values (?, ?)"
+        for change, words in ((forget, gone), (add, [(number, word) for number, word, *_ in new])):
+            with_edges = [(number, f"{EDGE}{folded(word)}{EDGE}") for number, word in words]
+            self._db.executemany(f"insert into grams {change}", with_edges)
+            for gram in chain.from_iterable(grams_of(word) for _, word in words):
                 self._having.pop(gram, None)
 
     def optimize(self) -> None:
@@ -268,43 +212,53 @@ class Index:
 
     # --- passages ------------------------------------------------------------------------------------------
 
-    def query(self, asked: Asked) -> Candidates:
+    def query(
+        self,
+        terms: Sequence[str],
+        limit: int,
+        *,
+        required: Sequence[str] = (),
+        variants: Mapping[str, tuple[str, float]] = MappingProxyType({}),
+        allows: Callable[[Page, tuple[int, int]], bool] | None = None,
+    ) -> Matching:
         """Return the pages worth ranking; without terms, the newest that are allowed.
 
         A passage is scored by the sum of the idf of the terms in it. Not by BM25: how often and how densely terms stand
         is for the ranking to weigh.
+
+        Args:
+            terms: Stems, and marks such as `#tag`, `@2023-05`, `=title`: any of them must stand in a passage.
+            limit: Look at most at so many passages.
+            required: Terms and marks that must stand in the passage, all of them.
+            variants: What a page may have instead of a term: by its stem the term, and how like that it is, 0 to 1.
+            allows: Whether a page is looked at, given the first and last day of its units; None for all.
         """
         with self._db:
             self._db.execute("begin")  # all that is read belongs together
-            return self._queried(asked)
-
-    def _queried(self, asked: Asked) -> Candidates:
-        self._refresh()
-        allowed = self._allowed(asked.narrowing) if asked.narrowing else None
-        if not asked.terms and not asked.required:
-            return Candidates(self._load(self._newest(allowed, asked.limit)), n_passages=self._n_passages)
-        counts = self._counts(asked.terms)
-        # all that fit are looked at where most do not
-        most = _MOST_POSTINGS if allowed is None and not asked.required else self._n_passages
-        numbers, scores = self._scored(self._weights(counts, asked), most)
-        if asked.required:
-            required = reduce(np.intersect1d, self._with(asked.required))
-            scores = np.concatenate((scores, np.zeros(len(required))))
-            numbers, first = np.unique(np.concatenate((numbers, required)), return_index=True)
-            is_wanted = np.isin(numbers, required)
-            numbers, scores = numbers[is_wanted], scores[first][is_wanted]
-        if allowed is not None:
-            is_wanted = np.isin(self._page[numbers], allowed)
-            numbers, scores = numbers[is_wanted], scores[is_wanted]
-        best = self._best(numbers, scores, asked.limit)
-        # years of an import would leave no place for what was said here: that has places of its own
-        is_own = self._place[numbers] & 1 == 0
-        if not is_own.all():
-            best = np.concatenate((best, self._best(numbers[is_own], scores[is_own], asked.limit)))
-        pages = self._load(list(dict.fromkeys(self._page[best].tolist())))
-        frequencies = {term: counts[term] for term in asked.terms}
-        n_left_out = self._n_holding(asked, allowed) - len(np.unique(best)) if asked.is_counted else -1
-        return Candidates(pages, frequencies, self._n_passages, n_left_out)
+            self._refresh()
+            allowed = self._allowed(allows) if allows else None
+            if not terms and not required:
+                return Matching(self._load(self._newest(allowed, limit)), n_passages=self._n_passages)
+            counts = self._counts(terms)
+            # all that fit are looked at where most do not
+            most = _MOST_POSTINGS if allowed is None and not required else self._n_passages
+            numbers, scores = self._scored(self._weights(counts, terms, variants), most)
+            if required:
+                wanted = reduce(np.intersect1d, self._with(required))
+                scores = np.concatenate((scores, np.zeros(len(wanted))))
+                numbers, first = np.unique(np.concatenate((numbers, wanted)), return_index=True)
+                is_wanted = np.isin(numbers, wanted)
+                numbers, scores = numbers[is_wanted], scores[first][is_wanted]
+            if allowed is not None:
+                is_wanted = np.isin(self._page[numbers], allowed)
+                numbers, scores = numbers[is_wanted], scores[is_wanted]
+            best = self._best(numbers, scores, limit)
+            # years of an import would leave no place for what was said here: that has places of its own
+            is_own = self._place[numbers] & 1 == 0
+            if not is_own.all():
+                best = np.concatenate((best, self._best(numbers[is_own], scores[is_own], limit)))
+            pages = self._load(list(dict.fromkeys(self._page[best].tolist())))
+            return Matching(pages, {term: counts[term] for term in terms}, self._n_passages)
 
     def _refresh(self) -> None:
         """Learn of the passages that were written since the last query."""
@@ -329,30 +283,27 @@ class Index:
         query = "select term, doc from json_each(?) cross join counts where term = value"
         return Counter(dict(self._db.execute(query, _given(dict.fromkeys(terms))).fetchall()))
 
-    def _with(self, terms: Iterable[str]) -> Iterator[Ids]:
-        """Yield for each of some terms the numbers of the passages that have it, in order."""
-        return self._found(
-            "select (select group_concat(rowid) from terms where terms match value) from json_each(?)", terms
-        )
+    def _with(self, tokens: Iterable[str], table: str = "terms") -> Iterator[Ids]:
+        """Yield for each of some tokens the numbers of the rows that have it, passages or with `grams` words, in order.
 
-    def _found(self, query: str, tokens: Iterable[str]) -> Iterator[Ids]:
-        """Yield the row numbers that a query returns for each of some tokens.
-
-        It returns them as a text, which takes a third of the time that rows take.
+        They come as a text, which takes a third of the time that rows take.
         """
+        query = f"select (select group_concat(rowid) from {table} where {table} match value) from json_each(?)"
         quoted = _given('"' + token.replace('"', '""') + '"' for token in tokens)
         for (text,) in self._db.execute(query, quoted):
             yield np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
 
-    def _weights(self, counts: Mapping[str, int], asked: Asked) -> dict[str, float]:
+    def _weights(
+        self, counts: Mapping[str, int], asked: Sequence[str], variants: Mapping[str, tuple[str, float]]
+    ) -> dict[str, float]:
         """Return the weight of each term that chooses candidates, the rarest first, then of words like these."""
         # the rarest, and all that are not common
-        rarest = sorted(counts[term] for term in asked.terms if counts[term])[:_ENOUGH_TERMS]
+        rarest = sorted(counts[term] for term in asked if counts[term])[:_ENOUGH_TERMS]
         most, total = max(_ALWAYS_RARE, self._n_passages // 50, *rarest), self._n_passages
-        terms = sorted((counts[term], term) for term in asked.terms if counts[term] <= most)
+        terms = sorted((counts[term], term) for term in asked if counts[term] <= most)
         idf = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for count, term in terms}
         weights, n_variants = dict(idf), Counter[str]()
-        for stem, (term, likeness) in asked.variants.items():
+        for stem, (term, likeness) in variants.items():
             if term in idf and stem not in idf and n_variants[term] < _VARIANTS:
                 n_variants[term] += 1
                 weights[stem] = _VARIANT_WEIGHT * likeness * idf[term]
@@ -393,12 +344,6 @@ class Index:
         best: Ids = numbers[order]
         return best
 
-    def _n_holding(self, asked: Asked, allowed: NDArray[np.int64] | None) -> int:
-        """Return how many passages hold a term that is asked for, however common, or a word like one."""
-        lists = self._with(dict.fromkeys((*asked.terms, *asked.required, *asked.variants)))
-        numbers = np.unique(np.concatenate([np.empty(0, np.int64), *lists]))
-        return len(numbers) if allowed is None else int(np.isin(self._page[numbers], allowed).sum())
-
     def _newest(self, allowed: NDArray[np.int64] | None, limit: int) -> list[int]:
         """Return the numbers of the newest pages, newest first; only of those in `allowed`, unless that is None."""
         among = None if allowed is None else set(allowed.tolist())
@@ -406,14 +351,10 @@ class Index:
         rows = self._db.execute("select id from pages order by last_day desc, at desc, path")
         return list(islice((number for (number,) in rows if among is None or number in among), limit))
 
-    def _allowed(self, narrowing: Narrowing) -> NDArray[np.int64]:
-        """Return the numbers of the pages that pass a query's fields (`tag:`, `path:`, `before:`, …)."""
-        rows = self._db.execute("select id, path, tags, first_day, last_day, archived from pages")
-        allowed = (
-            number
-            for number, path, tags, first, last, is_archived in rows
-            if narrowing.allows_page(path, tags.split("\n"), first, last, is_archived=bool(is_archived))
-        )
+    def _allowed(self, allows: Callable[[Page, tuple[int, int]], bool]) -> NDArray[np.int64]:
+        """Return the numbers of the pages that are allowed, given also the first and last day of their units."""
+        rows = self._db.execute("select id, path, head, first_day, last_day from pages")
+        allowed = (number for number, path, head, *days in rows if allows(_page(path, head), (days[0], days[1])))
         return np.fromiter(allowed, np.int64)
 
     # --- pages ---------------------------------------------------------------------------------------------
@@ -421,16 +362,16 @@ class Index:
     def _load(self, ids: Sequence[int]) -> list[EncodedPage]:
         """Return the pages with these numbers, in this order; a number without a page is left out."""
         rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
-        loaded = {row[0]: _encoded(row) for row in rows}
+        loaded = {
+            number: EncodedPage(_page(path, head), Stamp.parse(stamp), *arrays)
+            for number, path, stamp, _at, _first_day, _last_day, head, *arrays in rows
+        }
         return [loaded[number] for number in ids if number in loaded]
 
-    def pages(self, targets: Iterable[str]) -> list[EncodedPage]:
-        """Return pages by path or uuid."""
-        if not (targets := list(filter(None, targets))):
-            return []
-        names = _given(targets) * 2
-        by_name = f"select id from pages where path in {_GIVEN} union select id from pages where uuid in {_GIVEN}"
-        return self._load([row[0] for row in self._db.execute(by_name, names)])
+    def pages(self, paths: Iterable[str]) -> list[EncodedPage]:
+        """Return pages by path."""
+        found = self._db.execute(f"select id from pages where path in {_GIVEN}", _given(paths))
+        return self._load([number for (number,) in found])
 
     def stamps(self) -> Mapping[str, Stamp]:
         """Return the stamp of every page as it was when indexed."""
@@ -442,8 +383,8 @@ class Index:
 
     def linked(self) -> Iterable[LinkedPage]:
         """Return every page with its links."""
-        rows = self._db.execute("select path, uuid, title, at, links from pages")
-        return [LinkedPage(path, uuid, title, at, _links(links)) for path, uuid, title, at, links in rows]
+        pages = (_page(path, head) for path, head in self._db.execute("select path, head from pages"))
+        return [LinkedPage(page.path, page.uuid, page.title, page.at, page.links) for page in pages]
 
     # --- words ---------------------------------------------------------------------------------------------
 
@@ -451,9 +392,8 @@ class Index:
         """Return for each of some trigrams the ids of the words that have it, in order; they are remembered."""
         if len(self._having) > _MOST_REMEMBERED:
             self._having.clear()
-        query = "select (select group_concat(rowid) from grams where grams match value) from json_each(?)"
         unknown = [gram for gram in grams if gram not in self._having]
-        self._having.update(zip(unknown, self._found(query, unknown), strict=True))
+        self._having.update(zip(unknown, self._with(unknown, "grams"), strict=True))
         return [self._having[gram] for gram in grams]
 
     def with_stems(self, stems: Iterable[str]) -> Mapping[int, str]:
@@ -493,12 +433,9 @@ def _distinct(words: bytes, heading: bytes) -> set[int]:
     return set(memoryview(words + heading).cast("I"))
 
 
-def _place(passage: str, *, is_imported: bool) -> int:
-    """Return the number that orders passages with the same terms: shorter first, then by a hash of the content.
-
-    Its last bit says whether the passage was imported from another program.
-    """
-    return min(passage.count(" "), 1 << 16) << 33 | zlib.crc32(passage.encode()) << 1 | is_imported
+def destroy(folder: Path) -> None:
+    """Remove an index from disk."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _given(values: Iterable[str | int]) -> tuple[str]:
@@ -506,45 +443,19 @@ def _given(values: Iterable[str | int]) -> tuple[str]:
     return (json.dumps(list(values)),)
 
 
-def destroy(folder: Path) -> None:
-    """Remove an index from disk."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def _row(encoded: EncodedPage) -> tuple[object, ...]:
     """Return a page as a row of the table `pages`, in the order of `_COLUMNS`."""
     page = encoded.page
-    links = json.dumps([(link.uuid, link.path) for link in page.links]) if page.links else ""
+    head = json.dumps((page.title, page.uuid, page.at, page.tags, page.links, page.is_archived, page.aliases))
     return (
-        page.path, str(encoded.stamp), page.uuid, page.title, page.at, "\n".join(page.tags), links,
-        page.is_archived, "\n".join(page.aliases), *encoded.days,
+        page.path, str(encoded.stamp), page.at, *encoded.days, head,
         encoded.words, encoded.heading, encoded.features, encoded.content,
     )  # fmt: skip
 
 
-def _encoded(row: tuple[Any, ...]) -> EncodedPage:
-    """Return the page of a row of the table `pages`, its number first."""
-    _, path, stamp, uuid, title, at, tags, links, is_archived, aliases, *others = row
-    _first_day, _last_day, words, heading, features, content = others
-    page = Page(
-        path,
-        title,
-        units=(),
-        uuid=uuid,
-        at=at,
-        tags=_listed(tags),
-        links=_links(links),
-        is_archived=bool(is_archived),
-        aliases=_listed(aliases),
+def _page(path: str, head: str) -> Page:
+    """Return a page without its units, as `_row` stored what else is said of it."""
+    title, uuid, at, tags, links, is_archived, aliases = json.loads(head)
+    return Page(
+        path, title, (), uuid, at, tuple(tags), tuple(Link(*link) for link in links), is_archived, tuple(aliases)
     )
-    return EncodedPage(page, Stamp.parse(stamp), words, heading, features, content)
-
-
-def _listed(stored: str) -> tuple[str, ...]:
-    """Return the lines of a column that holds several values."""
-    return tuple(stored.split("\n")) if stored else ()
-
-
-def _links(stored: str) -> tuple[Link, ...]:
-    """Return the links of a column that holds them as JSON."""
-    return tuple(Link(uuid, path) for uuid, path in json.loads(stored)) if stored else ()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from brainiac.events import PathKind
 from brainiac.tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A link found on a page: the identity it names, if any, and the path it leads to, relative to the root.
 
     A wiki link has no path but a name, which stands in `path` as `wiki_name` gives it.
@@ -30,13 +30,6 @@ class Link:
 def wiki_name(name: str) -> str:
     """Return the form in which a wiki link's name is compared: `[[folder/name]]`, without capitals and `.md`."""
     return f"[[{name.strip().strip('/').casefold().removesuffix('.md')}]]"
-
-
-def wiki_names(path: str, title: str) -> set[str]:
-    """Return the names by which wiki links call a page: its file's name, its title, and the ends of its path."""
-    parts = path.split("/")
-    ends = ("/".join(parts[start:]) for start in range(len(parts)))
-    return {wiki_name(name) for name in (*ends, title) if name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +59,15 @@ class LinkGraph:
     Args:
         pages: Every page with its links.
         tree: The brain's places.
+
+    Attributes:
+        pages: Every page by its path.
     """
 
     def __init__(self, pages: Iterable[LinkedPage], tree: Tree) -> None:
         self._tree = tree
-        self._pages = {page.path: page for page in pages}
-        self._path_of = {page.uuid: page.path for page in self._pages.values() if page.uuid}
-
-    @property
-    def pages(self) -> Mapping[str, LinkedPage]:
-        """Every page by its path."""
-        return self._pages
+        self.pages = {page.path: page for page in pages}
+        self._path_of = {page.uuid: page.path for page in self.pages.values() if page.uuid}
 
     def path_of(self, uuid: str) -> str:
         """Return the path of the page with a uuid; "" when there is none."""
@@ -89,7 +80,7 @@ class LinkGraph:
         # a page that was moved keeps its uuid; the path in the link may be its old one
         if link.uuid in self._path_of:
             return self._path_of[link.uuid]
-        if link.path in self._pages or (not link.uuid and self._tree.holds(link.path)):
+        if link.path in self.pages or (not link.uuid and self._tree.holds(link.path)):
             return link.path
         return ""
 
@@ -98,15 +89,16 @@ class LinkGraph:
         """Path by the name of a wiki link; of several pages the one with the shortest path, as Obsidian has it."""
         paths: dict[str, str] = {}
         titles: dict[str, str] = {}
-        for page in sorted(self._pages.values(), key=lambda page: (page.path.count("/"), page.path)):
-            for name in wiki_names(page.path, title=""):
-                paths.setdefault(name, page.path)
+        for page in sorted(self.pages.values(), key=lambda page: (page.path.count("/"), page.path)):
+            parts = page.path.split("/")
+            for start in range(len(parts)):  # its file's name, with any of the folders above it
+                paths.setdefault(wiki_name("/".join(parts[start:])), page.path)
             titles.setdefault(wiki_name(page.title), page.path)
         return titles | paths  # a file's name comes before another's title
 
     def forward(self, name: str) -> list[str]:
         """Return the paths that a page, named by path or uuid, links to."""
-        page = self._pages.get(self._path_of.get(name, name))
+        page = self.pages.get(self._path_of.get(name, name))
         return list(dict.fromkeys(filter(None, map(self.resolve, page.links)))) if page else []
 
     def back(self, name: str) -> list[str]:
@@ -116,14 +108,14 @@ class LinkGraph:
     @cached_property
     def _back(self) -> dict[str, set[str]]:
         """The paths of the pages that link to each path."""
-        back: dict[str, set[str]] = {}
+        back: dict[str, set[str]] = defaultdict(set)
         for source, target in self._edges():
-            back.setdefault(target, set()).add(source)
+            back[target].add(source)
         return back
 
     def _edges(self) -> Iterator[tuple[str, str]]:
         """Yield each link between two pages as source and target; links that lead nowhere are left out."""
-        for page in self._pages.values():
+        for page in self.pages.values():
             for link in page.links:
                 target = self.resolve(link)
                 if target and target != page.path:
@@ -141,11 +133,11 @@ class LinkGraph:
         for pair in {tuple(sorted(pair)) for pair in self._edges()}:
             if memories.issuperset(pair):
                 edges.update(pair)
-        ranked = sorted(edges, key=lambda path: (edges[path], self._pages[path].at, path), reverse=True)
-        return [Hub(path, self._pages[path].uuid, self._pages[path].title, edges[path]) for path in ranked[:limit]]
+        ranked = sorted(edges, key=lambda path: (edges[path], self.pages[path].at, path), reverse=True)
+        return [Hub(path, self.pages[path].uuid, self.pages[path].title, edges[path]) for path in ranked[:limit]]
 
     def _memories(self) -> Iterator[str]:
-        return (path for path in self._pages if self._tree.kind_of(path) is PathKind.MEMORY)
+        return (path for path in self.pages if self._tree.kind_of(path) is PathKind.MEMORY)
 
     def pages_to_heal(self, uuid: str, path: str, old: str = "") -> list[str]:
         """Return the pages with links to heal after a move: those that name the uuid under another path than its own.
@@ -160,5 +152,5 @@ class LinkGraph:
             return link.uuid == uuid and link.path != path if link.uuid else link.path == old
 
         # a source is never written
-        written = (page for page in self._pages.values() if self._tree.kind_of(page.path) is not PathKind.SOURCE)
+        written = (page for page in self.pages.values() if self._tree.kind_of(page.path) is not PathKind.SOURCE)
         return sorted(page.path for page in written if any(map(leads_astray, page.links)))

@@ -17,9 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError
@@ -29,17 +27,9 @@ from brainiac.formats.prompt import response_path
 from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
 from brainiac.search.embed import Vectors
 from brainiac.search.features import NO_STAMP, EncodedPage, encode
-from brainiac.search.index import (
-    DAMAGED,
-    Asked,
-    Candidates,
-    Index,
-    UnusableIndexError,
-    destroy,
-)
+from brainiac.search.index import DAMAGED, Index, destroy
 from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
-from brainiac.search.vocabulary import Ids
 from brainiac.tree import NOTE_ENDINGS, Stamp, Tree, stamp_of
 
 _MANY = 64  # files: so many are taken in without waiting for more changes
@@ -53,29 +43,6 @@ _SETTLE_SECONDS = 2.0
 _FAILING_SECONDS = 60.0  # an index that fails twice in this time is kept in memory
 
 T = TypeVar("T")
-
-
-# --- files by their stat, so that a check at start reads none ---------------------------------------------------
-
-
-def searched_files(tree: Tree) -> dict[str, Stamp]:
-    """Return every file that is searched, with its stamp."""
-    stamps = tree.scan(tree.short_term, tree.long_term, tree.archive) | tree.source_notes()
-    return {path: stamp for path, stamp in stamps.items() if tree.kind_of(path) in SEARCHED}
-
-
-def unanswered_prompts(tree: Tree) -> list[str]:
-    """Return the prompts of the inbox without a response beside them, the newest last."""
-    found = tree.scan(tree.inbox)
-    prompts = (path for path in found if tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in found)
-    return sorted(prompts, key=lambda path: found[path].mtime_ns)
-
-
-class _Read(NamedTuple):
-    """A file as it was read: its page with units, and its stamp."""
-
-    page: Page
-    stamp: Stamp
 
 
 class Pages:
@@ -100,7 +67,7 @@ class Pages:
         vectors: Vectors | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
     ) -> None:
-        self._tree, self._folder, self._analyzer, self._vectors = tree, folder, analyzer, vectors
+        self._tree, self._folder, self.analyzer, self.vectors = tree, folder, analyzer, vectors
         self._said_in, self._short_term = said_in, tree.relative(tree.short_term)
         self._mutex = threading.RLock()  # around the index and what is noted of files
         # the worker and who asked to reindex must neither read the same files nor ask for the same vectors
@@ -114,23 +81,18 @@ class Pages:
         # short-term memory and the prompts that wait, with their stamps in the index: compared before each query
         self._watched: dict[str, Stamp | None] = {self._short_term: None}
         self._needs_rescan = False  # a folder changed: its files are found by comparing all
-        self._last_read: OrderedDict[str, _Read] = OrderedDict()  # hits need their texts
+        self._last_read: OrderedDict[str, tuple[Page, Stamp]] = OrderedDict()  # hits need their texts
         self._unembedded: dict[str, None] = {}  # paths of pages whose vectors may be missing, in order
-        self._open()
+        try:
+            self.index = Index(self._folder, self.analyzer.key)
+        except DAMAGED:
+            self._start_anew()
+        else:
+            if vectors:
+                self._unembedded = dict.fromkeys(self.ask(lambda index: vectors.assign(index.contents())) or ())
+            self.rescan()
         self._worker = threading.Thread(target=self._work, name="recall-index", daemon=True)
         self._worker.start()
-
-    def _open(self) -> None:
-        """Open the index, note which pages lack vectors, and compare every file with it; build an unusable one anew."""
-        try:
-            self.index = Index(self._folder, self._analyzer.key)
-        except UnusableIndexError:
-            self._start_anew()
-            return
-        if vectors := self._vectors:
-            incomplete = self._ask(lambda index: vectors.assign(index.contents())) or ()
-            self._unembedded = dict.fromkeys(incomplete)
-        self.rescan()
 
     def _start_anew(self, error: Exception | None = None) -> None:
         """Throw the index away and open an empty one, in memory where the disk takes none, as when it is full.
@@ -143,24 +105,26 @@ class Pages:
         destroy(self._folder)
         try:
             if error and time.monotonic() < self._failed_at + _FAILING_SECONDS:
-                raise UnusableIndexError(str(error))
-            self.index, self._problem = Index(self._folder, self._analyzer.key), ""
-        except UnusableIndexError as unusable:
-            self.index, self._problem = Index(None, self._analyzer.key), str(unusable)
+                raise error
+            self.index, self._problem = Index(self._folder, self.analyzer.key), ""
+        except DAMAGED as unusable:
+            self.index, self._problem = Index(None, self.analyzer.key), f"{self._folder}: {unusable}"
         self._failed_at = time.monotonic() if error else self._failed_at
         self.rescan()
 
-    def _ask(self, question: Callable[[Index], T]) -> T | None:
+    def ask(self, question: Callable[[Index], T]) -> T | None:
         """Return what a question to the index returns; None where another process writes it, or it was made anew."""
-        # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
-        if self.index.is_lost:
-            self._start_anew()
-        try:
-            return question(self.index)
-        except (UnusableIndexError, *DAMAGED) as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                self._start_anew(error)
-            return None
+        with self._mutex:
+            # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
+            if self.index.is_lost:
+                self._start_anew()
+                return None
+            try:
+                return question(self.index)
+            except DAMAGED as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    self._start_anew(error)
+                return None
 
     # --- what changed --------------------------------------------------------------------------------------
 
@@ -175,10 +139,16 @@ class Pages:
 
     def rescan(self) -> None:
         """Compare every file's stat with what the index has."""
+        tree = self._tree
         with self._mutex:
-            indexed = self._ask(lambda index: index.stamps()) or {}
-            stamps = searched_files(self._tree)
-            waiting = unanswered_prompts(self._tree)[-_MOST_WAITING:]
+            indexed = self.ask(lambda index: index.stamps()) or {}
+            found = tree.scan(tree.short_term, tree.long_term, tree.archive) | tree.source_notes()
+            stamps = {path: stamp for path, stamp in found.items() if tree.kind_of(path) in SEARCHED}
+            inbox = tree.scan(tree.inbox)
+            prompts = (
+                path for path in inbox if tree.kind_of(path) is PathKind.PROMPT and response_path(path) not in inbox
+            )
+            waiting = sorted(prompts, key=lambda path: inbox[path].mtime_ns)[-_MOST_WAITING:]  # the newest last
             self._watched = {self._short_term: indexed.get(self._short_term)} | dict.fromkeys(waiting, NO_STAMP)
             if stamps != indexed:  # as a rule they are equal, which takes a tenth of the time
                 changed = [path for path, stamp in stamps.items() if indexed.get(path) != stamp]
@@ -203,8 +173,11 @@ class Pages:
                 self._watched[path] = NO_STAMP
             elif kind in SEARCHED:
                 first.append(path)
-            elif not path.endswith(NOTE_ENDINGS) and self._is_below_pages(path):
-                self._needs_rescan = True  # it may be a folder with pages
+            elif not path.endswith(NOTE_ENDINGS):
+                absolute = Path(os.path.normpath(self._tree.absolute(path)))
+                # it may be a folder with pages
+                tops = (self._tree.memory, *self._tree.sources)
+                self._needs_rescan |= any(absolute.is_relative_to(top) for top in tops)
         for path in list(self._watched)[1:-_MOST_WAITING]:
             del self._watched[path]
             first.append(path)
@@ -218,18 +191,17 @@ class Pages:
         """Return the stamp of the file at a path; None where there is none."""
         return stamp_of(f"{self._tree.root}/{path}")  # a path of its own costs ten times as much
 
-    def _is_below_pages(self, path: str) -> bool:
-        """Return whether a path lies in one of the folders in which pages are searched."""
-        absolute = Path(os.path.normpath(self._tree.absolute(path)))
-        return any(absolute.is_relative_to(top) for top in (self._tree.memory, *self._tree.sources))
-
     # --- into the index ------------------------------------------------------------------------------------
 
     def _read(self, paths: Iterable[str], until: float = math.inf) -> dict[str, EncodedPage | None]:
-        """Return files read and encoded, the first one and those for which there is time until `time.monotonic()`."""
+        """Return files read and encoded, the first one and those for which there is time until `time.monotonic()`.
+
+        None for one that is not there.
+        """
         pages: dict[str, EncodedPage | None] = {}
         for path in paths:
-            pages[path] = self._encoded(path)
+            page, stamp = self._page_at(path)
+            pages[path] = encode(page, self.analyzer, stamp) if page and stamp else None
             if time.monotonic() > until:
                 break
         return pages
@@ -241,65 +213,50 @@ class Pages:
             with index.writing():
                 # what was saved since is read again; another process that read it before has written it before us
                 now = {path: page for path, page in pages.items() if not page or page.stamp == self._stamp_of(path)}
-                index.replace(now, self._analyzer.met)
+                index.replace(now, self.analyzer.met)
                 return now
 
         pages = {path: page for path, page in pages.items() if path in self._unread}  # others may have been quicker
-        written = self._ask(write) if pages else None
+        written = self.ask(write) if pages else None
         for path, page in (written or {}).items():
             self._unread.pop(path, None)
             if path in self._watched:
                 self._watched[path] = page.stamp if page else None
                 if not page and path != self._short_term:
                     del self._watched[path]
-            if page and self._vectors:
+            if page and self.vectors:
                 self._unembedded[path] = None
         return bool(self._unread and (written or not pages))
 
-    def _encoded(self, path: str) -> EncodedPage | None:
-        """Return a file read and encoded for the index; None when it is not there."""
-        read = self.read_page(path)
-        return encode(read.page, self._analyzer, read.stamp) if read else None
-
-    def read_page(self, path: str) -> _Read | None:
-        """Return a file as a page with its units, and its stamp; None when it is not there."""
+    def _page_at(self, path: str) -> tuple[Page | None, Stamp | None]:
+        """Return a file as a page with its units, None where there is none or it cannot be read; and its stamp."""
         stamp = self._stamp_of(path)
-        page = self._page_at(path, stamp) if stamp else None
-        if stamp is None or page is None:
-            return None
-        read = self._last_read[path] = _Read(page, stamp)
-        if len(self._last_read) > _REMEMBERED_PAGES:
-            self._last_read.popitem(last=False)
-        return read
-
-    def _page_at(self, path: str, stamp: Stamp) -> Page | None:
+        if stamp is None:
+            return None, None
+        if (read := self._last_read.get(path)) and read[1] == stamp:
+            return read
         kind = self._tree.kind_of(path)
         if kind in TO_ANSWER:
             said = self._said_in(path) if path in self._watched else None
-            return waiting_page(path, said) if said else None
-        content = self._content(path)
-        if content is None:
-            return None
-        written = iso(datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC))
-        return page_of(path, content.decode("utf-8", "replace"), kind, self._analyzer.zone, written)
-
-    def _content(self, path: str) -> bytes | None:
-        """Return a file's bytes; None when it cannot be read."""
+            return waiting_page(path, said) if said else None, stamp
         try:
             # a note of a source outside of the brain must lie in a folder that may be read; other paths were listed
             file_path = self._tree.readable(path) if path.startswith("../") else f"{self._tree.root}/{path}"
             with open(file_path, "rb", buffering=0) as file:
-                return file.readall()
+                text = file.readall().decode("utf-8", "replace")
         except (OSError, ConfinementError):
-            return None
+            return None, stamp
+        written = iso(datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC))
+        page = page_of(path, text, kind, self.analyzer.zone, written)
+        self._last_read[path] = page, stamp
+        if len(self._last_read) > _REMEMBERED_PAGES:
+            self._last_read.popitem(last=False)
+        return page, stamp
 
     def page_as_of(self, path: str, stamp: Stamp) -> Page | None:
         """Return a file as a page with its units; None where it was changed since it had this stamp."""
-        read = self._last_read.get(path)
-        is_current = read is not None and read.stamp == self._stamp_of(path)
-        if not is_current:
-            read = self.read_page(path)
-        return read.page if read and read.stamp == stamp else None
+        page, stamp_now = self._page_at(path)
+        return page if stamp_now == stamp else None
 
     def read_all(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Take every file that changed into the index, which may take long after a first start; return how many."""
@@ -326,7 +283,7 @@ class Pages:
             total = len(self._unread)
         self.read_all(progress)
         with self._mutex:
-            self._ask(lambda index: index.optimize())
+            self.ask(lambda index: index.optimize())
         self._embed(progress)
         return total
 
@@ -345,11 +302,11 @@ class Pages:
         """Make the vectors that are missing, until one cannot be made or the brain closes."""
         done = 0
         with self._embedding:
-            while self._vectors and self._unembedded and not self._stopping.is_set():
+            while self.vectors and self._unembedded and not self._stopping.is_set():
                 path = next(iter(self._unembedded))
                 self._unembedded.pop(path, None)
-                read = self.read_page(path)
-                if read and not self._vectors.embed_page(read.page):
+                page, _ = self._page_at(path)
+                if page and not self.vectors.embed_page(page):
                     self._unembedded[path] = None  # tried again with the next change
                     return
                 done += 1
@@ -381,66 +338,36 @@ class Pages:
 
     def _embed_at_once(self, paths: Sequence[str]) -> None:
         """Make the vectors of what was said a moment ago; of many texts, and elsewhere, in the background."""
-        vectors, pages, n_missing = self._vectors, list[Page](), 0
-        for path in paths if vectors and not vectors.is_remote else ():
-            stamp = self._stamp_of(path)
-            if page := self.page_as_of(path, stamp) if stamp else None:
+        vectors, pages, n_missing = self.vectors, list[Page](), 0
+        if vectors is None or vectors.is_remote:
+            return
+        for path in paths:
+            page, _ = self._page_at(path)
+            if page:
                 # of a long short-term memory the end: the rest has its vectors, or gets them in the background
                 pages.append(replace(page, units=page.units[-_LATEST:]))
-                n_missing += vectors.n_missing(pages[-1]) if vectors else 0
+                n_missing += vectors.n_missing(pages[-1])
             if n_missing > _EMBEDDED_AT_ONCE:
                 return
         for page in pages:
-            if vectors and vectors.embed_page(page) and len(page.units) < _LATEST:
+            if vectors.embed_page(page) and len(page.units) < _LATEST:
                 self._unembedded.pop(page.path, None)
-
-    def candidates(self, asked: Asked) -> Candidates:
-        """Return the pages worth ranking."""
-        with self._mutex:
-            found = self._ask(lambda index: index.query(asked)) or Candidates(())
-            return replace(found, n_unread=len(self._unread))
-
-    def named(self, targets: Iterable[str]) -> list[EncodedPage]:
-        """Return pages by path or uuid, as the files stand now."""
-        with self._mutex:
-            return self._ask(lambda index: index.pages(targets)) or []
 
     def linked(self) -> list[LinkedPage]:
         """Return every page with its links, as the files stand now."""
         self.read_all()
-        with self._mutex:
-            pages = self._ask(lambda index: index.linked()) or ()
-            return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
-
-    def having(self, grams: Sequence[str]) -> Sequence[Ids]:
-        """See `Vocabulary`."""
-        with self._mutex:
-            return self._ask(lambda index: index.having(grams)) or [np.empty(0, np.int64) for _ in grams]
-
-    def with_stems(self, stems: Iterable[str]) -> Mapping[int, str]:
-        """See `Vocabulary`."""
-        with self._mutex:
-            return self._ask(lambda index: index.with_stems(stems)) or {}
-
-    def stems_of(self, ids: Iterable[int]) -> Mapping[int, str]:
-        """See `Vocabulary`."""
-        with self._mutex:
-            return self._ask(lambda index: index.stems_of(ids)) or {}
-
-    def holding(self, sign: str) -> list[str]:
-        """Return the stems of all words that contain a sign."""
-        with self._mutex:
-            return self._ask(lambda index: index.holding(sign)) or []
+        pages = self.ask(lambda index: index.linked()) or ()
+        return [page for page in pages if page.path == self._short_term or page.path not in self._watched]
 
     def status(self) -> dict[str, Any]:
         """Return engine, counts and how fresh the index is; searches are fresh in any case."""
         with self._mutex:
-            engine, unread = self._ask(lambda index: index.status()) or {}, len(self._unread)
+            engine, unread = self.ask(lambda index: index.status()) or {}, len(self._unread)
             return {
                 **engine,
                 "freshness": "rebuilding" if unread > _MANY else "fresh",
                 # the page that is being embedded is not in the list any more
-                "not_yet_embedded": len(self._unembedded) + bool(self._vectors and self._embedding.locked()),
+                "not_yet_embedded": len(self._unembedded) + bool(self.vectors and self._embedding.locked()),
                 "not_yet_indexed": unread,
                 "problem": self._problem,
             }

@@ -8,19 +8,19 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import NamedTuple
+from functools import reduce
+from operator import and_
+from typing import Any, NamedTuple, TypeAlias
 
-from brainiac.search.documents import Hit
-from brainiac.search.features import EncodedPage, name_mark
-from brainiac.search.text import Analyzer, Token, languages_of, plain_words, telling_words
-from brainiac.search.vocabulary import folded, grams_of, similarity
+from brainiac.search.documents import NO_DAY, Hit, Page
+from brainiac.search.text import Analyzer, Token, folded, grams_of, languages_of, mark_of, plain_words, telling_words
 from brainiac.text.dates import TIMES, days_named, time_named
 from brainiac.text.tokens import ends_as_question
 
-_FIELD = re.compile(r'(?<!\S)(-?)(?:(tag|type|after|before|path):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
 _WHEN = re.compile(r"\b(?:when|(?:what|which) (?:date|day|month|year|time|week)|how long)\b", re.IGNORECASE)
 _WHERE = re.compile(r"\b(?:where|(?:what|which) (?:city|country|place|state|town|area))\b", re.IGNORECASE)
 _COUNT = re.compile(r"\bhow (?:many|much|often|old|long)\b", re.IGNORECASE)
@@ -28,7 +28,6 @@ _WHO = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
 _USER = frozenset({"i", "my", "me", "mine", "we", "our"})
 _AI = frozenset({"you", "your", "yours"})
 _TYPES = ("concrete", "events", "skills", "short-term", "archive")
-_TYPE_ALIASES = frozenset(("event", "skill", "stm", "archived"))
 _LONGEST_SPAN_DAYS = 370
 _LONGEST_LISTED_DAYS = 31
 # Beside a day these leave open what is asked: then it is listed what was said. They decide this display, nothing else.
@@ -44,7 +43,6 @@ _MARKED_DAYS = 7
 # Measured against sums, ranks and filling up: docs/decisions/model-queries.md.
 DOUBT = 2.0
 PROMPT_CHARACTERS = 4_000  # an embedder reads no more, and what is asked stands at an end
-_SYNTAX = re.compile(r'(?<!\S)-?((?:tag|type|after|before|path):)(?=\S)|(?<!\S)-(?=[\w"])|"', re.IGNORECASE)
 SHOWN_CHARACTERS = 400
 _PLAIN = Analyzer("none")
 _MOST_ASKED = 32  # words of a long query
@@ -52,57 +50,119 @@ _LEAD = 0.25  # so much of an excerpt stands before its first match
 _ELLIPSIS = "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
-    """The fields of a query that hold for a page as a whole; each must fit.
+# --- fields: what narrows a query -------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """What a field's value is read with.
 
     Attributes:
-        long_term: Where long-term memory lies, relative: a type is a folder below it.
-        paths: Parts of a path, any of which it must hold; likewise types: any of them it must be of.
-        tags: All of which it must have.
-        after: The first day, as an ordinal; before: the first day that is too late.
+        now: The moment from which "last week" counts, in the person's time zone.
+        language: As `time_named` takes it.
+        long_term: Where long-term memory lies, relative.
+        folders: The folders of long-term memory, each of which is a type; None where any is taken for one.
     """
 
+    now: datetime
+    language: str = "english"
     long_term: str = ""
-    paths: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    after: int | None = None
-    before: int | None = None
+    folders: Collection[str] | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self.paths or self.types or self.tags) or self.after is not None or self.before is not None
 
-    def allows(self, encoded: EncodedPage) -> bool:
-        """Return whether a query's fields allow a page."""
-        page = encoded.page
-        return self.allows_page(page.path, page.tags, *encoded.days, is_archived=page.is_archived)
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a query, such as `path:` in `path:garden`.
 
-    def allows_page(self, path: str, tags: Iterable[str], first: int, last: int, *, is_archived: bool) -> bool:
-        """Return whether a query's fields allow a page of which only this is known.
+    Attributes:
+        help: How it is written, in the help of `brainiac search`.
+        read: Makes of what a person wrote what pages are compared with; its `ValueError` says what is wrong, and what
+            there is.
+        allows_page: Whether a value allows a page, given the first and last day of its units.
+        allows_units: Which units a value allows, given the day of each as an array of ordinals, which is `NO_DAY` where
+            it has none; None where it allows all units of its pages.
+        is_any: Of several values any must allow a page, not each of them.
+        mark: Passages of the pages that a value allows have it, behind this sign, among their terms; "" where not.
+    """
 
-        Args:
-            path: Relative.
-            tags: As they stand.
-            first: The earliest day of its units; `last`: the latest one.
-            is_archived: Whether it lies in `memory/archive/`.
-        """
-        if self.paths and not any(part.casefold() in path.casefold() for part in self.paths):
-            return False
-        if self.types and not any(self._is_type(kind, path, is_archived=is_archived) for kind in self.types):
-            return False
-        if self.tags and not set(self.tags) <= {tag.casefold() for tag in tags}:
-            return False
-        return (self.after is None or last >= self.after) and (self.before is None or first < self.before)
+    help: str
+    read: Callable[[str, Reading], Any]
+    allows_page: Callable[[Any, Page, tuple[int, int]], bool]
+    allows_units: Callable[[Any, Any], Any] | None = None
+    is_any: bool = False
+    mark: str = ""
 
-    def _is_type(self, kind: str, path: str, *, is_archived: bool) -> bool:
-        """Return whether a page is of the type that `type:` names, such as a folder of long-term memory."""
-        if kind in ("archive", "archived"):
-            return is_archived
-        if kind in ("stm", "short-term"):
-            return path.endswith("/short_term.md")
-        kind = {"event": "events", "skill": "skills"}.get(kind, kind)
-        return path.casefold().startswith(f"{self.long_term}/{kind}/".casefold())
+
+def _read_day(value: str, reading: Reading) -> int:
+    """Return the day that `after:` or `before:` names, as an ordinal; of several, such as a month, the first."""
+    named = time_named(value, reading.now, reading.language)
+    if named is None:
+        raise ValueError(f"is no time; give {TIMES} (with blanks in quotation marks)")
+    return named[0].astimezone(reading.now.tzinfo).toordinal()
+
+
+def _read_type(value: str, reading: Reading) -> str:
+    """Return the type that `type:` names: the beginning of a path, or what is not in long-term memory."""
+    value = value.casefold()
+    kind = {"event": "events", "skill": "skills", "stm": "short-term", "archived": "archive"}.get(value, value)
+    types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, reading.folders or ()))))
+    if reading.folders is not None and kind not in types:
+        raise ValueError(f"is no type of page; there are {', '.join(types)}")
+    return kind if kind in ("short-term", "archive") else f"{reading.long_term}/{kind}/".casefold()
+
+
+def _is_of_type(kind: str, page: Page, _: tuple[int, int]) -> bool:
+    """Return whether a page is of a type that `_read_type` returned."""
+    if kind == "archive":
+        return page.is_archived
+    return page.path.endswith("/short_term.md") if kind == "short-term" else page.path.casefold().startswith(kind)
+
+
+# Every field that a query may have: it is read, explained and applied by its line here.
+FIELDS: dict[str, Field] = {
+    "tag": Field(
+        "tag:NAME",
+        lambda value, _: value.lstrip("#").casefold(),
+        lambda tag, page, _: tag in {other.casefold() for other in page.tags},
+        mark="#",
+    ),
+    "type": Field(f"type:{'|'.join(_TYPES)}", _read_type, _is_of_type, is_any=True),
+    "after": Field("after:2024-05", _read_day, lambda day, _, days: days[1] >= day, lambda day, said: said >= day),
+    # what has no day is not before any
+    "before": Field(
+        "before:DATE", _read_day, lambda day, _, days: days[0] < day, lambda day, said: (said < day) & (said != NO_DAY)
+    ),
+    "path": Field(
+        "path:PART", lambda value, _: value.casefold(), lambda part, page, _: part in page.path.casefold(), is_any=True
+    ),
+}
+FIELD_NAMES = " ".join(f"{name}:" for name in FIELDS)
+FIELDS_HELP = " ".join(field.help for field in FIELDS.values())
+_NAMES = "|".join(FIELDS)
+_FIELD = re.compile(rf'(?<!\S)(-?)(?:({_NAMES}):("[^"]*"|\S+)|"([^"]+)"|(?<=-)(\w\S*))', re.IGNORECASE)
+_SYNTAX = re.compile(rf'(?<!\S)-?((?:{_NAMES}):)(?=\S)|(?<!\S)-(?=[\w"])|"', re.IGNORECASE)
+
+
+# The values of a query's fields by their names, as each was read.
+Narrowing: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def allows_page(narrowing: Narrowing, page: Page, days: tuple[int, int]) -> bool:
+    """Return whether a query's fields allow a page, given the first and last day of its units."""
+    return all(
+        (any if FIELDS[name].is_any else all)(FIELDS[name].allows_page(value, page, days) for value in values)
+        for name, values in narrowing.items()
+    )
+
+
+def allowed_units(narrowing: Narrowing, day: Any) -> Any:
+    """Return which units a query's fields allow, given the day of each as an array; True for all."""
+    allowed = (
+        allows(value, day)
+        for name, values in narrowing.items()
+        if (allows := FIELDS[name].allows_units)
+        for value in values
+    )
+    return reduce(and_, allowed, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +181,7 @@ class Query:
         is_question: It ends in a question mark.
         phrases: Must stand word for word; without_words: must not stand.
         phrase_terms: Stems of the phrases' words.
-        narrowing: Tags, types, paths and days asked for.
+        narrowing: What its fields ask for.
     """
 
     text: str
@@ -136,25 +196,20 @@ class Query:
     phrases: tuple[str, ...] = ()
     without_words: tuple[str, ...] = ()
     phrase_terms: tuple[str, ...] = ()
-    narrowing: Narrowing = field(default_factory=Narrowing)
+    narrowing: Narrowing = field(default_factory=dict)
 
     @property
     def listing(self) -> Query | None:
         """The same query of what was said on its days alone; None where it asks for more than days."""
         if not self.is_of_days or self.days is None or self.narrowing:
             return None
-        narrowing = replace(self.narrowing, after=self.days[0], before=self.days[1] + 1)
-        return replace(self, narrowing=narrowing)
-
-    @property
-    def reads_text(self) -> bool:
-        """Whether hits must be checked on their text."""
-        return bool(self.phrases or self.without_words)
+        return replace(self, narrowing={"after": [self.days[0]], "before": [self.days[1] + 1]})
 
     @property
     def required(self) -> list[str]:
-        """The terms and marks that every hit's page must have."""
-        return [*self.phrase_terms, *(f"#{tag}" for tag in self.narrowing.tags)]
+        """The terms and marks that every hit's passage must have."""
+        marks = ((FIELDS[name].mark, values) for name, values in self.narrowing.items())
+        return [*self.phrase_terms, *(f"{mark}{value}" for mark, values in marks if mark for value in values)]
 
     @property
     def marks(self) -> list[str]:
@@ -176,7 +231,9 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         now: What "last week" refers to.
         long_term: Where long-term memory lies, relative.
     """
-    fields: dict[str, list[str]] = {}
+    today = now.astimezone(analyzer.zone)
+    reading = Reading(today, analyzer.language, long_term)
+    narrowing: dict[str, list[Any]] = {}
     phrases: list[str] = []
     without_words: list[str] = []
 
@@ -184,7 +241,9 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
         """Note a field, a phrase, or a word with a minus; return what stays in its place: the words of a phrase."""
         minus, name, value, phrase, word = match.groups()
         if name:
-            fields.setdefault(name.lower(), []).append(value.strip('"'))
+            with suppress(ValueError):  # a prompt may hold any text
+                values = narrowing.setdefault(name.lower(), [])
+                values.append(FIELDS[name.lower()].read(value.strip('"'), reading))
         elif word or minus:
             without_words.append(word or phrase)
         else:
@@ -192,43 +251,33 @@ def parse_query(text: str, analyzer: Analyzer, now: datetime, long_term: str = "
             return f" {phrase} "
         return " "
 
-    plain, today = " ".join(_FIELD.sub(take_out, text).split()), now.astimezone(analyzer.zone)
+    plain = " ".join(_FIELD.sub(take_out, text).split())
     # a word said twice is asked for once
     tokens = tuple(dict.fromkeys(analyzer.tokens(plain)))
+    content = [token.stem for token in tokens if not token.is_stop]
     days, is_of_days = _days(plain, today, analyzer)
     # the page of a day bears its date
     name = date.fromordinal(days[0]).isoformat() if days and is_of_days and days[0] == days[1] else plain
+    patterns = {"when": _WHEN, "where": _WHERE, "count": _COUNT, "who": _WHO}
     return Query(
         text=plain,
-        terms=_terms(tokens),
+        terms=tuple(dict.fromkeys(content or (token.stem for token in tokens))),
         tokens=tokens,
         words=plain_words(plain),
-        name=name_mark(name, analyzer),
+        name=mark_of(analyzer.tokens(name)),
         days=days,
         is_of_days=is_of_days,
-        asks=_asks(plain),
+        asks=frozenset(asked for asked, pattern in patterns.items() if pattern.search(plain)),
         is_question=ends_as_question(plain),
         phrases=tuple(phrases),
         without_words=tuple(without_words),
         phrase_terms=tuple(token.stem for token in analyzer.tokens(" ".join(phrases))),
-        narrowing=Narrowing(
-            long_term=long_term,
-            paths=tuple(fields.get("path", ())),
-            types=tuple(kind.casefold() for kind in fields.get("type", ())),
-            tags=tuple(tag.lstrip("#").casefold() for tag in fields.get("tag", ())),
-            after=_edge(fields.get("after"), today, analyzer.language),
-            before=_edge(fields.get("before"), today, analyzer.language),
-        ),
+        narrowing={name: values for name, values in narrowing.items() if values},
     )
 
 
-def _terms(tokens: Sequence[Token]) -> tuple[str, ...]:
-    content = [token.stem for token in tokens if not token.is_stop]
-    return tuple(dict.fromkeys(content or (token.stem for token in tokens)))
-
-
 def query_problems(text: str, now: datetime, folders: Collection[str] = (), language: str = "english") -> list[str]:
-    """Return what is wrong with the fields (`type:`, `after:`, `before:`) of a query that a person typed, as messages.
+    """Return what is wrong with the fields (`type:`, `after:` and so on) of a query that a person typed, as messages.
 
     A search ignores a field that it cannot read: a prompt may hold any text.
 
@@ -238,15 +287,19 @@ def query_problems(text: str, now: datetime, folders: Collection[str] = (), lang
         folders: The folders of long-term memory, each of which is a type.
         language: As `days_named` takes it.
     """
-    types = dict.fromkeys((*_TYPES, *sorted(map(str.casefold, folders))))
     problems = [] if text.strip() else ["there is nothing to look for; give words, or a field such as type:events"]
     for _, name, value, *_ in _FIELD.findall(text):
-        field, given = name.lower(), value.strip('"')
-        if field in ("after", "before") and _edge([given], now, language) is None:
-            problems.append(f"{field}:{value} is no time; give {TIMES} (with blanks in quotation marks)")
-        elif field == "type" and given.casefold() not in _TYPE_ALIASES.union(types):
-            problems.append(f"type:{value} is no type of page; there are {', '.join(types)}")
+        try:
+            if name:
+                FIELDS[name.lower()].read(value.strip('"'), Reading(now, language, folders=folders))
+        except ValueError as error:
+            problems.append(f"{name.lower()}:{value} {error}")
     return problems
+
+
+def without_fields(text: str) -> str:
+    """Return a query as typed without its fields and the words that are ruled out; phrases stay."""
+    return _FIELD.sub(lambda match: f" {match[4] or ''} " if not match[1] else " ", text)
 
 
 def speaker_words(query: Query) -> frozenset[str]:
@@ -254,11 +307,6 @@ def speaker_words(query: Query) -> frozenset[str]:
     user = {"user"} if query.words & _USER else set()
     ai = {"ai"} if query.words & _AI else set()
     return query.words | user | ai
-
-
-def _asks(text: str) -> frozenset[str]:
-    patterns = {"when": _WHEN, "where": _WHERE, "count": _COUNT, "who": _WHO}
-    return frozenset(name for name, pattern in patterns.items() if pattern.search(text))
 
 
 def _days(text: str, now: datetime, analyzer: Analyzer) -> tuple[tuple[int, int] | None, bool]:
@@ -275,18 +323,6 @@ def _days(text: str, now: datetime, analyzer: Analyzer) -> tuple[tuple[int, int]
     tells = set(telling_words(rest.casefold(), languages)) - _TELLS_NOTHING
     is_asked = ends_as_question(text) or not words or words[0] in _TELLS_NOTHING
     return (first, last), is_asked and not tells and last - first <= _LONGEST_LISTED_DAYS
-
-
-def _edge(given: list[str] | None, now: datetime, language: str) -> int | None:
-    """Return the day that `after:` or `before:` names, as an ordinal; None where it names none.
-
-    Args:
-        given: The values of the field, of which the last counts; of several days, such as a month, it is the first.
-        now: The moment from which "last week" counts.
-        language: As `days_named` takes it.
-    """
-    named = time_named(given[-1], now, language) if given else None
-    return named[0].astimezone(now.tzinfo).toordinal() if named else None
 
 
 # --- several searches for one prompt ----------------------------------------------------------------------------
@@ -380,38 +416,27 @@ def matches(text: str, query: str, analyzer: Analyzer = _PLAIN) -> list[Place]:
     content = [token for token in tokens if not token.is_stop] or tokens
     asked = sorted(content, key=lambda token: -len(token.word))[:_MOST_ASKED]
     matched_word: dict[Token, str] = {}  # by the words of the text; "" where none of the query's matches
-    places = []
+    places: list[Place] = []
     for start, end, token in analyzer.spans(text):
         if token not in matched_word:
             matched_word[token] = next((other.word for other in asked if _is_same(other, token)), "")
-        if matched_word[token]:
-            places.append(Place(start, end, matched_word[token]))
-    return list(_joined(places))
+        if not (word := matched_word[token]):
+            continue
+        if places and start < places[-1].end:
+            # overlapping pairs of signs of a script without spaces are one: 東京, 京都 as 東京都
+            places[-1] = Place(places[-1].start, end, places[-1].word + word[-1])
+        else:
+            places.append(Place(start, end, word))
+    return places
 
 
 def _is_same(asked: Token, token: Token) -> bool:
     """Return whether two words match: by stem, by spelling, or by enough character trigrams."""
     if asked.stem == token.stem or asked.word == token.word:
         return True
-    if min(len(asked.word), len(token.word)) < 3:
-        return False
     n_shared = len(grams_of(asked.word) & grams_of(token.word))
-    # it is 0 for words that share too few
-    return bool(similarity(n_shared, len(folded(asked.word)), len(folded(token.word))) > 0)
-
-
-def _joined(places: Iterable[Place]) -> Iterator[Place]:
-    """Yield the places, those of overlapping pairs of signs of a script without spaces as one: 東京, 京都 as 東京都."""
-    last: Place | None = None
-    for place in places:
-        if last and place.start < last.end:
-            last = Place(last.start, place.end, last.word + place.word[-1])
-            continue
-        if last:
-            yield last
-        last = place
-    if last:
-        yield last
+    # as `vocabulary.similarity` has it, which is for arrays
+    return n_shared >= 3 and 2 * n_shared >= min(len(folded(asked.word)), len(folded(token.word)))
 
 
 def _start_of_best(places: Sequence[Place], room: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,25 +42,6 @@ BY_WORDS, WITH_MEANING = 0, N_SORTS  # where the columns of the learned table be
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """What a query did not look at, by the reason; nothing else is left out.
-
-    Attributes:
-        words: Of a long query, those that are not among its rarest.
-        passages: They hold a word of the query, but others hold more or rarer ones; -1 where an engine does not say.
-        unread: Files that are not in the index yet, and for which there was no time.
-        of_long_pages: Units of long pages and talks in which others hold more of the query.
-        too_many: Units of the least promising pages.
-    """
-
-    words: int = 0
-    passages: int = 0
-    unread: int = 0
-    of_long_pages: int = 0
-    too_many: int = 0
-
-
-@dataclass(frozen=True)
 class Ranked:
     """The units of a query's candidates with their scores.
 
@@ -71,7 +51,6 @@ class Ranked:
         scores: One a unit, higher is better.
         signals: By name, one number a unit.
         found_by: What led to each unit, by its place in `retrieval.WAYS`; -1 where nothing did.
-        left_out: What was not looked at.
         chance_cosine: See `Vectors.chance_cosine`.
         earlier: The unit that a newer telling of the same stands before; -1 for none.
         doubted: Units among the first that are about what is asked, and seem not to answer it.
@@ -82,19 +61,13 @@ class Ranked:
     scores: Vector
     signals: Signals
     found_by: NDArray[np.int8]
-    left_out: LeftOut = LeftOut()
     chance_cosine: float = 0.0
     earlier: int = -1
     doubted: frozenset[int] = frozenset()
 
     def signals_of(self, number: int) -> dict[str, float]:
         """Return the signals of one unit that are not 0."""
-        values = self._matrix[:, number].tolist()
-        return {name: value for name, value in zip(self.signals, values, strict=True) if value}
-
-    @cached_property
-    def _matrix(self) -> Vector:
-        return np.array(list(self.signals.values()))
+        return {name: float(values[number]) for name, values in self.signals.items() if values[number]}
 
 
 def rank(units: Units, signals: Mapping[str, Vector]) -> Vector:

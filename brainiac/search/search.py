@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.formats.markdown import StmEvent
-from brainiac.search.documents import Hit, HitKind
+from brainiac.search import embed
+from brainiac.search.absence import absent_words
+from brainiac.search.documents import Hit, HitKind, Page, Unit, UnitKind
 from brainiac.search.links import LinkGraph
+from brainiac.search.pages import Pages
+from brainiac.search.query import Query, allowed_units, allows_page, parse_query
+from brainiac.search.rank import Ranked
+from brainiac.search.retrieval import WAYS, Candidates, looked_up, ranked_units, without_speakers
+from brainiac.search.text import Analyzer, holds
 from brainiac.settings import MachineSettings, Settings, load
 from brainiac.storage.withheld import Withheld
+from brainiac.text.tokens import ends_as_question
 from brainiac.tree import LocalPlaces, Tree
 
-# numpy is heavy: every command imports this module, and few of them search
-if TYPE_CHECKING:
-    from brainiac.search.embed import RemoteEmbedders, Vectors
-    from brainiac.search.pages import Pages
-    from brainiac.search.rank import Ranked
-    from brainiac.search.retrieval import Retrieval
+# What is near: learned on questions put to brains that hold the answer, and to others (docs/decisions/ranker.md).
+_NEAR_COVERED, _NEAR_COSINE, _NEAR_BY_WORDS = 2.4, 13.5, 0.2
 
 
 class Recall:
@@ -44,7 +53,7 @@ class Recall:
         places: LocalPlaces,
         settings: Settings,
         clock: Clock = SYSTEM,
-        remote: RemoteEmbedders | None = None,
+        remote: embed.RemoteEmbedders | None = None,
         withheld: Callable[[], Withheld] | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
     ) -> None:
@@ -54,12 +63,35 @@ class Recall:
         self._said_in = said_in
         self._mutex = threading.Lock()
         self._embedder_problem = ""
-        self._parts: tuple[Pages, Retrieval] | None = None  # opened on first use
+        self._opened: Pages | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the index was opened: then what other processes write is seen only by `rescan`."""
-        return self._parts is not None
+        return self._opened is not None
+
+    @property
+    def _pages(self) -> Pages:
+        """The index, opened on first use."""
+        with self._mutex:
+            if self._opened is None:
+                analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
+                vectors = self._open_vectors()
+                self._opened = Pages(self.tree, self._places.cache / "index", analyzer, vectors, self._said_in)
+            return self._opened
+
+    def _open_vectors(self) -> embed.Vectors | None:
+        """Return the vectors of the brain; None where its settings want none or the embedder cannot be had.
+
+        Why it cannot be had is noted in `_embedder_problem`.
+        """
+        try:
+            machine = load(self._places.config, MachineSettings)
+            embedder = embed.make_embedder(self._settings.recall.embedder, machine, self._remote)
+        except embed.EmbedderError as error:
+            self._embedder_problem = str(error)
+            return None
+        return embed.Vectors(self._places.cache / "vectors", embedder) if embedder else None
 
     def search(
         self,
@@ -79,7 +111,7 @@ class Recall:
         Words of the query stand in each hit, or `Hit.found_by` says what led to it instead.
 
         Args:
-            query: Words as a person types them; `tag:` `type:` `after:` `before:` `path:` "words" -word narrow it.
+            query: Words as a person types them, narrowed as `parse_query` has it.
             limit: At most so many hits; fewer where some of them are hidden.
             kinds: Only hits of these kinds; None for all.
             now: What "last week" refers to; the clock's now without it.
@@ -87,16 +119,119 @@ class Recall:
             include_repeats: Also turns that have no other words than the query, which are left out as a rule.
             asking: Path of the prompt whose words the query has: its own file is no hit.
         """
-        from brainiac.search.retrieval import Options  # with it comes numpy
-
-        options = Options(limit, kinds, is_private, include_repeats, asking)
-        hits = self._retrieval.search(query, now or self._clock.now(), options)
+        parsed, hits_of = self._parsed(query, now), partial(self._hits, limit=limit, kinds=kinds)
+        hits_of = partial(hits_of, is_private=is_private, include_repeats=include_repeats, asking=asking)
+        hits = hits_of(parsed)
+        if parsed.listing and kinds is None:  # what was said on its days comes first
+            listed = [replace(hit, found_by="fields") for hit in hits_of(parsed.listing)]
+            places = {(hit.path, hit.anchor, hit.position) for hit in listed}
+            others = (hit for hit in hits if (hit.path, hit.anchor, hit.position) not in places)
+            hits = [*listed, *others][:limit]
         withheld = self._withheld() if self._withheld else None
         return [hit for hit in hits if not (withheld and withheld.hides(hit.path, hit.text, hit.anchor))]
 
     def rank(self, query: str, *, now: datetime | None = None) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
-        return self._retrieval.rank(query, now or self._clock.now())
+        return self._ranked(self._parsed(query, now))
+
+    def _parsed(self, text: str, now: datetime | None) -> Query:
+        """Return the query that a text is, as `parse_query` reads it."""
+        long_term = self.tree.relative(self.tree.long_term)
+        return parse_query(text, self._pages.analyzer, now or self._clock.now(), long_term)
+
+    def _ranked(self, query: Query, *, is_private: bool = False, asking: str = "") -> Ranked | None:
+        """Score the pages that share words with a query or are near to it in meaning; None without any."""
+        pages = self._pages
+        for _ in range(2):  # again where the index turns out to be damaged
+            pages.catch_up(asking)
+            if found := pages.ask(lambda index: looked_up(index, query)):
+                break
+        else:
+            return None
+        like, matching = found
+        # a listing by fields has no meaning, and a private question leaves for no provider
+        vectors = pages.vectors if query.terms else None
+        if vectors and vectors.is_remote and is_private:
+            vectors = None
+        text = without_speakers(query, matching.pages) if vectors else ""
+        near = vectors.nearest(text) if vectors else {}
+        others = near.keys() - {page.page.path for page in matching.pages}
+        named = pages.ask(lambda index: index.pages([path for path in near if path in others])) or []
+        candidates = [
+            page
+            for page in (*matching.pages, *named)
+            if page.features
+            and page.page.path != asking
+            and (not query.narrowing or allows_page(query.narrowing, page.page, page.days))
+        ]
+        keys = [key for keys in near.values() for key in keys]
+        return ranked_units(query, Candidates(like, matching, candidates, vectors, text, keys), pages.analyzer)
+
+    def _hits(
+        self,
+        query: Query,
+        *,
+        limit: int,
+        kinds: Collection[HitKind] | None,
+        is_private: bool,
+        include_repeats: bool,
+        asking: str,
+    ) -> list[Hit]:
+        """Return the best hits, best first; their files are read again, so that none shows other words."""
+        hits: list[Hit] = []
+        for _ in range(3):  # again when a file turns out to be other than it was when ranked
+            ranked = self._ranked(query, is_private=is_private, asking=asking)
+            if ranked is None:
+                return []
+            hits, changed = self._read_hits(ranked, limit, kinds, include_repeats=include_repeats)
+            if not changed:
+                break
+            for path in changed:
+                self._pages.note_change(path)
+        return hits
+
+    def _read_hits(
+        self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None, *, include_repeats: bool
+    ) -> tuple[list[Hit], list[str]]:
+        """Return hits with their words, and the paths of files that changed since they were ranked."""
+        query, hits = ranked.query, list[Hit]()
+        repeated: list[Hit] = []  # the same words of a person once more: behind all other hits
+        confirmed: list[Hit] = []  # those of a question without its mark: only what is near stands before them
+        user_texts: set[str] = set()
+        pages: dict[str, Page | None] = {}
+        for number in _in_order(ranked, kinds):
+            encoded = ranked.units.pages[ranked.units.page[number]]
+            path = encoded.page.path
+            if path not in pages:
+                now = self._pages.page_as_of(path, encoded.stamp)
+                pages[path] = now if now and len(now.units) == encoded.n_units else None
+            page = pages[path]
+            unit = page.units[ranked.units.position[number]] if page else None
+            if page is None or unit is None or not _is_shown(unit, ranked, number):
+                continue
+            hit = _hit(page, unit, ranked, number)
+            if unit.side == "user" and not include_repeats:
+                is_known = unit.text in user_texts
+                user_texts.add(unit.text)
+                if is_known or self._says_no_more(unit, query):
+                    tells = not is_known and query.is_question and not ends_as_question(unit.text)
+                    (confirmed if tells else repeated).append(hit)
+                    continue
+            hits += [hit, *_replies(page, hit)]
+            if len(hits) >= limit:
+                break
+        # their score falls with their place, so that hits stay in the order of their scores
+        place = next((number for number, hit in enumerate(hits) if not hit.is_near), len(hits))
+        highest = hits[place - 1].score if place else math.inf
+        hits[place:place] = [replace(hit, score=min(hit.score, highest)) for hit in confirmed]
+        least = hits[-1].score if hits else math.inf
+        hits += [replace(hit, score=min(hit.score, least)) for hit in repeated[: limit - len(hits)]]
+        return hits, [path for path, page in pages.items() if page is None]
+
+    def _says_no_more(self, unit: Unit, query: Query) -> bool:
+        """Return whether a unit has the words of the query in their order and no others."""
+        words = dict.fromkeys(token.word for token in self._pages.analyzer.tokens(unit.text))
+        return not query.phrases and list(words) == [token.word for token in query.tokens]
 
     def absent(self, text: str, *, asking: str = "") -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
@@ -107,29 +242,25 @@ class Recall:
             text: A prompt.
             asking: Its path.
         """
-        from brainiac.search.absence import absent_words  # for a search that explains itself
-
-        return absent_words(text, self._retrieval.analyzer, self._pages, asking)
+        return absent_words(text, self._pages, asking)
 
     def nearness(self, text: str, others: Sequence[str]) -> list[float]:
         """Return how near each of some texts is to another one in meaning, as a cosine from -1 to 1.
 
         The embedder on this machine says it; all are 0 where there is none, or the settings want another.
         """
-        from brainiac.search.embed import ORDINARY_SENTENCES, EmbedderError, make_embedder, unit_norm  # numpy
-
-        with suppress(EmbedderError):
+        with suppress(embed.EmbedderError):
             # without providers: the texts stay here
-            if others and (embedder := make_embedder(self._settings.recall.embedder)):
+            if others and (embedder := embed.make_embedder(self._settings.recall.embedder)):
                 # all texts lie close together until what sentences have in common is taken out
-                common = embedder.embed(ORDINARY_SENTENCES).mean(0)
-                one, *rest = unit_norm(embedder.embed([text, *others]) - common)
+                common = embedder.embed(embed.ORDINARY_SENTENCES).mean(0)
+                one, *rest = embed.unit_norm(embedder.embed([text, *others]) - common)
                 return [float(vector @ one) for vector in rest]
         return [0.0] * len(others)
 
     def wishes(self, text: str) -> set[str]:
         """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
-        return self._retrieval.wishes(text)
+        return self._pages.vectors.wishes(text) if self._pages.vectors else set()
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.
@@ -149,8 +280,9 @@ class Recall:
 
     def status(self) -> dict[str, Any]:
         """Return engine, freshness, counts and the embedder as plain values."""
-        pages, retrieval = self._opened()
-        return {**pages.status(), "embedder": {"problem": self._embedder_problem} | retrieval.embedder_status()}
+        pages = self._pages
+        embedder = pages.vectors.status() if pages.vectors else {"name": "none"}
+        return {**pages.status(), "embedder": {"problem": self._embedder_problem} | embedder}
 
     def reindex(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Build the index anew, in this thread; searches go on meanwhile.
@@ -175,43 +307,85 @@ class Recall:
     def close(self) -> None:
         """Close the index."""
         with self._mutex:
-            parts, self._parts = self._parts, None
-        if parts:
-            parts[0].close()
+            opened, self._opened = self._opened, None
+        if opened:
+            opened.close()
 
-    @property
-    def _pages(self) -> Pages:
-        return self._opened()[0]
 
-    @property
-    def _retrieval(self) -> Retrieval:
-        return self._opened()[1]
+def _in_order(ranked: Ranked, kinds: Collection[HitKind] | None) -> Iterator[int]:
+    """Yield the units that are hits, best first; of equal ones the newer first."""
+    units, day = ranked.units, ranked.units.features["day"]
+    is_hit = (ranked.found_by >= 0) & allowed_units(ranked.query.narrowing, day)
+    if kinds is not None:
+        is_hit &= np.isin(units.kind, [kind for kind in UnitKind if kind.hit_kind in kinds])
+    newest = -day.astype(np.int64)
+    # of `lexsort` the last key counts first; without words the newest come first, those of a page as they stand there
+    keys = (newest, -ranked.scores) if ranked.query.terms else (units.position, units.page, newest)
+    for number in np.lexsort(keys).tolist():
+        if is_hit[number]:
+            yield number
 
-    def _opened(self) -> tuple[Pages, Retrieval]:
-        """Return the index, opened on first use, since opening costs time that many commands need not spend."""
-        from brainiac.search.pages import Pages  # with it comes numpy
-        from brainiac.search.retrieval import Retrieval
-        from brainiac.search.text import Analyzer
 
-        with self._mutex:
-            if self._parts is None:
-                analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
-                vectors = self._open_vectors()
-                pages = Pages(self.tree, self._places.cache / "index", analyzer, vectors, self._said_in)
-                self._parts = pages, Retrieval(self.tree, pages, analyzer, vectors)
-            return self._parts
+def _is_shown(unit: Unit, ranked: Ranked, number: int) -> bool:
+    """Return whether a ranked unit is a hit by its text: with all quoted phrases and without the words ruled out.
 
-    def _open_vectors(self) -> Vectors | None:
-        """Return the vectors of the brain; None where its settings want none or the embedder cannot be had.
+    Headings without a text below them need a word of the query.
+    """
+    is_heading = unit.kind is UnitKind.PARAGRAPH and all(line.startswith("#") for line in unit.text.splitlines())
+    if is_heading and not ranked.signals["met"][number]:
+        return False
+    query = ranked.query
+    return all(holds(unit.text, phrase) for phrase in query.phrases) and not any(
+        holds(unit.text, word) for word in query.without_words
+    )
 
-        Why it cannot be had is noted in `_embedder_problem`.
-        """
-        from brainiac.search.embed import EmbedderError, Vectors, make_embedder  # with it comes numpy
 
-        machine = load(self._places.config, MachineSettings)
-        try:
-            embedder = make_embedder(self._settings.recall.embedder, machine, self._remote)
-        except EmbedderError as error:
-            self._embedder_problem = str(error)
-            return None
-        return Vectors(self._places.cache / "vectors", embedder) if embedder else None
+def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
+    """Return the hit for a ranked unit."""
+    return Hit(
+        kind=unit.kind.hit_kind,
+        path=page.path,
+        title=page.title,
+        text=unit.text,
+        score=float(ranked.scores[number]),
+        uuid=page.uuid,
+        anchor=unit.anchor,
+        at=unit.at or page.at,
+        speaker=unit.side,
+        name=unit.speaker if unit.speaker != unit.side else "",
+        position=int(ranked.units.position[number]),
+        found_by=WAYS[ranked.found_by[number]],
+        is_near=_is_near(ranked, number),
+        is_doubted=number in ranked.doubted,
+        is_earlier=number == ranked.earlier,
+        is_archived=page.is_archived,
+        signals=ranked.signals_of(number),
+        origin=unit.author.origin,
+        by=unit.author.by,
+    )
+
+
+def _replies(page: Page, hit: Hit) -> list[Hit]:
+    """Return what was answered to a question of the person's: that is what they look for, in whatever words it is."""
+    if hit.speaker != "user" or not ends_as_question(hit.text):
+        return []
+    return [
+        replace(hit, text=unit.text, speaker=unit.side, name="", position=place, **unit.author._asdict())
+        for place, unit in enumerate(page.units)
+        if unit.kind is UnitKind.TURN and unit.anchor == hit.anchor and unit.side == "ai"
+    ]
+
+
+def _is_near(ranked: Ranked, number: int) -> bool:
+    """Return whether a unit is near the query: its page is named, or words and meaning come nearer than chance would.
+
+    Every unit is near a query without words.
+    """
+    signals = ranked.signals
+    if not ranked.query.terms or signals["titled"][number] > 0:
+        return True
+    covered = float(signals["covered"][number])
+    if "cosine" not in signals or not signals["embedded"][number]:
+        return covered >= _NEAR_BY_WORDS
+    beyond_chance = float(signals["cosine"][number]) - ranked.chance_cosine
+    return _NEAR_COVERED * covered + _NEAR_COSINE * beyond_chance >= 1

@@ -8,18 +8,18 @@ rank. Words match by their stems and, in any language, by the character trigrams
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brainiac.search import features as f
-from brainiac.search.documents import Page, UnitKind
-from brainiac.search.features import EncodedPage, mark_of, names_of, signed, speaker_key
+from brainiac.search.documents import NO_DAY, Page, UnitKind
+from brainiac.search.features import EncodedPage, speaker_key
 from brainiac.search.query import Query, speaker_words
-from brainiac.search.text import NUMBER, TIME, Analyzer, plain_words
-from brainiac.search.vocabulary import LikeWords, Numbers, Places, term_hash
+from brainiac.search.text import NUMBER, TIME, Analyzer, mark_of, plain_words, term_hash
+from brainiac.search.vocabulary import LikeWords, Numbers, Places
 
 Vector: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = dict[str, Vector]
@@ -57,30 +57,41 @@ class PageArrays:
         self.ends = np.cumsum(self.rows["size"], dtype=np.int64)
         self.is_turn = f.kind_of(self.rows["flags"]) == UnitKind.TURN
 
-    def occurrences(self, like: LikeWords) -> Occurrences:
-        """Return every word of the units that shares a stem or a trigram with the query."""
+    def occurrences(self, like: LikeWords) -> tuple[Places, Numbers]:
+        """Return the unit, in order, and the number of every word that shares a stem or a trigram with the query."""
         places, numbers = like.matches_in(self.words)
-        return Occurrences(unit=np.searchsorted(self.ends, places, "right"), numbers=numbers)
-
-
-class Occurrences(NamedTuple):
-    """Words that stand in units of `PageArrays`, in order.
-
-    Attributes:
-        unit: The unit of each.
-        numbers: Which word of the brain each is.
-    """
-
-    unit: Places
-    numbers: Numbers
+        return np.searchsorted(self.ends, places, "right"), numbers
 
 
 # What is ranked by weights of its own: words of a transcript, single things that a person told, and prose.
 TALK, FACTS, NOTES = 0, 1, 2
 
 
-def _is_fact(kind: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.isin(kind, (UnitKind.TURN, UnitKind.STATEMENT))
+class Groups:
+    """Units in groups, those of a group one after another.
+
+    Args:
+        begins: For each unit but the first whether a group begins with it.
+        n: How many units there are.
+
+    Attributes:
+        of: The number of each unit's group, from 0 on.
+        start: The first unit of each group.
+    """
+
+    def __init__(self, begins: NDArray[np.bool_], n: int) -> None:
+        self.of: Numbers = np.concatenate(([0], np.cumsum(begins)))[:n]
+        self.start = _starts(self.of)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of values over each group."""
+        sums: NDArray[Any] = np.add.reduceat(values, self.start, axis=-1)
+        return sums
+
+
+def _starts(groups: NDArray[Any]) -> Places:
+    """Return the first of each group of equal values."""
+    return np.flatnonzero(np.diff(groups, prepend=-1))
 
 
 class Units:
@@ -88,44 +99,29 @@ class Units:
 
     Args:
         arrays: The units of the candidate pages.
-        is_chosen: Which of them are ranked; None for all.
+        is_chosen: Which of them are ranked.
 
     Attributes:
         number: For each unit of the candidate pages its number here; -1 where it is not ranked.
         content: Content hashes, the keys of the units' vectors.
         features: See `features.FEATURES`.
-        pages: The pages that have a unit here; `page`: the place of each unit's page, `start`: each page's first unit.
+        pages: The pages that have a unit here; `page`: the place of each unit's page.
         position: The place of each unit on its page.
         sort: By which weights it is ranked: `TALK`, `FACTS` or `NOTES`.
-        scope: The number of its conversation, or outside of exchanges of its page.
-        whole: The number of what it is a part of: what somebody said at once, or the section of a page.
-        is_whole_of_person: For each of these, whether no assistant said it.
+        scope: The conversations, or outside of exchanges the pages.
+        whole: What units are parts of: what somebody said at once, the section of a page, or a statement by itself.
     """
 
-    def __init__(
-        self,
-        arrays: PageArrays,
-        is_chosen: NDArray[np.bool_] | None = None,
-    ) -> None:
-        is_chosen = np.ones(len(arrays.rows), bool) if is_chosen is None else is_chosen
+    def __init__(self, arrays: PageArrays, is_chosen: NDArray[np.bool_]) -> None:
         chosen = np.flatnonzero(is_chosen)
         self.number = np.where(is_chosen, np.cumsum(is_chosen) - 1, -1)
         self.content, self.features = arrays.content[chosen], arrays.rows[chosen]
         self.n = len(self.features)
         page = arrays.page[chosen]
         is_first = np.diff(page, prepend=-1) != 0
-        self.start, self.page = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+        self.page = np.cumsum(is_first) - 1
         self.pages = [arrays.pages[number] for number in page[is_first].tolist()]
-        first = arrays.start[page]
-        self.position = chosen - first
-        self._read_features()
-        begins_scope = self._begins_scope()
-        self.scope = _numbered(begins_scope, self.n)
-        self._scope_start = _starts(self.scope)
-        self._find_neighbours(begins_scope)
-
-    def _read_features(self) -> None:
-        """Set what the features say of each unit by itself."""
+        self.position = chosen - arrays.start[page]
         flags = self.features["flags"]
         self.speaker = self.features["speaker"]
         self.length = np.maximum(self.features["size"], 1).astype(np.float64)
@@ -135,47 +131,31 @@ class Units:
         self.capitals = (flags >> f.CAPITALS_SHIFT & 15) / f.MAX_CAPITALS
         # in a transcript each speaker is named: only there do names say who said something
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
-        self.sort = np.where(self.is_labelled > 0, TALK, np.where(_is_fact(self.kind), FACTS, NOTES))
+        is_fact = np.isin(self.kind, (UnitKind.TURN, UnitKind.STATEMENT))
+        self.sort = np.where(self.is_labelled > 0, TALK, np.where(is_fact, FACTS, NOTES))
+        self._find_groups()
 
-    def _find_neighbours(self, begins_scope: NDArray[np.bool_]) -> None:
-        """Set which units stand beside one another, and what whole each is a part of.
+    def _find_groups(self) -> None:
+        """Set which units belong together, and which stand beside one another.
 
-        The whole is what somebody said at once, the section of a page, or a statement by itself. What is around is
-        the exchange of that message, or the page; in a transcript it is the turns beside, see `around`.
-        """
-        begins = begins_scope | (np.diff(self.position) != 1)
-        # the items of a list stand in no order: the neighbours of a statement say nothing of it
-        is_item = self.kind == UnitKind.STATEMENT
-        begins |= is_item[1:] | is_item[:-1]
-        talk = _numbered(begins, self.n)
-        self._neighbours = _neighbours(talk)
-        # of a transcript only the day may be known: who says something in a row says it at once
-        is_later = (np.diff(self.features["minute"]) != 0) & (self.is_labelled[1:] == 0)
-        is_answer = np.diff(self.flag(f.FROM_AI)) < 0  # a person speaks after what was answered
-        begins_whole = begins | is_later | (np.diff(self.speaker) != 0) | (self.flag(f.HEADED)[1:] > 0)
-        self.whole = _numbered(begins_whole, self.n)
-        self._whole_start = _starts(self.whole)
-        self.is_whole_of_person = self.flag(f.FROM_AI)[self._whole_start] == 0
-        self._exchange = _numbered(begins | is_later | is_answer, self.n)
-
-    def _begins_scope(self) -> NDArray[np.bool_]:
-        """Return for each unit but the first whether another conversation or page begins with it.
-
-        A conversation begins with a turn after a pause, and with each turn of which only the day is known.
+        A conversation begins with a turn after a pause, and with each turn of which only the day is known. What is
+        around is the exchange of a message, or the page; in a transcript it is the turns beside, see `around`.
         """
         minute, is_turn = self.features["minute"].astype(np.int64), self.is_turn > 0
         longest_pause = np.where(self.is_labelled[1:] > 0, _TRANSCRIPT_PAUSE, _CHAT_PAUSE)
-        is_after_pause = np.abs(np.diff(minute)) > longest_pause
-        has_no_time = minute[1:] == f.NO_DAY
-        is_on_other_page = np.diff(self.page) > 0
-        is_of_other_kind = is_turn[1:] != is_turn[:-1]
-        begins: NDArray[np.bool_] = is_on_other_page | is_of_other_kind | (is_turn[1:] & (is_after_pause | has_no_time))
-        return begins
-
-    @cached_property
-    def owner(self) -> Places:
-        """The unit of each word, in order."""
-        return np.repeat(np.arange(self.n), self.features["size"])
+        is_apart = (np.abs(np.diff(minute)) > longest_pause) | (minute[1:] == NO_DAY)
+        begins = (np.diff(self.page) > 0) | (is_turn[1:] != is_turn[:-1]) | (is_turn[1:] & is_apart)
+        self.scope = Groups(begins, self.n)
+        # the items of a list stand in no order: the neighbours of a statement say nothing of it
+        is_item = self.kind == UnitKind.STATEMENT
+        begins = begins | (np.diff(self.position) != 1) | is_item[1:] | is_item[:-1]
+        self._talk = Groups(begins, self.n).of
+        # of a transcript only the day may be known: who says something in a row says it at once
+        begins = begins | ((np.diff(self.features["minute"]) != 0) & (self.is_labelled[1:] == 0))
+        is_said_by_other = np.diff(self.speaker) != 0
+        self.whole = Groups(begins | is_said_by_other | (self.flag(f.HEADED)[1:] > 0), self.n)
+        # a person speaks after what was answered
+        self._exchange = Groups(begins | (np.diff(self.flag(f.FROM_AI)) < 0), self.n)
 
     def flag(self, mask: int) -> Vector:
         """Return for each unit 1 where it has the flag of a mask (a constant of `features.py`), else 0."""
@@ -186,15 +166,16 @@ class Units:
         """Return for each unit the value of its neighbour, 0 where it has none.
 
         Args:
-            values: One value a unit; a matrix has them in its rows.
+            values: One value a unit, in the last axis.
             by: 1 or 2 for a later neighbour in the same conversation, -1 or -2 for an earlier one.
         """
-        return _shifted(values, by, self._neighbours)
-
-    def by_whole(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums over the units of each whole: a message, the section of a page, or a statement."""
-        sums: NDArray[Any] = np.add.reduceat(values, self._whole_start, axis=-1)
-        return sums
+        size = min(abs(by), self.n)
+        earlier, later = slice(None, self.n - size), slice(size, None)
+        to, source = (earlier, later) if by > 0 else (later, earlier)
+        is_beside = (self._talk[later] == self._talk[earlier]).astype(np.float32)
+        shifted = np.zeros(values.shape, np.result_type(values, np.float32))
+        np.multiply(values[..., source], is_beside, out=shifted[..., to])
+        return shifted
 
     def around(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return for each unit the sum over what is around it.
@@ -202,75 +183,17 @@ class Units:
         In a transcript that are two turns before and two after it; else the exchange, or the page.
         """
         window = values + sum(self.shift(values, by) for by in (-2, -1, 1, 2))
-        around: NDArray[Any] = np.where(self.is_labelled > 0, window, _summed(values, self._exchange))
+        of_exchange = self._exchange.sums(values)[..., self._exchange.of]
+        around: NDArray[Any] = np.where(self.is_labelled > 0, window, of_exchange)
         return around
-
-    def by_scope(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums over the units of each conversation or page."""
-        sums: NDArray[Any] = np.add.reduceat(values, self._scope_start, axis=-1)
-        return sums
 
     def best_of_scope(self, values: Vector) -> Vector:
         """Return for each unit the highest value in its conversation or page."""
-        best: Vector = np.maximum.reduceat(values, self._scope_start)[self.scope]
+        best: Vector = np.maximum.reduceat(values, self.scope.start)[self.scope.of]
         return best
 
 
-def _summed(values: NDArray[Any], groups: NDArray[Any]) -> NDArray[Any]:
-    """Return for each unit the sum of values over its group; those of a group lie one after another."""
-    sums: NDArray[Any] = np.add.reduceat(values, _starts(groups), axis=-1)[..., groups]
-    return sums
-
-
-def _numbered(begins: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
-    """Return the group of each of `n` units, from 0 on, given for each but the first whether a group begins with it."""
-    groups: NDArray[np.int64] = np.concatenate(([0], np.cumsum(begins)))[:n]
-    return groups
-
-
-def _starts(groups: NDArray[Any]) -> Places:
-    """Return the first unit of each group, given the group of each unit."""
-    return np.flatnonzero(np.diff(groups, prepend=-1))
-
-
-def _neighbours(talk: NDArray[Any]) -> dict[int, NDArray[np.float32]]:
-    """Return which units belong to the same conversation as the next one (1) and as the second next (2).
-
-    Args:
-        talk: The number of each unit's conversation.
-
-    Returns:
-        By the distance, 1.0 or 0.0 for each unit but the last, or the last two.
-    """
-    return {by: (talk[by:] == talk[:-by]).astype(np.float32) for by in (1, 2)}
-
-
-def _shifted(values: NDArray[Any], by: int, neighbours: Mapping[int, NDArray[np.float32]]) -> NDArray[Any]:
-    """Return for each unit the value of its neighbour, 0 where that is of another conversation.
-
-    Args:
-        values: One value a unit, in the last axis.
-        by: 1 for the value of the next unit, -1 for that of the one before; 2 and -2 likewise.
-        neighbours: What `_neighbours` returned.
-    """
-    shifted = np.zeros(values.shape, np.result_type(values, np.float32))
-    n = values.shape[-1]
-    size = min(abs(by), n)
-    earlier, later = values[..., : n - size], values[..., size:]
-    if by > 0:
-        np.multiply(later, neighbours[by], out=shifted[..., : n - size])
-    else:
-        np.multiply(earlier, neighbours[-by], out=shifted[..., size:])
-    return shifted
-
-
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
-
-
-def relative(scores: Vector, least: float = 0.0) -> Vector:
-    """Return scores, all at least 0, divided by their maximum or by `least`, whichever is more."""
-    best = max(scores.max(initial=0.0), least)
-    return scores / best if best > 0 else scores
 
 
 def bm25(
@@ -283,7 +206,7 @@ def bm25(
     least: float = 0.0,
     typical: NDArray[np.bool_] | None = None,
 ) -> Vector:
-    """Return BM25 divided by its maximum for a matrix of term frequencies, one row a term; see `relative`.
+    """Return BM25 divided by its maximum for a matrix of term frequencies, one row a term.
 
     Args:
         frequency: How often each term stands in each unit.
@@ -297,7 +220,8 @@ def bm25(
     usual = length[typical] if typical is not None and typical.any() else length
     saturation = k1 * (1 - b) + length * (k1 * b / max(usual.mean(), 1.0))
     summed = weighed(frequency / (frequency + saturation), idf.astype(frequency.dtype))
-    return relative(summed, least * float(idf.sum()))
+    best = max(summed.max(initial=0.0), least * float(idf.sum()))
+    return summed / best if best > 0 else summed
 
 
 def weighed(values: NDArray[Any], weights: Vector) -> Vector:
@@ -343,7 +267,7 @@ class Matches:
         best_near: How like each term the most similar word of each unit is.
         idf: Of the terms; `near_idf`: with what is like them.
         grams: How often each trigram of the query stands in each unit.
-        in_title: 1 where the title, a name or a tag of a page has a term; `grams_in_title`: where they have a trigram.
+        grams_in_title: 1 where the title, a name or a tag of a page has a trigram of the query.
         may_be_named: Whether the query may hold a name of a page.
     """
 
@@ -354,16 +278,16 @@ class Matches:
         frequencies: Mapping[str, int],
         n_passages: int,
         like: LikeWords,
-        occurrences: Occurrences,
+        occurrences: tuple[Places, Numbers],
     ) -> None:
         self.units, self.query, self._like = units, query, like
         self._match_speakers()
         is_name = np.array([_is_name(term, self.named) for term in like.terms])
         # names rank by who speaks, not as words, unless nothing else is asked
         self._is_term = is_name if is_name.all() else ~is_name
-        owner = units.number[occurrences.unit]
+        owner = units.number[occurrences[0]]
         is_ranked = owner >= 0
-        owner, numbers = owner[is_ranked], occurrences.numbers[is_ranked]
+        owner, numbers = owner[is_ranked], occurrences[1][is_ranked]
         exact, near, best_near = self._matched_words(owner, numbers)
         self.exact, self.near, self.best_near = (rows[self._is_term] for rows in (exact, near, best_near))
         self.mentions: Vector = exact[is_name].sum(0)
@@ -376,7 +300,7 @@ class Matches:
         """Find which speakers of the candidates the query names, and the turns that are theirs."""
         units = self.units
         speakers = set(units.speaker[units.is_turn > 0].tolist())
-        self.named = {w for w in speaker_words(self.query) if signed(term_hash(speaker_key(w))) in speakers}
+        self.named = {w for w in speaker_words(self.query) if term_hash(speaker_key(w)) in speakers}
         self.is_named = self._spoken_by(self.named)
         self.is_called = self._spoken_by(self.named & self.query.words) * units.is_labelled
         pieces = self.query.text.split()
@@ -385,7 +309,7 @@ class Matches:
 
     def _spoken_by(self, names: Iterable[str]) -> Vector:
         """Return 1 for each turn whose speaker has one of the names, else 0."""
-        hashes = [signed(term_hash(name)) for name in names]
+        hashes = [term_hash(name) for name in names]
         spoken: Vector = np.isin(self.units.speaker, hashes) * self.units.is_turn
         return spoken
 
@@ -421,7 +345,6 @@ class Matches:
         in_title = np.zeros((len(like.terms), len(pages)))
         word, term = np.nonzero(like.exact[rows])
         in_title[term, page[word]] = 1
-        self.in_title = in_title[self._is_term]
         # of a long query not all words are looked up
         self.may_be_named = in_title.any(0) | like.is_cut
 
@@ -475,23 +398,24 @@ def lexical_signals(matches: Matches, least: float) -> Signals:
     units, n_terms = matches.units, len(matches.exact)
     score = partial(bm25, k1=1.2, b=0.75, least=least)
     # what assistants say is so long that by its length no message of a person's would be longer than another
-    by_person, wholes_of_person = units.flag(f.FROM_AI) == 0, units.is_whole_of_person
+    by_person = units.flag(f.FROM_AI) == 0
+    wholes_of_person = by_person[units.whole.start]
     # the last row of each matrix is the length
     rows = np.concatenate((matches.exact, units.length[None]))
-    whole, around = units.by_whole(rows), units.around(rows)
+    whole, around = units.whole.sums(rows), units.around(rows)
     # inflected forms, compounds and typos of a word share most of its trigrams
     grams = np.concatenate((matches.grams, units.gram_length[None]))
-    pages = units.by_scope(grams)
+    pages = units.scope.sums(grams)
     idf = idf_of((matches.grams > 0).sum(1).astype(np.float64), float(units.n))
     page_idf = idf_of((pages[:-1] > 0).sum(1).astype(np.float64), pages.shape[1])
-    whole_covered = share(units.by_whole(matches.near) > 0, matches.near_idf)
+    whole_covered = share(units.whole.sums(matches.near) > 0, matches.near_idf)
     return {
         "covered": share(matches.best_near, matches.near_idf),
         "trigram": score(grams[:-1], grams[-1], idf, typical=by_person),
-        "whole": score(whole[:n_terms], whole[-1], matches.idf, typical=wholes_of_person)[units.whole],
-        "whole_covered": whole_covered[units.whole],
+        "whole": score(whole[:n_terms], whole[-1], matches.idf, typical=wholes_of_person)[units.whole.of],
+        "whole_covered": whole_covered[units.whole.of],
         "around": bm25(around[:n_terms], around[-1], matches.idf, least=least),
-        "page": score(pages[:-1], pages[-1], page_idf)[units.scope],
+        "page": score(pages[:-1], pages[-1], page_idf)[units.scope.of],
         "title": share(matches.grams_in_title, idf)[units.page],
         "met": matches.met,  # without a weight: it says whether words led to the unit
         "full": (matches.exact > 0).all(0).astype(np.float64),  # likewise
@@ -535,9 +459,9 @@ def _day_match(units: Units, days: tuple[int, int] | None) -> Vector:
         return np.zeros(units.n)
     first, last = days
     features = units.features
-    day = np.where(features["day"] == f.NO_DAY, -1e9, features["day"])
+    day = np.where(features["day"] == NO_DAY, -1e9, features["day"])
     away = np.maximum(np.maximum(first - day, day - last - 2), 0)  # most things are told a day or two later
-    is_written = (features["first_day"] != f.NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
+    is_written = (features["first_day"] != NO_DAY) & (features["first_day"] <= last) & (features["last_day"] >= first)
     # a week away counts a third: who asks about a day is often off by some
     match: Vector = np.maximum(np.exp(-away / 7), is_written) + ((first <= day) & (day <= last))
     return match
@@ -562,7 +486,7 @@ def _named(pages: Sequence[Page], matches: Matches, analyzer: Analyzer) -> tuple
     query, titled, headed = matches.query, np.zeros(len(pages)), np.zeros(len(pages))
     asked = {token.word for token in query.tokens}
     for number in np.flatnonzero(matches.may_be_named).tolist():
-        for name in names_of(pages[number]):
+        for name in pages[number].names:
             words, mark = _words_and_mark(name, analyzer)
             is_query = query.name != "" and mark == query.name
             titled[number] = max(titled[number], is_query)

@@ -12,14 +12,13 @@ import re
 import sys
 import threading
 import unicodedata
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import cache, lru_cache, reduce
 from importlib import resources
 from operator import or_
 from typing import NamedTuple
-
-from brainiac.search.vocabulary import MOST_WORDS, Word, folded, term_hash
 
 # Scripts written without spaces become overlapping pairs: a word of two signs is found, and no segmenter is needed.
 _UNSPACED = (
@@ -43,8 +42,44 @@ _QUESTION_MARKS = (
 )
 _QUESTION_MARK = re.compile(rf"[{_QUESTION_MARKS}]")
 
+MOST_WORDS = 1_000_000  # of one process: hostile text must not fill memory
 _MAX_REMEMBERED, _LONGEST_REMEMBERED = 100_000, 40
 _LONGEST_WORD = 64  # of a longer one only the beginning counts
+SIZE_BITS = 8
+MOST_SIGNS = (1 << SIZE_BITS) - 1
+EDGE = "\n"  # stands before and after each word, where none of them has it
+
+
+class Word(NamedTuple):
+    """A word and its stem."""
+
+    word: str
+    stem: str
+
+
+def term_hash(term: str) -> int:
+    """Return a word's or stem's 32-bit identity, the same on every machine."""
+    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
+
+
+def word_id(word: str) -> int:
+    """Return a word's id: its hash, and in the last eight bits how many trigrams it has."""
+    return term_hash(word) << SIZE_BITS | min(len(folded(word)), MOST_SIGNS)
+
+
+@lru_cache(maxsize=4096)
+def grams_of(word: str) -> frozenset[str]:
+    """Return the character trigrams of a word with its edges."""
+    signs = f"{EDGE}{folded(word)}{EDGE}"
+    return frozenset(signs[at : at + 3] for at in range(len(signs) - 2))
+
+
+def folded(word: str) -> str:
+    """Return a word without the accents and other marks on its letters: many people leave them out when typing."""
+    if word.isascii():
+        return word
+    plain = "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
+    return plain or word
 
 
 class Words(NamedTuple):
@@ -106,11 +141,15 @@ class Analyzer:
         self.language, self.zone, self.key = language, zone, f"{language}:{zone}"
         self.met: dict[int, Word] = {}
         self._stem, self._is_stop = _language_tools(language)
-        self._words_of = _Remembered(self._analyzed)
+        self._remembered = lru_cache(_MAX_REMEMBERED)(self._analyzed)
 
     def words(self, text: str) -> Words:
         """Return a text's words, those of unspaced scripts in pairs of signs."""
-        return _joined([self._words_of[piece] for piece in text.split()])
+        return _joined([self._words_of(piece) for piece in text.split()])
+
+    def _words_of(self, piece: str) -> Words:
+        """Return the words of a text without blanks; remembered unless it is long: hostile text must fill no memory."""
+        return self._remembered(piece) if len(piece) <= _LONGEST_REMEMBERED else self._analyzed(piece)
 
     def tokens(self, text: str) -> list[Token]:
         """Return the words of a text one by one, in order."""
@@ -135,7 +174,7 @@ class Analyzer:
     def _analyzed(self, piece: str) -> Words:
         """Return the words of a text without blanks."""
         if (bare := piece.strip(_PUNCTUATION)) != piece:
-            return self._words_of[bare]  # most are known without the punctuation around them
+            return self._words_of(bare)  # most are known without the punctuation around them
         return _joined([self._word(token) for _, token in _tokens(piece)])
 
     def _word(self, token: str) -> Words:
@@ -190,26 +229,6 @@ def _bare(written: str) -> str:
     return _POSSESSIVE.sub("", plain)[:_LONGEST_WORD]
 
 
-class _Remembered(dict[str, Words]):
-    """The words of each piece of text; to look up a piece that is missing analyzes it.
-
-    Emptied when full: hostile text must not fill memory.
-    """
-
-    def __init__(self, analyze: Callable[[str], Words]) -> None:
-        self._analyze = analyze
-
-    def __missing__(self, piece: str) -> Words:
-        """Analyze a piece of text; remember it unless it is long."""
-        words = self._analyze(piece)
-        if len(piece) <= _LONGEST_REMEMBERED:
-            if len(self) >= _MAX_REMEMBERED:
-                # all at once: to drop the oldest would cost each lookup more than analyzing anew
-                self.clear()
-            self[piece] = words
-        return words
-
-
 def _joined(parts: Sequence[Words]) -> Words:
     """Return the words of several pieces as one."""
     if not parts:
@@ -217,6 +236,11 @@ def _joined(parts: Sequence[Words]) -> Words:
     stems, hashes, signs, lengths = zip(*parts, strict=True)
     stem_text = " ".join(filter(None, stems))
     return Words(stem_text, b"".join(hashes), signs=reduce(or_, set(signs)), length=sum(lengths))
+
+
+def mark_of(tokens: Sequence[Token]) -> str:
+    """Return the mark that a page with a name has in the index (`=new_garden`); "" for a name without words."""
+    return f"={'_'.join(token.word for token in tokens)}" if tokens else ""
 
 
 def has_question(text: str) -> bool:
@@ -286,7 +310,7 @@ def _language_tools(language: str) -> tuple[Callable[[str], str], Callable[[str]
     import Stemmer  # only a few commands analyze text
 
     is_stop = frozenset(_stop_words().get(language, "").split()).__contains__
-    # without a cache of its own: `_Remembered` is one
+    # without a cache of its own: `Analyzer` has one
     stemmer, mutex = Stemmer.Stemmer(language, 0), threading.Lock()
 
     def stem(word: str) -> str:

@@ -8,58 +8,23 @@ A word's id is its hash, and in the last eight bits how many trigrams it has.
 
 from __future__ import annotations
 
-import unicodedata
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from brainiac.search.index import Ids, Index
+from brainiac.search.text import MOST_SIGNS, SIZE_BITS, folded, grams_of
+
 Hashes: TypeAlias = NDArray[np.uint32]
-Ids: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[Any] | int
 
-MOST_WORDS = 1_000_000  # of one process: hostile text must not fill memory
-SIZE_BITS = 8
-_SIZE = (1 << SIZE_BITS) - 1
-EDGE = "\n"  # stands before and after each word, where none of them has it
 _LAST_BITS, _GRAM_BITS = 17, 13
 _LEAST_SHARED = 3  # trigrams, of two words that are alike
 _MOST_LIKE = 16  # words, for each that is asked for
-
-
-class Word(NamedTuple):
-    """A word and its stem."""
-
-    word: str
-    stem: str
-
-
-class Vocabulary(Protocol):
-    """The words of an index."""
-
-    def having(self, grams: Sequence[str]) -> Sequence[Ids]:
-        """Return for each of some trigrams the ids of the words that have it, in order."""
-
-    def with_stems(self, stems: Iterable[str]) -> Mapping[int, str]:
-        """Return the stem of each word that has one of these, by its id."""
-
-    def stems_of(self, ids: Iterable[int]) -> Mapping[int, str]:
-        """Return the stems of words by their ids."""
-
-
-def term_hash(term: str) -> int:
-    """Return a word's or stem's 32-bit identity, the same on every machine."""
-    return zlib.crc32(term.encode("utf-8", "surrogatepass"))
-
-
-def word_id(word: str) -> int:
-    """Return a word's id."""
-    return term_hash(word) << SIZE_BITS | min(len(folded(word)), _SIZE)
 
 
 def hashes_of(ids: Ids) -> Hashes:
@@ -74,7 +39,7 @@ class LikeWords:
     numbers, in the order of their ids.
 
     Args:
-        vocabulary: The brain's.
+        index: Has the words of the brain.
         words: Of the query, each as the index has it and with its stem: several may have the stem of one term.
         terms: The stems that are asked for.
         is_cut: There are more words in the query.
@@ -89,14 +54,14 @@ class LikeWords:
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, words: Iterable[tuple[str, str]], terms: Sequence[str], *, is_cut: bool = False
+        self, index: Index, words: Iterable[tuple[str, str]], terms: Sequence[str], *, is_cut: bool = False
     ) -> None:
-        self._vocabulary, self.terms, self.is_cut = vocabulary, list(terms) or [""], is_cut
+        self._index, self.terms, self.is_cut = index, list(terms) or [""], is_cut
         self._column = {term: column for column, term in enumerate(self.terms)}
         words = list(words)
         self.grams = sorted(frozenset[str]().union(*(grams_of(word) for word, _ in words)))
-        stems = vocabulary.with_stems(self.terms)
-        lists = [*vocabulary.having(self.grams), np.array(list(stems), np.int64)]
+        stems = index.with_stems(self.terms)
+        lists = [*index.having(self.grams), np.array(list(stems), np.int64)]
         # each pair of a word and a trigram that it has as one number: sorting these is the quickest way to bring words
         # together; a last trigram stands for the stem
         pairs = np.concatenate(lists) << _GRAM_BITS | np.repeat(np.arange(len(lists)), list(map(len, lists)))
@@ -141,7 +106,7 @@ class LikeWords:
         is_own = np.array([gram in grams for gram in self.grams])
         shared = np.bincount(sharing[is_own[self._gram]], minlength=len(self._ids))
         numbers = np.flatnonzero(shared >= _LEAST_SHARED)
-        near = similarity(shared[numbers], len(folded(word)), self._ids[numbers] & _SIZE)
+        near = similarity(shared[numbers], len(folded(word)), self._ids[numbers] & MOST_SIGNS)
         is_near = near > 0
         return numbers[is_near], near[is_near], shared[numbers[is_near]]
 
@@ -181,27 +146,23 @@ class LikeWords:
         """Yield the stems of words like a term, the most alike first, with the term and how like it they are."""
         best = {term: self._most_alike(self._column[term]) for term in terms}
         ids = {term: self._ids[self.alike[rows]].tolist() for term, rows in best.items()}
-        stems = self._vocabulary.stems_of(number for numbers in ids.values() for number in numbers)
+        stems = self._index.stems_of(number for numbers in ids.values() for number in numbers)
         for term, rows in best.items():
             for number, likeness in zip(ids[term], self.near[rows, self._column[term]].tolist(), strict=True):
                 if number in stems:
                     yield stems[number], term, likeness
 
-    def forms(self, word: str, most: int, *, min_of_longer: float, min_of_asked: float) -> list[str]:
+    def forms(self, word: str, most: int, least: float) -> list[str]:
         """Return the stems of words that share so much with the only one asked for that they may be forms of it.
-
-        Either of the two least shares is enough.
 
         Args:
             word: That word.
             most: How many at most, the most alike first.
-            min_of_longer: The least share of the longer word's trigrams that both have.
-            min_of_asked: The least share of this word's trigrams that both have.
+            least: The least share of its trigrams that both have.
         """
-        length, sizes, shared = len(folded(word)), self._ids[self.alike] & _SIZE, self.shared[:, 0]
-        is_form = (shared >= min_of_longer * np.maximum(length, sizes)) | (shared >= min_of_asked * length)
+        is_form = self.shared[:, 0] >= least * len(folded(word))
         ids = self._ids[self.alike[self._most_alike(0, is_form)]].tolist()
-        stems = self._vocabulary.stems_of(ids)
+        stems = self._index.stems_of(ids)
         return list(dict.fromkeys(stems[number] for number in ids if number in stems))[:most]
 
     def _most_alike(self, column: int, among: NDArray[np.bool_] | bool = True) -> Numbers:
@@ -230,18 +191,3 @@ def similarity(shared: Counts, in_first: Counts, in_second: Counts) -> NDArray[n
     near = np.minimum(shared / shorter, 1.0)  # a word may have a trigram twice
     similar: NDArray[np.float64] = np.where((near >= 0.5) & (shared >= _LEAST_SHARED), near, 0.0)
     return similar
-
-
-@lru_cache(maxsize=4096)
-def grams_of(word: str) -> frozenset[str]:
-    """Return the character trigrams of a word with its edges."""
-    signs = f"{EDGE}{folded(word)}{EDGE}"
-    return frozenset(signs[at : at + 3] for at in range(len(signs) - 2))
-
-
-def folded(word: str) -> str:
-    """Return a word without the accents and other marks on its letters: many people leave them out when typing."""
-    if word.isascii():
-        return word
-    plain = "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
-    return plain or word

@@ -30,6 +30,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.search.documents import Hit
+from brainiac.search.query import FIELD_NAMES, query_problems
 
 RESULT_TOKENS = 2_000  # a door's answer by default
 MAX_RESULT_TOKENS = 9_000  # hosts warn above 10,000
@@ -208,7 +209,7 @@ class Matches(Result):
 
 def search(
     brain: Brain,
-    query: Annotated[str, Field(description='words, narrowed by tag: type: after: before: path: "exact words" -word')],
+    query: Annotated[str, Field(description=f'words, narrowed by {FIELD_NAMES} "exact words" -word')],
     *,
     limit: Annotated[int, Field(ge=1, le=100, description="at most so many results")] = 8,
     max_tokens: MaxTokens | None = None,
@@ -222,7 +223,7 @@ def search(
 
     Args:
         brain: The brain.
-        query: Words, narrowed by `tag:` `type:` `after:` `before:` `path:` "exact words" -word.
+        query: Words, narrowed by fields such as `type:`, "exact words" and -word.
         limit: At most so many.
         max_tokens: The most tokens of the result; 2,000 by default for a door.
         cursor: Of the previous result, to get the next part.
@@ -231,8 +232,6 @@ def search(
     Raises:
         UserError: A field of the query has no such value, or the cursor is another query's.
     """
-    from brainiac.search.query import query_problems  # with it comes numpy, and most verbs do not search
-
     gate, start = caller.gate(brain), _offset(cursor, query)
     types = [name for name in names_in(brain, gate, brain.tree.long_term) if name.endswith("/")]
     language = brain.settings.recall.language

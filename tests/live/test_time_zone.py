@@ -206,8 +206,8 @@ def test_days_of_a_query_are_the_persons(tmp_path: Path) -> None:
     brain = auckland(tmp_path / "brain")
     analyzer = Analyzer("english", brain.zone)
     day = datetime(2026, 11, 22).toordinal()
-    assert day - 1 == parse_query("after:yesterday cat", analyzer, brain.now()).narrowing.after
-    assert day - 2 == parse_query("cat before:2d", analyzer, brain.now()).narrowing.before
+    assert {"after": [day - 1]} == parse_query("after:yesterday cat", analyzer, brain.now()).narrowing
+    assert {"before": [day - 2]} == parse_query("cat before:2d", analyzer, brain.now()).narrowing
     assert (day, day) == parse_query("what did I do today", analyzer, brain.now()).days
 
 

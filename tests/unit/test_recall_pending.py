@@ -76,7 +76,7 @@ def test_of_a_growing_log_only_what_is_new_is_analyzed(
     assert ["I swam 50 lengths yesterday."] == asked
     other = Pages(Tree(root), tmp_path / "other", Analyzer("english"))
     other.catch_up()
-    assert other.named([LOG]) == pages.named([LOG])
+    assert other.ask(lambda index: index.pages([LOG])) == pages.ask(lambda index: index.pages([LOG]))
     other.close()
 
 
@@ -84,7 +84,7 @@ def test_a_log_is_parsed_once_for_all_queries(root: Path, pages: Pages, monkeypa
     """As long as short-term memory stands as it was ranked it is not read again; then it is no page of that time."""
     (root / LOG).write_text(log_of(0, 3), "utf-8")
     pages.catch_up()
-    [ranked] = pages.named([LOG])
+    [ranked] = pages.ask(lambda index: index.pages([LOG])) or []
     with monkeypatch.context() as patched:
         patched.delattr(documents, "document_of")
         page = pages.page_as_of(LOG, ranked.stamp)
@@ -121,8 +121,8 @@ def test_what_there_was_no_time_for_is_counted(root: Path, tmp_path: Path, monke
     for name in ("garden", "kitchen", "cellar"):
         (root / f"{CONCRETE}/{name}.md").write_text(f"# {name}\n\n- Tomatoes. ^a1\n", "utf-8")
     recall = recall_of(root, tmp_path / "cache")
-    found = [recall.rank("tomatoes") for _ in range(3)]
-    assert [(1, 2), (2, 1), (3, 0)] == [(ranked.units.n, ranked.left_out.unread) for ranked in found if ranked]
+    found = [(len(recall.search("tomatoes")), recall.status()["not_yet_indexed"]) for _ in range(3)]
+    assert [(1, 2), (2, 1), (3, 0)] == found
     recall.close()
 
 

@@ -121,7 +121,7 @@ def test_a_query_is_embedded_once(tmp_path: Path) -> None:
     vectors = Vectors(tmp_path, embedder)
     page = Page("a.md", "A", (Unit("boats on the lake"),))
     vectors.embed_page(page)
-    units = Units(PageArrays([encode(page, Analyzer("english"))]))
+    units = Units(PageArrays([encode(page, Analyzer("english"))]), np.ones(1, bool))
     for _ in range(2):
         vectors.nearest("sailing boats")
         assert "meaning" in vectors.signals("sailing boats", units)
@@ -393,7 +393,8 @@ def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
     """One unit without a vector neither switches meaning off for the others nor falls behind what fits less."""
     analyzer = Analyzer("english", UTC)
     texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
-    units = Units(PageArrays([encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)]))
+    page = encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)
+    units = Units(PageArrays([page]), np.ones(3, bool))
     none = {name: np.zeros(3) for name in (*WEIGHTS, *ORDER, "full") if not name.startswith("meaning")}
     words = {"whole": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
     near = np.array([0.0, 0.3, 0.1])

@@ -14,8 +14,8 @@ from brainiac.search.documents import Page, Unit
 from brainiac.search.features import encode
 from brainiac.search.index import Index
 from brainiac.search.search import Recall
-from brainiac.search.text import Analyzer
-from brainiac.search.vocabulary import LikeWords, grams_of, similarity
+from brainiac.search.text import Analyzer, grams_of
+from brainiac.search.vocabulary import LikeWords, similarity
 from brainiac.settings import RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree
 
