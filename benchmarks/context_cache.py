@@ -39,7 +39,7 @@ from brainiac.clock import ManualClock, iso, parse_iso
 from brainiac.formats.prompt import parse_prompt
 from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.catalog import count, endpoint_of, facts
-from brainiac.llm.completion import Call, Completion, complete
+from brainiac.llm.completion import Completion, complete
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import quoted
 from brainiac.llm.context.memory import page_text
@@ -164,7 +164,8 @@ def conversation(turns: int, promote_every: int, model: str, *, is_naive: bool) 
                 if is_naive:
                     messages = naive_messages(brain, request, heads[request.purpose], has_mark=model == ANTHROPIC)
                     sent = Gate(brain, is_remote=True).release(messages)
-                    complete(Call(endpoint_of(model, brain.machine), sent, 100, 30), Completion())
+                    endpoint = endpoint_of(model, brain.machine)
+                    complete(endpoint, sent, Completion(), max_tokens=100, timeout_seconds=30)
                 else:
                     brain.models.run(request)
             script.reflect(turn)

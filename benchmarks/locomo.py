@@ -32,7 +32,7 @@ from brainiac.clock import iso
 from brainiac.formats.markdown import StmEvent, render_exchange
 from brainiac.llm.catalog import count
 from brainiac.llm.context.blocks import quoted
-from brainiac.llm.context.memory import MEMORY_HITS, PageOrder, long_term_block
+from brainiac.llm.context.memory import MEMORY_HITS, long_term_block
 from brainiac.search.query import searches
 from brainiac.search.search import Recall
 from brainiac.settings import RecallSettings, Settings
@@ -177,7 +177,7 @@ def measure(conversations: Sequence[Conversation], folder: Path, embedder: str) 
             hits = recall.search(question.text, limit=MEMORY_HITS, kinds=("exchange",), now=conversation.asked_at)
             scores.add(question, [hit.anchor for hit in hits[:DEPTH]], session_of.__getitem__)
             if question.category != ADVERSARIAL:
-                shown = long_term_block(store, hits, (), PageOrder(), "", CONTEXT_TOKENS, tokens).text
+                shown = long_term_block(store, hits, (), CONTEXT_TOKENS, tokens).text
                 inside = [texts[turn] in shown for turn in question.evidence]
                 scores.values["in_context"].append(sum(inside) / len(inside))
         store.close()

@@ -24,9 +24,16 @@ def configure(*, is_verbose: bool = False, is_quiet: bool = False, as_json: bool
 
     level = logging.DEBUG if is_verbose else logging.INFO
     is_for_person = is_terminal(sys.stderr) and not as_json
-    renderers = _for_people() if is_for_person else [structlog.processors.JSONRenderer()]
+    for_people = structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
+    processors: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        *([_clean_event, for_people] if is_for_person else [structlog.processors.JSONRenderer()]),
+    ]
     structlog.configure(
-        processors=[_drop_shown, _as_sentence] if is_quiet else [*_processors(), *renderers],
+        processors=[_drop_shown, _as_sentence] if is_quiet else processors,
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(beneath(sys.stderr) if is_for_person else sys.stderr),
         cache_logger_on_first_use=True,
@@ -64,26 +71,6 @@ def _as_sentence(_logger: Any, method: str, event: MutableMapping[str, Any]) -> 
     about = ", ".join(f"{key} {value}" for key, value in event.items())
     sign = "" if method == "info" else f"{method}: "
     return one_line(f"{sign}{what}{f' ({about})' if about else ''}{f': {why}' if why else ''}")
-
-
-def _processors() -> list[Any]:
-    """Return the structlog processors for every log line, for people and as JSON."""
-    import structlog  # only where something is logged
-
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
-
-
-def _for_people() -> list[Any]:
-    """Return the last structlog processors for log lines on a terminal."""
-    import structlog  # only where something is logged
-
-    plain = structlog.dev.plain_traceback
-    return [_clean_event, structlog.dev.ConsoleRenderer(colors=True, exception_formatter=plain)]
 
 
 def _clean_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:

@@ -178,15 +178,6 @@ class OrganizationSettings(_Section):
     unused_days: int = Field(180, ge=1, description="what was not used for so long may be archived")
 
 
-# Snowball's names; of a language without a stemmer here at least the dates are read
-_LANGUAGES = (
-    "none", "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english",
-    "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish",
-    "italian", "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese", "romanian", "russian",
-    "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish",
-)  # fmt: skip
-
-
 class RecallSettings(_Section):
     """Search."""
 
@@ -197,8 +188,11 @@ class RecallSettings(_Section):
     @classmethod
     def _refuse_unknown_language(cls, language: str) -> str:
         """Refuse a language without a stemmer."""
-        if language not in _LANGUAGES:
-            raise ValueError(f"there is no stemmer for `{language}`; there are {', '.join(_LANGUAGES)}")
+        import Stemmer  # most brains leave the default, which is not looked at
+
+        languages = ["none", *Stemmer.algorithms()]
+        if language not in languages:
+            raise ValueError(f"there is no stemmer for `{language}`; there are {', '.join(languages)}")
         return language
 
 
@@ -333,7 +327,11 @@ class SettingsFile(Generic[T]):
             SettingsError: The file does not validate; every problem is named at once. The last valid settings stay
                 available as `last`.
         """
-        stamp = self._stat()
+        try:
+            status = os.stat(self.path)
+            stamp = status.st_ino, status.st_size, status.st_mtime_ns
+        except OSError:
+            stamp = None
         if self._read:
             former_stamp, former_value = self._read
             # without its folder the disk is not mounted, and the defaults would be wrong
@@ -353,14 +351,6 @@ class SettingsFile(Generic[T]):
         """The last value that validated, or the defaults."""
         return self._read[1] if self._read else self._model()
 
-    def _stat(self) -> tuple[int, int, int] | None:
-        """Return inode, size and time of the file; None where there is none."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
-
 
 class _Loader(UniqueKeys, yaml.SafeLoader):
     """Reads settings; the C loader would crash at deep nesting, this one raises an error."""
@@ -372,46 +362,34 @@ def load(path: Path, model: type[T]) -> T:
     Raises:
         SettingsError: With one sentence for every problem.
     """
+    entries = _entries_of(path)
+    take_retired(entries, model)
     try:
-        return model.model_validate(without_retired(_entries_of(path), model))
+        return model.model_validate(entries)
     except ValidationError as error:
         raise SettingsError(*(_sentence(path, problem) for problem in error.errors())) from error
 
 
-def without_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str, Any]:
-    """Return a settings file's entries after removing, in place, the settings that no longer exist."""
-    for name in model.retired:
-        section, key = _section_of(entries, name)
-        section.pop(key, None)
-    return entries
+def take_retired(entries: dict[str, Any], model: type[_Section]) -> dict[str, str]:
+    """Remove, in place, the settings that no longer exist from a file's entries; return each with its replacement."""
+    taken = {}
+    for name, replacement in model.retired.items():
+        *sections, key = name.split(".")
+        section: Any = entries
+        for part in sections:
+            section = section.get(part) if isinstance(section, dict) else None
+        if isinstance(section, dict) and key in section:
+            del section[key]
+            taken[name] = replacement
+    return taken
 
 
 def retired_settings(path: Path, model: type[_Section]) -> dict[str, str]:
     """Return the settings in a file that no longer exist, each with its replacement; {} for a broken file."""
     try:
-        entries = _entries_of(path)
+        return take_retired(_entries_of(path), model)
     except SettingsError:
         return {}
-    replacements = {}
-    for name, replacement in model.retired.items():
-        section, key = _section_of(entries, name)
-        if key in section:
-            replacements[name] = replacement
-    return replacements
-
-
-def _section_of(entries: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
-    """Return the section that a setting is in, {} where the file has none, and the setting's key in it.
-
-    Args:
-        entries: Of the whole file.
-        name: The setting's full name, such as "paths.system".
-    """
-    *sections, key = name.split(".")
-    for section in sections:
-        section_entries = entries.get(section)
-        entries = section_entries if isinstance(section_entries, dict) else {}
-    return entries, key
 
 
 def _entries_of(path: Path) -> dict[str, Any]:
@@ -426,20 +404,16 @@ def _entries_of(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raw = None
     except (OSError, yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise SettingsError(f"{path}: cannot be read: {_reason(error)}; mend it") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
+        if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+            reason = f"line {error.problem_mark.line + 1}: {error.problem}"
+        raise SettingsError(f"{path}: cannot be read: {reason}; mend it") from error
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
         raise SettingsError(f"{path}: expected `key: value` lines, found {type(raw).__name__}")
     # `section:` with everything commented out below it means its defaults
     return {key: value for key, value in raw.items() if value is not None}
-
-
-def _reason(error: Exception) -> str:
-    """Return an error's message on one line, with the line number for one of YAML."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"line {error.problem_mark.line + 1}: {error.problem}"
-    return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
 
 
 def _sentence(path: Path, problem: Any) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import json
 import re
@@ -368,24 +367,15 @@ def api_page() -> str:
     lines = ["# What plugins may import\n", NOTE, f"{inspect.getdoc(public)}\n"]
     rows = [f"| `{name}` | {_first_sentence(_exported(name))} |" for name in brainiac.__all__]
     lines += ["## From `brainiac` itself\n", "| name | what it is |", "|---|---|", *rows, ""]
-    for group, modules in public.MODULES.items():
-        lines.append(f"## {group}\n")
-        for module in modules:
-            rows = [f"| `{signature}` | {about} |" for source in _sources(module) for signature, about in source]
-            lines += [f"### `{module}`\n", "| name | what it is |", "|---|---|", *rows, ""]
+    for reason, modules in public.NAMES.items():
+        lines += [f"## {reason}\n", "| name | module | what it is |", "|---|---|---|"]
+        for module, names in modules.items():
+            source = (FOLDER.parent / f"{module.replace('.', '/')}.py").read_text("utf-8")
+            rows = {signature.partition("(")[0]: (signature, about) for signature, about in public_names(source)}
+            for signature, about in map(rows.__getitem__, names.split()):
+                lines.append(f"| `{signature}` | `{module}` | {about} |")
+        lines.append("")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _sources(module: str) -> Iterator[list[tuple[str, str]]]:
-    """Yield the public names of a module; of a package those of each of its modules that it passes on."""
-    path = FOLDER.parent / module.replace(".", "/")
-    if not path.is_dir():
-        yield list(public_names(path.with_suffix(".py").read_text("utf-8")))
-        return
-    package = importlib.import_module(module)
-    for file in sorted(path.glob("[a-z]*.py")):
-        names = public_names(file.read_text("utf-8"))
-        yield [(signature, about) for signature, about in names if hasattr(package, signature.partition("(")[0])]
 
 
 def _exported(name: str) -> str:

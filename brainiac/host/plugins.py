@@ -5,12 +5,11 @@ One loader serves the bundled processes, installed packages and the brain's own 
 
 from __future__ import annotations
 
-import ast
-import difflib
 import inspect
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ import pluggy
 
 import brainiac.host.hookspecs
 from brainiac.errors import BrainiacError, ConflictError, FormatError, ModelError, PluginError, StorageError
-from brainiac.host.trust import TrustStore, bundled_plugins, load_bundled, load_module, plugin_files, syntax_problem
+from brainiac.host.trust import TrustStore, bundled_plugins, load_bundled, load_source, plugin_files, syntax_problem
 from brainiac.storage.store import Store
 
 PROJECT = "brainiac"
@@ -52,19 +51,6 @@ class PluginStatus:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _LoadedModule:
-    """One of the brain's own plugins that is loaded.
-
-    Attributes:
-        sources: The bytes that were run, by module name.
-        module: Its module.
-    """
-
-    sources: dict[str, bytes]
-    module: object
-
-
 class PluginHost:
     """The plugins of one brain.
 
@@ -83,7 +69,7 @@ class PluginHost:
         self._pluggy.add_hookspecs(brainiac.host.hookspecs)
         self.status: list[PluginStatus] = []
         self._bundled_names: set[str] = set()  # of those loaded; they are called in the caller's thread
-        self._own: dict[str, _LoadedModule] = {}  # the brain's own plugins that are loaded
+        self._own: dict[str, tuple[bytes, object]] = {}  # the brain's own plugins that are loaded: bytes and module
         self._hanging: dict[tuple[str, str], threading.Thread] = {}  # calls that did not return, by plugin and hook
         self.trust = TrustStore(store.places.state / "trust.json", store.tree.plugins)
 
@@ -125,7 +111,7 @@ class PluginHost:
             return self._load(plugin)
         running = self._own.get(plugin.name)
         if running and plugin.state == "untrusted" and self.trust.is_known(plugin.name):
-            self.register(running.module, plugin.name)
+            self.register(running[1], plugin.name)
             return replace(plugin, detail=f"{plugin.detail}; until then it runs as it was")
         if plugin.state == "failed":
             self._fault(plugin.name, "load", PluginError(plugin.name, plugin.detail))
@@ -156,7 +142,14 @@ class PluginHost:
         try:
             self._pluggy.register(plugin, name=name)
             self._pluggy.check_pending()
-            self._check_plain(plugin)
+            for caller in self._pluggy.get_hookcallers(plugin) or ():
+                for hook_impl in caller.get_hookimpls():
+                    function, is_wrapper = hook_impl.function, hook_impl.wrapper or hook_impl.hookwrapper
+                    is_lazy = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
+                    if hook_impl.plugin is plugin and (is_lazy or is_wrapper):  # `call` cannot isolate these
+                        raise ValueError(
+                            f"{caller.name} must be a plain function, not a wrapper, generator or coroutine"
+                        )
         except BaseException as error:
             # after a failure pluggy keeps the hooks that it had registered, and a misspelt one as pending
             if self._pluggy.has_plugin(name):
@@ -166,20 +159,9 @@ class PluginHost:
             problem = " ".join(str(error).split())
             raise PluginError(name, f"{problem}; docs/hooks.md lists the hooks and their arguments") from error
 
-    def _check_plain(self, plugin: object) -> None:
-        """Raise `ValueError` for wrappers, generators and coroutines, which `call` cannot isolate."""
-        for caller in self._pluggy.get_hookcallers(plugin) or ():
-            for implementation in caller.get_hookimpls():
-                function = implementation.function
-                is_lazy = inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function)
-                is_wrapper = implementation.wrapper or implementation.hookwrapper
-                if implementation.plugin is plugin and (is_lazy or is_wrapper):
-                    raise ValueError(f"{caller.name} must be a plain function, not a wrapper, generator or coroutine")
-
     def problem_of(self, name: str) -> str:
         """Return why a plugin of the brain could not be loaded in its present version; "" where it could."""
-        sources = {path.stem: path.read_bytes() for path in plugin_files(self._store.tree.plugins) if path.stem == name}
-        return syntax_problem(sources) or hook_problem(name, sources.get(name, b""))
+        return syntax_problem(name, (self._store.tree.plugins / f"{name}.py").read_bytes())
 
     def stamp(self) -> object:
         """Return a value that changes when plugins may have changed: their files, their trust, the settings."""
@@ -264,13 +246,25 @@ class PluginHost:
             PluginError: It did not return within `plugins.hang_seconds`, or tried to end the program.
             Exception: What the function raised.
         """
-        call = _BoundedCall(plugin, function, arguments)
+        outcome: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                outcome.set_result(function(*arguments))
+            except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again below
+                outcome.set_exception(error)
+
+        call = threading.Thread(target=run, name=f"plugin:{plugin}", daemon=True)
         call.start()
         call.join(self._store.settings.plugins.hang_seconds)
         if call.is_alive():
             self._hanging[plugin, hook] = call
             raise PluginError(plugin, f"{hook} did not return in time; not called again until it does")
-        return call.outcome()
+        error = outcome.exception()
+        if error is None or isinstance(error, Exception):
+            return outcome.result()
+        # SystemExit, KeyboardInterrupt and CancelledError would end the program
+        raise PluginError(plugin, f"raised {type(error).__name__}") from error
 
     def _error_for_caller(self, plugin: str, error: BaseException) -> BrainiacError | None:
         """Return the error that `call` is to raise for one that a plugin raised; None where it is the plugin's fault.
@@ -302,20 +296,25 @@ class PluginHost:
         elif name in self._store.settings.plugins.disabled:
             state, detail = "disabled", "named in plugins.disabled of system/config.yaml"
         elif source == "brain":
-            sources = self.trust.verified_sources(name)
-            if sources is None:
+            source_code = self.trust.verified_source(name)
+            if source_code is None:
                 state = "untrusted"
                 is_changed = self.trust.is_known(name)
                 what = "changed since it was trusted here" if is_changed else "not trusted on this machine"
                 detail = f"{what}; read it, then run `brainiac plugins trust {name}`"
-            elif detail := syntax_problem(sources) or hook_problem(name, sources[name]):
+            elif detail := syntax_problem(name, source_code):
                 state = "failed"
         return PluginStatus(name, source, path, state, detail)
 
     def _load(self, plugin: PluginStatus) -> PluginStatus:
         """Load a plugin and return its new state; a failure is reported as a fault."""
         try:
-            self.register(self._execute(plugin), plugin.name)
+            name, path = plugin.name, Path(plugin.path)
+            if plugin.source == "installed":
+                module = self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
+            else:
+                module = load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path)
+            self.register(module, name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the plugin loader: foreign code runs here
             self._fault(plugin.name, "load", error)
             return replace(plugin, state="failed", detail=f"{type(error).__name__}: {error}")
@@ -323,70 +322,27 @@ class PluginHost:
             self._bundled_names.add(plugin.name)
         return replace(plugin, state="loaded")
 
-    def _execute(self, plugin: PluginStatus) -> object:
-        """Run a plugin's code and return the object to register."""
-        name, path = plugin.name, Path(plugin.path)
-        if plugin.source == "installed":
-            return self._bounded(name, "load", EntryPoint(name, plugin.path, PROJECT).load)
-        return load_bundled(path) if plugin.source == "bundled" else self._execute_own(name, path.parent)
-
-    def _execute_own(self, name: str, folder: Path) -> object:
+    def _execute_own(self, name: str, path: Path) -> object:
         """Return the module of one of the brain's own plugins, whose trusted bytes are run unless they run already.
 
         Raises:
             PluginError: It changed since its trust was checked, or did not load in time.
             Exception: What its code raised.
         """
-        sources = self.trust.verified_sources(name)
-        if sources is None:
+        code = self.trust.verified_source(name)
+        if code is None:
             raise PluginError(name, f"changed while it was loaded; run `brainiac plugins trust {name}`")
-        loaded = self._own.get(name)
-        if loaded is None or loaded.sources != sources:
-            self._own.pop(name, None)  # where the new version fails, the old one does not stay
-            loaded = _LoadedModule(sources, self._bounded(name, "load", load_module, name, folder, sources))
-            self._own[name] = loaded
-        return loaded.module
+        running = self._own.pop(name, None)  # where the new version fails, the old one does not stay
+        if running is None or running[0] != code:
+            running = code, self._bounded(name, "load", load_source, path, code)
+        self._own[name] = running
+        return running[1]
 
 
-def _replaced(plugins: Mapping[str, _LoadedModule], others: Mapping[str, _LoadedModule]) -> set[str]:
+def _replaced(plugins: Mapping[str, object], others: Mapping[str, object]) -> set[str]:
     """Return the names of the plugins that were loaded anew, or not at all, in the others."""
     # by identity: loading keeps the object of a plugin that did not change
     return {name for name, loaded in plugins.items() if others.get(name) is not loaded}
-
-
-def hook_problem(name: str, code: bytes) -> str:
-    """Return what is wrong with a plugin's function that is marked as a hook; "" where all are right.
-
-    The code is parsed, not run: it may not be trusted.
-
-    Args:
-        name: The plugin.
-        code: Its source, without syntax errors.
-    """
-    functions = (node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    for function in filter(_is_marked, functions):
-        if problem := _signature_problem(function):
-            return f"`{function.name}` in {name}.py line {function.lineno} {problem}; mend and trust it again"
-    return ""
-
-
-def _is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return whether a function has the mark `hookimpl` without arguments; with some it may name another hook."""
-    return any(ast.unparse(mark).rpartition(".")[2] == "hookimpl" for mark in function.decorator_list)
-
-
-def _signature_problem(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return why a function cannot be the hook of its name; "" where it can."""
-    hook = getattr(brainiac.host.hookspecs, function.name, None)
-    if hook is None:
-        names = difflib.get_close_matches(function.name, vars(brainiac.host.hookspecs), n=1)
-        return f"is no hook{f' (`{names[0]}`?)' if names else ''}; docs/hooks.md lists them"
-    parameters = inspect.signature(hook).parameters
-    # an argument with a default is the plugin's own
-    required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
-    if unknown := [argument.arg for argument in required if argument.arg not in parameters]:
-        return f"takes `{unknown[0]}`, which the hook does not give: {', '.join(parameters)} (docs/hooks.md)"
-    return ""
 
 
 @contextmanager
@@ -402,31 +358,3 @@ def _off_record_context(arguments: Mapping[str, Any]) -> Iterator[None]:
         yield
     finally:
         _IS_OFF_RECORD.reset(token)
-
-
-class _BoundedCall(threading.Thread):
-    """One call in a thread that the caller need not wait for."""
-
-    def __init__(self, plugin: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        super().__init__(name=f"plugin:{plugin}", daemon=True)
-        self._plugin, self._function, self._arguments = plugin, function, arguments
-        self._result: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Call the hook in this thread and keep its result or error for `outcome`."""
-        try:
-            self._result = self._function(*self._arguments)
-        except BaseException as error:  # noqa: BLE001 - the isolated hook call, raised again by `outcome`
-            self._error = error
-
-    def outcome(self) -> Any:
-        """Return what the function returned, or raise what it raised.
-
-        SystemExit, KeyboardInterrupt and CancelledError, which would end the program, are raised as a PluginError.
-        """
-        if isinstance(self._error, Exception):
-            raise self._error
-        if self._error is not None:
-            raise PluginError(self._plugin, f"raised {type(self._error).__name__}") from self._error
-        return self._result

@@ -1,7 +1,7 @@
 """Trust: which of a brain's own plugins may run on this machine, and their import (design: trust, loading).
 
-A brain is synced, so its code may come from elsewhere. Recorded are the hashes of the plugin's bytes and of every
-module of the brain that it imports; exactly the bytes that were checked are run.
+A brain is synced, so its code may come from elsewhere. Recorded is the hash of a plugin's one file; exactly the bytes
+that were checked are run. Another file of the brain cannot be imported: a plugin of several files is a package.
 
 Modules are named `brainiac_plugins.<name>`: a top-level package named `plugins` would be shadowed by any checkout on
 `sys.path`. The bundled ones, files or packages, are imported from where they were installed, as any other code of ours.
@@ -9,14 +9,10 @@ Modules are named `brainiac_plugins.<name>`: a top-level package named `plugins`
 
 from __future__ import annotations
 
-import ast
-import importlib.abc
-import importlib.util
+import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
@@ -38,30 +34,26 @@ class TrustStore:
         self._path, self._folder = path, folder
 
     def fingerprint(self, name: str) -> dict[str, str]:
-        """Return the content hashes of a plugin and of the modules of the brain that it imports, by file name.
+        """Return the content hash of a plugin, by its file name.
 
         Raises:
             UserError: There is no such file, or it is not readable.
         """
-        return {path.name: content_hash(content) for path, content in self._sources(name)}
+        return {f"{name}.py": content_hash(self._source(name))}
 
-    def verified_sources(self, name: str) -> dict[str, bytes] | None:
-        """Return the sources of a trusted plugin by module name, read once, so that the checked bytes are run.
+    def verified_source(self, name: str) -> bytes | None:
+        """Return the source of a trusted plugin, read once, so that the checked bytes are run.
 
         Returns:
-            None where the plugin is not trusted, or it or a module that it imports has changed since.
+            None where the plugin is not trusted, or has changed since.
         """
         recorded = self._read().get(name)
-        if recorded is None:
-            return None
         try:
-            sources = dict(self._sources(name))
+            # the bytes that are compared are those that run: a file read twice could change in between
+            source = self._source(name) if recorded else b""
         except UserError:
             return None
-        # the bytes that are compared are those that run: a file read twice could change in between
-        if recorded != {path.name: content_hash(content) for path, content in sources.items()}:
-            return None
-        return {path.stem: content for path, content in sources.items()}
+        return source if recorded == {f"{name}.py": content_hash(source)} else None
 
     def is_known(self, name: str) -> bool:
         """Return whether a plugin was trusted in its present or an earlier version."""
@@ -90,27 +82,19 @@ class TrustStore:
         self._write(trusted)
         return was_trusted
 
-    def _sources(self, name: str) -> Iterator[tuple[Path, bytes]]:
-        """Yield the files of a plugin and of the modules of the brain that it imports, each with its bytes.
+    def _source(self, name: str) -> bytes:
+        """Return the source of a plugin.
 
         Raises:
-            UserError: There is no such plugin, or a file cannot be read.
+            UserError: There is no such plugin, or its file cannot be read.
         """
-        if name != os.path.basename(name) or not (self._folder / f"{name}.py").is_file():
+        path = self._folder / f"{name}.py"
+        if name != os.path.basename(name) or not path.is_file():
             raise UserError(f"no plugin {name!r} in {self._folder}; `brainiac plugins list` names those there are")
-        to_read, seen = [name], {name}
-        while to_read:
-            path = self._folder / f"{to_read.pop()}.py"
-            try:
-                content = read_bytes(path) or b""
-            except OSError as error:
-                raise UserError(f"plugins/{path.name}: cannot be read: {error.strerror}") from error
-            yield path, content
-            # a trusted plugin that imports a changed neighbour would run strange code
-            for module in _imported(content):
-                if module not in seen and (self._folder / f"{module}.py").is_file():
-                    seen.add(module)
-                    to_read.append(module)
+        try:
+            return read_bytes(path) or b""
+        except OSError as error:
+            raise UserError(f"plugins/{path.name}: cannot be read: {error.strerror}") from error
 
     def _read(self) -> dict[str, dict[str, str]]:
         """Return the record, hashes by file name by plugin; empty where it is missing or damaged."""
@@ -130,30 +114,13 @@ class TrustStore:
         os.replace(temporary, self._path)
 
 
-def _imported(source: bytes) -> set[str]:
-    """Return the modules that a source imports, by the first part of their names; none where it does not parse."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return set()
-    names: set[str] = set()
-    # imports inside functions and conditions count too: they run later
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module or "")
-            names.update(alias.name for alias in node.names)  # `from . import helper`
-    return {name.removeprefix("brainiac_plugins.").split(".")[0] for name in names}
-
-
 # --- from a plugin's file to its module ------------------------------------------------------------------------------
 
 NAMESPACE = "brainiac_plugins"
 
 
 def plugin_files(folder: Path) -> list[Path]:
-    """Return the files of the plugins in a folder; a leading underscore marks a module that plugins import."""
+    """Return the files of the plugins in a folder; one with a leading underscore is none."""
     if not folder.is_dir():
         return []
     return sorted(
@@ -169,63 +136,32 @@ def bundled_plugins(folder: Path) -> list[Path]:
     return sorted([*plugin_files(folder), *packages], key=lambda path: path.stem)
 
 
-def syntax_problem(sources: Mapping[str, bytes]) -> str:
-    """Return in which file and line a plugin has a syntax error; "" where it has none.
-
-    Args:
-        sources: The source of each module, by the module's name.
-    """
-    for stem, code in sources.items():
-        try:
-            compile(code, f"{stem}.py", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{type(error).__name__} in {stem}.py{line}: {getattr(error, 'msg', error)}; mend and trust it again"
+def syntax_problem(name: str, code: bytes) -> str:
+    """Return in which line a plugin has a syntax error; "" where it has none."""
+    try:
+        compile(code, f"{name}.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f" line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        return f"{type(error).__name__} in {name}.py{line}: {getattr(error, 'msg', error)}; mend and trust it again"
     return ""
-
-
-class _Sources(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports `brainiac_plugins.*` from the bytes that were checked, never from disk or a synced `__pycache__`."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[Path, bytes]] = {}  # path and checked bytes, by the full name of the module
-
-    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a plugin's module; None for any other module."""
-        if fullname not in self.files:
-            return None
-        return importlib.util.spec_from_loader(fullname, self, origin=str(self.files[fullname][0]))
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the code that was checked when it was read: the file may have changed since."""
-        path, code = self.files[module.__name__]
-        module.__file__ = str(path)
-        # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
-        exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
-
-
-_SOURCES = _Sources()
 
 
 def open_namespace() -> None:
     """Make `brainiac_plugins.<name>` importable: the module of a brain that is loaded, else the bundled one."""
-    if _SOURCES in sys.meta_path:
-        return  # done already
-    # asked before the finder of files, which looks in the package's path
-    sys.meta_path.insert(0, _SOURCES)
-    sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
-    sys.modules[NAMESPACE].__path__ = [str(bundled_path("plugins"))]
+    if NAMESPACE not in sys.modules:
+        sys.modules[NAMESPACE] = ModuleType(NAMESPACE)
+        sys.modules[NAMESPACE].__path__ = [str(bundled_path("plugins"))]
 
 
 def load_bundled(path: Path) -> ModuleType:
     """Import a plugin that ships with the program from disk, by its file or folder."""
     open_namespace()
     name = path.stem
-    # another brain in this process may have a plugin of that name, whose bytes and module would be found first
-    _SOURCES.files.pop(f"{NAMESPACE}.{name}", None)
     module = sys.modules.get(f"{NAMESPACE}.{name}")
+    # another brain in this process may have a plugin of that name, whose module would be found first
     if module is not None and module.__file__ not in (str(path), str(path / "__init__.py")):
-        _unload(name)
+        sys.modules.pop(module.__name__)
+        vars(sys.modules[NAMESPACE]).pop(name, None)
     # a test may have bundled plugins in another folder, which import the program's
     sys.modules[NAMESPACE].__path__ = [str(path.parent), str(bundled_path("plugins"))]
     importlib.invalidate_caches()
@@ -238,26 +174,20 @@ def bundled_commands() -> list[ModuleType]:
     return [importlib.import_module(f"{load_bundled(path).__name__}.commands") for path in packages]
 
 
-def _unload(name: str) -> None:
-    """Remove a plugin's module from `sys.modules` and from its package, so that it is imported anew."""
-    sys.modules.pop(f"{NAMESPACE}.{name}", None)
-    vars(sys.modules[NAMESPACE]).pop(name, None)
-
-
-def load_module(name: str, folder: Path, sources: dict[str, bytes]) -> ModuleType:
-    """Execute a plugin as `brainiac_plugins.<name>` and return the module.
+def load_source(path: Path, code: bytes) -> ModuleType:
+    """Execute a brain's own plugin as `brainiac_plugins.<name>` and return the module.
 
     Args:
-        name: The plugin's name, its file's stem.
-        folder: The folder of its files.
-        sources: The bytes of the plugin and of the modules of the brain that it imports, by module name.
+        path: Its file.
+        code: Its bytes as they were checked: the file may have changed since, and a synced `__pycache__` is not used.
     """
     open_namespace()
-    for stem, code in sources.items():
-        _SOURCES.files[f"{NAMESPACE}.{stem}"] = (folder / f"{stem}.py", code)
-        # another brain in this process may have loaded one of that name, which `from . import x` would find first
-        _unload(stem)
-    return importlib.import_module(f"{NAMESPACE}.{name}")
+    module = ModuleType(f"{NAMESPACE}.{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look there
+    # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
+    exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
+    return module
 
 
 def bundled_path(name: str) -> Path:

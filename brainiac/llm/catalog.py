@@ -111,10 +111,19 @@ def facts(model: str) -> ModelFacts:
         entry = models.get(bare_name, {})
         if entry.get("litellm_provider") != provider:
             return ModelFacts()
+    # only an embedding model has no output; for any other one a missing output price is unknown, not zero
+    needed = {"input_cost_per_token"} | (set() if entry.get("mode") == "embedding" else {"output_cost_per_token"})
+    fresh = float(entry.get("input_cost_per_token") or 0)
+    price = Price(
+        fresh=fresh,
+        output=float(entry.get("output_cost_per_token") or 0),
+        cached=float(entry.get("cache_read_input_token_cost") or fresh),
+        cache_write=float(entry.get("cache_creation_input_token_cost") or fresh),
+    )
     return ModelFacts(
         window_tokens=int(entry.get("max_input_tokens") or entry.get("max_tokens") or UNKNOWN_WINDOW_TOKENS),
         max_output_tokens=entry.get("max_output_tokens"),
-        price=_price(entry),
+        price=price if needed <= entry.keys() else None,
         has_tools=bool(entry.get("supports_function_calling")),
         is_reasoning=bool(entry.get("supports_reasoning")),
     )
@@ -140,21 +149,6 @@ def _price_list() -> dict[str, dict[str, Any]]:
         return json.loads((folder / _PRICE_LIST).read_bytes()) if folder else {}
     except (OSError, ValueError):
         return {}
-
-
-def _price(entry: dict[str, Any]) -> Price | None:
-    """Return the price in an entry of the list; None where it is incomplete."""
-    # only an embedding model has no output; for any other one a missing output price is unknown, not zero
-    needed = {"input_cost_per_token"} | (set() if entry.get("mode") == "embedding" else {"output_cost_per_token"})
-    if not needed <= entry.keys():
-        return None
-    fresh = float(entry["input_cost_per_token"] or 0)
-    return Price(
-        fresh=fresh,
-        output=float(entry.get("output_cost_per_token") or 0),
-        cached=float(entry.get("cache_read_input_token_cost") or fresh),
-        cache_write=float(entry.get("cache_creation_input_token_cost") or fresh),
-    )
 
 
 # --- tokens, without a network -------------------------------------------------------------------------------------
@@ -190,18 +184,10 @@ def _encoder() -> Callable[[str], list[int]] | None:
     folder = litellm and litellm / "litellm_core_utils" / "tokenizers"
     if not folder or not (folder / _CL100K_FILE).is_file():
         return None
-    before = os.environ.get("TIKTOKEN_CACHE_DIR")
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-    try:
-        # a tenth of a second and a Rust library: a brain without a model never counts
-        import tiktoken
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)  # litellm sets it too
+    import tiktoken  # a tenth of a second and a Rust library: a brain without a model never counts
 
-        return tiktoken.get_encoding("cl100k_base").encode_ordinary
-    finally:
-        if before is None:
-            del os.environ["TIKTOKEN_CACHE_DIR"]
-        else:
-            os.environ["TIKTOKEN_CACHE_DIR"] = before
+    return tiktoken.get_encoding("cl100k_base").encode_ordinary
 
 
 # --- endpoints and keys --------------------------------------------------------------------------------------------
@@ -250,7 +236,15 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
             advice="Use `offline` or a litellm name such as `openai/gpt-5-mini`; no addresses in it.",
         )
     provider = provider_of(model)
-    base = _address_of(model, provider, machine, environ)
+    # the variables that each provider's own tools read; `_chat` is only litellm's name for another way to call it
+    family = provider.removesuffix("_chat").upper()
+    base = (
+        machine.api_bases.get(model)
+        or machine.api_bases.get(provider)
+        or environ.get(f"{family}_API_BASE")
+        or environ.get(f"{family}_BASE_URL")
+        or LOCAL_DEFAULTS.get(provider)
+    )  # None for the provider's own, which litellm knows
     is_local = base is not None and is_loopback(base) and not _IN_THE_CLOUD.search(model)
     usual_variable = f"{provider.upper()}_API_KEY"
     if variable := machine.api_key_variables.get(model) or machine.api_key_variables.get(provider):
@@ -258,24 +252,11 @@ def endpoint_of(model: str, machine: MachineSettings, environ: Mapping[str, str]
         if not key:
             raise missing_key(model, [variable])
         return Endpoint(model, provider, base, key, is_local, variable)
-    if base is None:  # litellm knows the address, and reads the key itself
+    if base is None:  # litellm reads the key itself
         return Endpoint(model, provider, None, None, is_local, usual_variable)
     # the provider's key is never sent to a local server
     key = None if is_local else environ.get(usual_variable)
     return Endpoint(model, provider, base, key or _NO_KEY, is_local, usual_variable if key else "")
-
-
-def _address_of(model: str, provider: str, machine: MachineSettings, environ: Mapping[str, str]) -> str | None:
-    """Return the address of a model's server; None for the provider's own, which litellm knows."""
-    # the variables that each provider's own tools read; `_chat` is only litellm's name for another way to call it
-    family = provider.removesuffix("_chat").upper()
-    return (
-        machine.api_bases.get(model)
-        or machine.api_bases.get(provider)
-        or environ.get(f"{family}_API_BASE")
-        or environ.get(f"{family}_BASE_URL")
-        or LOCAL_DEFAULTS.get(provider)
-    )
 
 
 def missing_key(model: str, variables: list[str]) -> ModelError:
@@ -293,7 +274,13 @@ def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return (host == "localhost" or host.endswith(".localhost")) and _resolves_to_loopback(host)
+        if host != "localhost" and not host.endswith(".localhost"):
+            return False
+    try:  # all addresses of the name, since a client may take any of them
+        addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return bool(addresses) and all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
 def host_of(address: str) -> str:
@@ -302,12 +289,3 @@ def host_of(address: str) -> str:
         return urlsplit(address if "//" in address else f"//{address}").hostname or ""
     except ValueError:
         return ""
-
-
-def _resolves_to_loopback(host: str) -> bool:
-    """Return whether every address of a name is a loopback address, since a client may take any of them."""
-    try:
-        addresses = {str(entry[4][0]).partition("%")[0] for entry in socket.getaddrinfo(host, None)}
-    except OSError:
-        return False
-    return bool(addresses) and all(ipaddress.ip_address(address).is_loopback for address in addresses)

@@ -62,28 +62,10 @@ class Completion:
     cost_usd: float = 0.0
     is_begun: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The arguments of one call.
-
-    Attributes:
-        endpoint: The model and where it is served.
-        messages: The messages that passed the gate.
-        max_tokens: The longest answer.
-        timeout_seconds: The longest wait for the next piece of the answer.
-        options: Further arguments of `litellm.completion`: tools, response_format, temperature.
-        on_text: Called with each piece of text.
-        abandon: Called between pieces; the call ends when it returns true.
-    """
-
-    endpoint: Endpoint
-    messages: Released
-    max_tokens: int
-    timeout_seconds: float
-    options: dict[str, Any] = field(default_factory=dict)
-    on_text: Callable[[str], None] | None = None
-    abandon: Callable[[], bool] | None = None
+    @property
+    def written(self) -> str:
+        """All that the model wrote: the text, and the arguments of the calls of tools."""
+        return self.text + "".join(tool.arguments for tool in self.tool_calls)
 
 
 @contextmanager
@@ -116,8 +98,11 @@ def metered(
             yield completion
         finally:
             # also after a failure, which may be charged for
-            if completion.usage == Usage():
-                completion.usage = _estimated(completion, endpoint.model, input_tokens, max_tokens)
+            if completion.usage == Usage():  # the server reported none
+                # a reasoning model that broke off may have used all its tokens for thoughts that are not shown
+                is_unknown = not completion.finish and facts(endpoint.model).is_reasoning
+                written = max_tokens if is_unknown else count(completion.written, endpoint.model)
+                completion.usage = Usage(input_tokens, written)
             usage = completion.usage
             completion.cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
             if completion.is_begun:
@@ -135,35 +120,69 @@ def metered(
                 ledger.record(call, cause)
 
 
-def _estimated(completion: Completion, model: str, input_tokens: int, max_tokens: int) -> Usage:
-    """Return an estimate of a call's tokens, for a server that reported none."""
-    # a reasoning model that broke off may have used all its tokens for thoughts that are not shown
-    if not completion.finish and facts(model).is_reasoning:
-        return Usage(input_tokens, max_tokens)
-    output = completion.text + "".join(tool.arguments for tool in completion.tool_calls)
-    return Usage(input_tokens, count(output, model))
-
-
-def complete(call: Call, completion: Completion) -> None:
+def complete(
+    endpoint: Endpoint,
+    messages: Released,
+    completion: Completion,
+    *,
+    max_tokens: int,
+    timeout_seconds: float,
+    options: Mapping[str, Any] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    abandon: Callable[[], bool] | None = None,
+) -> None:
     """Make a call and fill the completion in piece by piece, so that it holds what came even when the call fails.
 
+    Args:
+        endpoint: The model and where it is served.
+        messages: The messages that passed the gate.
+        completion: What is filled in.
+        max_tokens: The longest answer.
+        timeout_seconds: The longest wait for the next piece of the answer.
+        options: Further arguments of `litellm.completion`: tools, response_format, temperature.
+        on_text: Called with each piece of text.
+        abandon: Called between pieces; the call ends when it returns true.
+
     Raises:
-        ModelError: The call failed; no other error is raised.
+        ModelError: The call failed, or the messages may not be sent to the endpoint; no other error is raised.
     """
-    endpoint, arguments = call.endpoint, _arguments(call)
+    content = messages.for_endpoint(endpoint)
     library = _litellm_for(endpoint)
     # the system's clock, not the brain's, which a test may have stopped
-    deadline = SYSTEM.monotonic() + MAX_TIMEOUTS * call.timeout_seconds
+    longest_seconds = MAX_TIMEOUTS * timeout_seconds
+    deadline = SYSTEM.monotonic() + longest_seconds
     try:
-        stream = library.completion(**arguments)
+        stream = library.completion(
+            model=endpoint.model,
+            messages=content,
+            max_tokens=max_tokens,
+            timeout=timeout_seconds,
+            # streamed even where nobody reads along: only between two pieces can a call be abandoned
+            stream=True,
+            # without it a stream reports no tokens, and the cost would be an estimate
+            stream_options={"include_usage": True},
+            max_retries=0,  # the bus retries: the prompt stays pending meanwhile
+            num_retries=0,
+            api_base=endpoint.api_base,
+            api_key=endpoint.api_key,
+            _skip_mcp_handler=True,  # tools would import a package that is not a dependency
+            **(options or {}),
+        )
         if stream is None:  # after a second status 422 litellm returns None instead of raising
             raise library.exceptions.BadRequestError("status 422", endpoint.model, endpoint.provider)
         completion.is_begun = True
         with closing(_chunks(stream)) as chunks:
             for chunk in chunks:
-                _take(chunk, completion, call.on_text)
-                _check_time(call, deadline)
-                if _is_too_long(completion, call.max_tokens):
+                _take(chunk, completion, on_text)
+                if abandon and abandon():
+                    raise ModelError("The call was given up: the person is back.", retryable=True)
+                if SYSTEM.monotonic() > deadline:
+                    raise ModelError(
+                        f"`{endpoint.model}` did not finish within {longest_seconds:.0f} seconds.",
+                        retryable=True,
+                        advice="A faster model or a higher llm.timeout_seconds helps.",
+                    )
+                if len(completion.written) > max_tokens * _CHARS_PER_TOKEN:  # the server ignores the limit
                     completion.finish = completion.finish or "length"
                     break
         # litellm makes up a reason where the server gave none, since the stream broke off
@@ -171,31 +190,6 @@ def complete(call: Call, completion: Completion) -> None:
             completion.finish = ""
     except _raised() as error:
         raise _failed(error, endpoint, completion) from None
-
-
-def _arguments(call: Call) -> dict[str, Any]:
-    """Return the arguments of a call for `litellm.completion`.
-
-    Raises:
-        ModelError: The messages may not be sent to the endpoint.
-    """
-    endpoint = call.endpoint
-    return {
-        "model": endpoint.model,
-        "messages": call.messages.for_endpoint(endpoint),
-        "max_tokens": call.max_tokens,
-        "timeout": call.timeout_seconds,
-        # streamed even where nobody reads along: only between two pieces can a call be abandoned
-        "stream": True,
-        # without it a stream reports no tokens, and the cost would be an estimate
-        "stream_options": {"include_usage": True},
-        "max_retries": 0,  # the bus retries: the prompt stays pending meanwhile
-        "num_retries": 0,
-        "api_base": endpoint.api_base,
-        "api_key": endpoint.api_key,
-        "_skip_mcp_handler": True,  # tools would import a package that is not a dependency
-        **call.options,
-    }
 
 
 def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
@@ -236,24 +230,6 @@ def _chunks(stream: Any) -> Generator[Any, None, None]:
             close()
 
 
-def _check_time(call: Call, deadline: float) -> None:
-    """Raise `ModelError` where a call is to be abandoned, or takes too long."""
-    if call.abandon and call.abandon():
-        raise ModelError("The call was given up: the person is back.", retryable=True)
-    if SYSTEM.monotonic() > deadline:
-        raise ModelError(
-            f"`{call.endpoint.model}` did not finish within {MAX_TIMEOUTS * call.timeout_seconds:.0f} seconds.",
-            retryable=True,
-            advice="A faster model or a higher llm.timeout_seconds helps.",
-        )
-
-
-def _is_too_long(completion: Completion, max_tokens: int) -> bool:
-    """Return whether a server that ignores the limit has written far more than it."""
-    length = len(completion.text) + sum(len(tool.arguments) for tool in completion.tool_calls)
-    return length > max_tokens * _CHARS_PER_TOKEN
-
-
 def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | None) -> None:
     """Add a chunk of the stream to the completion."""
     if usage := getattr(chunk, "usage", None):
@@ -264,23 +240,18 @@ def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | N
         completion.finish = choice.finish_reason or completion.finish
         completion.refusal += getattr(delta, "refusal", None) or ""
         for piece in getattr(delta, "tool_calls", None) or ():
-            _take_tool_call(piece, completion.tool_calls)
+            # a new index begins a call; a server that numbers its calls wildly must not fill memory
+            index, calls = min(piece.index or 0, _MAX_TOOL_CALLS - 1), completion.tool_calls
+            calls += [ToolCall() for _ in range(len(calls), index + 1)]
+            call = calls[index]
+            call.id = piece.id or call.id
+            if piece.function:
+                call.name = piece.function.name or call.name
+                call.arguments += piece.function.arguments or ""
         if text := getattr(delta, "content", None):
             completion.text += text
             if on_text:
                 on_text(text)
-
-
-def _take_tool_call(piece: Any, calls: list[ToolCall]) -> None:
-    """Add a piece of a tool call to the call with its index; a new index begins a call."""
-    # a server that numbers its calls wildly must not fill memory
-    index = min(piece.index or 0, _MAX_TOOL_CALLS - 1)
-    calls += [ToolCall() for _ in range(len(calls), index + 1)]
-    call = calls[index]
-    call.id = piece.id or call.id
-    if piece.function:
-        call.name = piece.function.name or call.name
-        call.arguments += piece.function.arguments or ""
 
 
 def _usage(usage: Any) -> Usage:
@@ -363,9 +334,6 @@ def _litellm_for(endpoint: Endpoint) -> Any:
 # --- the meaning of providers' errors: whether waiting helps, and what a person can do -------------------------------
 
 _WAIT = ""  # only time helps; the caller's message says whether it is tried again by itself
-_REQUEST = "See the message; another model may take it (llm.model, or `model:` in the prompt)."
-_FILTER = "Rephrase the prompt, or choose another model."
-_WINDOW = "Set context.budget_tokens to what the model takes, or choose a larger one."
 
 
 class Failure(NamedTuple):
@@ -376,44 +344,41 @@ class Failure(NamedTuple):
     advice: str
 
 
-# classes of the same meaning stand in one row
-_ROWS: tuple[tuple[str, bool, str, str], ...] = (
-    ("AuthenticationError CallerCredentialAuthenticationError", False, "the key was refused",
-     "Check the key that brainiac is given."),
-    ("PermissionDeniedError", False, "the key may not use this model", "Check the account, or choose another model."),
-    ("PaymentRequiredError", False, "the account has no credit", "Add credit at the provider."),
-    ("NotFoundError", False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."),
-    ("LiteLLMUnknownProvider", False, "no such provider is known", "Check llm.model: `provider/model`."),
-    ("ModelNotMappedError", False, "the model is not known", "Check llm.model."),
-    ("BadRequestError InvalidRequestError UnprocessableEntityError ImageFetchError MalformedRequestFieldError", False,
-     "the request was refused", _REQUEST),
-    ("UnsupportedEndpointError EndpointNotSupportedByModelError", False,
-     "the model is not served by this kind of request", _REQUEST),
-    ("UnsupportedParamsError", False, "the model does not take a parameter", _REQUEST),
-    ("VectorStoreSearchError", False, "the provider's search failed", _REQUEST),
-    ("ContextWindowExceededError", False, "the request is longer than the model's window", _WINDOW),
-    ("ContentPolicyViolationError", False, "the provider's content filter refused it", _FILTER),
-    ("RejectedRequestError GuardrailRaisedException GuardrailInterventionNormalStringError BlockedPiiEntityError "
-     "SensitiveDataRouteException", False, "the request was rejected by a filter", _FILTER),
-    ("ModifyResponseException", False, "the answer was replaced by a filter", _FILTER),
-    ("BudgetExceededError", False, "a budget set outside brainiac is used up", "Raise it where it was set."),
-    ("MockException", False, "a mocked call failed", _REQUEST),
-    ("Timeout", True, "no answer in time", "llm.timeout_seconds gives it longer."),
-    ("RateLimitError CallerCredentialRateLimitError", True, "the provider asks to slow down", _WAIT),
-    ("InternalServerError", True, "the provider has trouble", _WAIT),
-    ("ServiceUnavailableError", True, "the provider is overloaded or down", _WAIT),
-    ("BadGatewayError", True, "the provider is not reachable behind its gateway", _WAIT),
-    ("APIConnectionError", True, "the connection failed", _WAIT),
-    ("APIError OpenAIError", True, "the provider failed", _WAIT),
-    ("APIResponseValidationError", True, "the provider's reply cannot be read", _WAIT),
-    ("JSONSchemaValidationError", True, "the answer does not follow its schema", _WAIT),
-    ("MidStreamFallbackError", True, "the answer broke off", _WAIT),
-)  # fmt: skip
-FAILURES: dict[str, Failure] = {
-    name: Failure(is_retryable, problem, advice)
-    for names, is_retryable, problem, advice in _ROWS
-    for name in names.split()
+# by the name of litellm's class, or of one that it inherits from
+FAILURES = {
+    "AuthenticationError": Failure(False, "the key was refused", "Check the key that brainiac is given."),
+    "PermissionDeniedError": Failure(
+        False, "the key may not use this model", "Check the account, or choose another model."
+    ),
+    "PaymentRequiredError": Failure(False, "the account has no credit", "Add credit at the provider."),
+    "NotFoundError": Failure(
+        False, "there is no such model or endpoint", "Check llm.model and this machine's api_bases."
+    ),
+    "LiteLLMUnknownProvider": Failure(False, "no such provider is known", "Check llm.model: `provider/model`."),
+    "ModelNotMappedError": Failure(False, "the model is not known", "Check llm.model."),
+    "ContextWindowExceededError": Failure(
+        False,
+        "the request is longer than the model's window",
+        "Set context.budget_tokens to what the model takes, or choose a larger one.",
+    ),
+    "ContentPolicyViolationError": Failure(
+        False, "the provider's content filter refused it", "Rephrase the prompt, or choose another model."
+    ),
+    "BadRequestError": Failure(
+        False,
+        "the request was refused",
+        "See the message; another model may take it (llm.model, or `model:` in the prompt).",
+    ),
+    "Timeout": Failure(True, "no answer in time", "llm.timeout_seconds gives it longer."),
+    "RateLimitError": Failure(True, "the provider asks to slow down", _WAIT),
+    "InternalServerError": Failure(True, "the provider has trouble", _WAIT),
+    "ServiceUnavailableError": Failure(True, "the provider is overloaded or down", _WAIT),
+    "MidStreamFallbackError": Failure(True, "the answer broke off", _WAIT),
+    "BadGatewayError": Failure(True, "the provider is not reachable behind its gateway", _WAIT),
+    "APIConnectionError": Failure(True, "the connection failed", _WAIT),
+    "OpenAIError": Failure(True, "the provider failed", _WAIT),  # all others inherit from it
 }
+FAILURES["UnprocessableEntityError"] = FAILURES["BadRequestError"]
 _BY_STATUS = {
     401: "AuthenticationError",
     402: "PaymentRequiredError",
@@ -434,26 +399,8 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
         error: The error.
         endpoint: The server that the request went to.
     """
-    if special := _special_error(error, endpoint):
-        return special
-    failure = _failure(error)
-    if _is_quota_spent(error):  # it comes with the status for "slow down", but waiting does not help
-        failure = FAILURES["PaymentRequiredError"]
-    is_key_refused = failure == FAILURES["AuthenticationError"]
-    is_window = type(error).__name__ == "ContextWindowExceededError"
-    message = _CLASSES.sub("", scrub(" ".join(str(error).split()))) or type(error).__name__
-    excerpt = message if len(message) <= 300 else message[:299] + "…"
-    return (WindowError if is_window else ModelError)(
-        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
-        retryable=failure.is_retryable,
-        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
-        advice=_which_key(endpoint) if is_key_refused else failure.advice,
-    )
-
-
-def _special_error(error: BaseException, endpoint: Endpoint) -> ModelError | None:
-    """Return our error for one whose class says less than its text or its chain; None for any other."""
     text = str(error)
+    # errors whose class says less than their text or their chain
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
         return missing_key(endpoint.model, [])
     if is_unreachable(error):
@@ -462,25 +409,41 @@ def _special_error(error: BaseException, endpoint: Endpoint) -> ModelError | Non
             retryable=True,
             advice="Is the server running, is the address right, is this machine online?",
         )
-    # litellm's message would repeat the whole text
-    if "repeating the same chunk" in text:
+    if "repeating the same chunk" in text:  # litellm's message would repeat the whole text
         problem = f"`{endpoint.model}` repeated itself without end and was stopped."
         return ModelError(problem, advice="Ask again, or choose another model.")
-    return None
+    failure = _failure(error)
+    advice = failure.advice
+    if failure == FAILURES["AuthenticationError"]:
+        has_key = f"Check {endpoint.key_variable} in the environment where brainiac runs."
+        todo = "name the variable that holds one in this machine's config (api_key_variables)"
+        advice = has_key if endpoint.key_variable else f"{endpoint.place} is sent no key: {todo}."
+    message = _CLASSES.sub("", scrub(" ".join(text.split()))) or type(error).__name__
+    excerpt = message if len(message) <= 300 else message[:299] + "…"
+    is_window = failure == FAILURES["ContextWindowExceededError"]
+    return (WindowError if is_window else ModelError)(
+        f"`{endpoint.model}`: {failure.problem} ({excerpt.rstrip('.')}).",
+        retryable=failure.is_retryable,
+        retry_after_seconds=retry_after_seconds(error) if failure.is_retryable else None,
+        advice=advice,
+    )
 
 
-def _is_quota_spent(error: BaseException) -> bool:
-    """Return whether an error, or one in its chain, has the provider's code for a used-up account."""
-    codes = {str(getattr(link, name, "")) for link in _chain(error) for name in ("code", "type")}
-    return "insufficient_quota" in codes or "insufficient_quota" in str(error)
-
-
-def _which_key(endpoint: Endpoint) -> str:
-    """Return what to do about a key that was refused: which variable holds it."""
-    if endpoint.key_variable:
-        return f"Check {endpoint.key_variable} in the environment where brainiac runs."
-    todo = "name the variable that holds one in this machine's config (api_key_variables)"
-    return f"{endpoint.place} is sent no key: {todo}."
+def _failure(error: BaseException) -> Failure:
+    """Return the meaning of the first error in a chain that the table has; for none, a failure that may pass."""
+    links = list(_chain(error))
+    # it comes with the status for "slow down", but waiting does not help
+    codes = {str(getattr(link, name, "")) for link in links for name in ("code", "type")}
+    if "insufficient_quota" in codes or "insufficient_quota" in str(error):
+        return FAILURES["PaymentRequiredError"]
+    # litellm may fail while it handles an error: then the cause says what happened
+    for link in links:
+        if failure := next((FAILURES[cls.__name__] for cls in type(link).__mro__ if cls.__name__ in FAILURES), None):
+            # some refusals come as a class for what may pass
+            status = getattr(link, "status_code", None) or 0
+            is_refusal = failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES
+            return FAILURES[_BY_STATUS.get(status, "BadRequestError")] if is_refusal else failure
+    return Failure(is_retryable=True, problem="the call failed", advice=_WAIT)
 
 
 def is_unreachable(error: BaseException) -> bool:
@@ -510,23 +473,6 @@ def scrub(text: str, environ: Mapping[str, str] = os.environ) -> str:
             text = text.replace(value, "[key]")
     text = re.sub(r"\b(?:sk|pk|rk|gsk|xai|AIza|key)[-_]?[A-Za-z0-9_*-]{8,}", "[key]", text)
     return re.sub(r"(?i)(bearer|basic|api[-_ ]key(?: provided)?:?)\s+\S{6,}", r"\1 [key]", text)
-
-
-def _failure(error: BaseException) -> Failure:
-    """Return the meaning of the first error in a chain that the table has; for none, a failure that may pass."""
-    # litellm may fail while it handles an error: then the cause says what happened
-    for link in _chain(error):
-        for cls in type(link).__mro__:
-            if failure := FAILURES.get(cls.__name__):
-                return _by_status(failure, getattr(link, "status_code", None) or 0)
-    return Failure(is_retryable=True, problem="the call failed", advice=_WAIT)
-
-
-def _by_status(failure: Failure, status: int) -> Failure:
-    """Return the failure that an HTTP status (0 for none) says: some refusals come as a class for what may pass."""
-    if failure.is_retryable and 400 <= status < 500 and status not in _PASSING_STATUSES:
-        return FAILURES[_BY_STATUS.get(status, "BadRequestError")]
-    return failure
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -16,10 +16,9 @@ from brainiac.events import ModelCalled
 from brainiac.library import Library
 from brainiac.llm.catalog import FREE, Endpoint, Price, facts
 from brainiac.llm.schemas import Purpose
-from brainiac.settings import ModelSettings
 from brainiac.storage.files import locked
 
-_OWNER = "claims"  # of what the database keeps
+_OWNER = "running calls"  # of what the database keeps
 EMBED = "embed"  # the purpose of calls to an embedding model
 MAX_TIMEOUTS = 5  # a whole answer may take so many timeouts; one timeout is for the wait between two pieces
 FOREGROUND: frozenset[str] = frozenset({Purpose.QUERIES, Purpose.ANSWER})
@@ -40,26 +39,6 @@ class Usage:
     output: int = 0
     cached: int = 0
     written: int = 0
-
-
-def price_of(model: str, settings: ModelSettings, *, is_local: bool) -> Price:
-    """Return a model's price: that of the settings, 0 for a model on this machine, else the published one.
-
-    Raises:
-        BudgetError: No price is known.
-    """
-    if usd_per_million := settings.prices.get(model):
-        # the settings have no prices of tokens in the provider's cache: they count like any others
-        fresh, output = (usd / 1e6 for usd in usd_per_million)
-        return Price(fresh=fresh, output=output, cached=fresh, cache_write=fresh)
-    if is_local:
-        return FREE
-    if price := facts(model).price:
-        return price
-    raise BudgetError(
-        f"The price of `{model}` is not known, so no call to it is made.",
-        advice=f"Set it in system/config.yaml, USD per million tokens in and out: llm.prices: {{{model}: [1.0, 4.0]}}.",
-    )
 
 
 class Claim(NamedTuple):
@@ -87,8 +66,23 @@ class Ledger:
         self._library = library
 
     def price_of(self, endpoint: Endpoint) -> Price:
-        """Return the price of the model at an endpoint (see the function `price_of`)."""
-        return price_of(endpoint.model, self._library.settings.llm, is_local=endpoint.is_local)
+        """Return a model's price: that of the settings, 0 for a model on this machine, else the published one.
+
+        Raises:
+            BudgetError: No price is known.
+        """
+        model = endpoint.model
+        if usd_per_million := self._library.settings.llm.prices.get(model):
+            # the settings have no prices of tokens in the provider's cache: they count like any others
+            fresh, output = (usd / 1e6 for usd in usd_per_million)
+            return Price(fresh=fresh, output=output, cached=fresh, cache_write=fresh)
+        if price := FREE if endpoint.is_local else facts(model).price:
+            return price
+        raise BudgetError(
+            f"The price of `{model}` is not known, so no call to it is made.",
+            advice="Set it in system/config.yaml, USD per million tokens in and out: "
+            f"llm.prices: {{{model}: [1.0, 4.0]}}.",
+        )
 
     @contextmanager
     def reserved(self, purpose: str, worst_usd: float) -> Iterator[None]:
@@ -102,18 +96,23 @@ class Ledger:
             yield
             return
         # a random name and the system's clock, since other threads and processes have claims too
-        name, is_background = secrets.token_hex(8), purpose not in FOREGROUND
+        name, is_background, now = secrets.token_hex(8), purpose not in FOREGROUND, SYSTEM.now().timestamp()
+        database = self._library.database
         # by then the call is over, with a timeout to spare: the claim of a process that was killed ends by itself
-        ends_at = SYSTEM.now().timestamp() + (MAX_TIMEOUTS + 1) * self._library.settings.llm.timeout_seconds
-        with self._claims() as claims:
-            # checked and claimed under one lock: two calls that fit singly may not fit together
-            self._check(is_background, worst_usd, claims.values())
-            claims[name] = Claim(is_background, worst_usd, ends_at)
+        ends_at = now + (MAX_TIMEOUTS + 1) * self._library.settings.llm.timeout_seconds
+        # checked and claimed under one lock: two calls that fit singly may not fit together
+        with storage_trouble(), locked(self._library.journal.lock):
+            claims = {key: Claim(*json.loads(text)) for key, text in database.kept(_OWNER).items()}
+            running = {key: claim for key, claim in claims.items() if claim.ends_at > now}
+            for key in claims.keys() - running.keys():
+                database.drop(_OWNER, key)
+            self._check(is_background, worst_usd, running.values())
+            database.keep(_OWNER, name, json.dumps(Claim(is_background, worst_usd, ends_at)))
         try:
             yield
         finally:
-            with self._claims() as claims:
-                claims.pop(name, None)
+            with storage_trouble():
+                database.drop(_OWNER, name)
 
     def record(self, call: ModelCalled, cause: str | None = None) -> None:
         """Journal a call: numbers only, never a text.
@@ -135,44 +134,32 @@ class Ledger:
         answers = sum(usd for purpose, usd in rows if purpose in FOREGROUND)
         return float(answers), float(sum(usd for _, usd in rows) - answers)
 
-    @contextmanager
-    def _claims(self) -> Iterator[dict[str, Claim]]:
-        """Yield the claims of running calls by name, for the caller to change; locked, and written back after."""
-        database, now = self._library.database, SYSTEM.now().timestamp()
-        with storage_trouble(), locked(self._library.journal.lock):
-            kept = json.loads(database.kept(_OWNER).get("", "{}"))
-            claims = {name: claim for name, each in kept.items() if (claim := Claim(*each)).ends_at > now}
-            yield claims
-            database.keep(_OWNER, "", json.dumps(claims))
-
     def _check(self, is_background: bool, worst_usd: float, claims: Collection[Claim]) -> None:
-        """Raise `BudgetError` where a call with this highest cost does not fit beside today's calls and the claims."""
+        """Check that a call with this highest cost fits into today's limits, beside today's calls and the claims.
+
+        Raises:
+            BudgetError: It does not; retryable where it fits into tomorrow's limit.
+        """
         settings, (answers_usd, background_usd) = self._library.settings.llm, self.spent_today()
         background_usd += sum(claim.usd for claim in claims if claim.is_background)
         total_usd = answers_usd + background_usd + sum(claim.usd for claim in claims if not claim.is_background)
-        self._check_limit("llm.daily_budget_usd", settings.daily_budget_usd, total_usd, worst_usd)
+        limits = [("llm.daily_budget_usd", settings.daily_budget_usd, total_usd)]
         # answers may use the whole budget, background work only its share: it must not use up what answers need
         if is_background and settings.background_budget_usd is not None:
-            self._check_limit("llm.background_budget_usd", settings.background_budget_usd, background_usd, worst_usd)
-
-    def _check_limit(self, setting: str, limit_usd: float, spent_usd: float, worst_usd: float) -> None:
-        """Raise where a call in the worst case goes over a limit for today.
-
-        Raises:
-            BudgetError: It does; retryable where it fits into tomorrow's limit.
-        """
-        if spent_usd + worst_usd <= limit_usd:
-            return
-        seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()
-        fits_tomorrow = worst_usd <= limit_usd
-        raise BudgetError(
-            f"This call may cost up to ${worst_usd:.4f}; ${spent_usd:.4f} of today's ${limit_usd:.2f} ({setting}) is "
-            "spent.",
-            retryable=fits_tomorrow,
-            retry_after_seconds=seconds if fits_tomorrow else None,
-            advice=f"Raise {setting} in system/config.yaml"
-            + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
-        )
+            limits.append(("llm.background_budget_usd", settings.background_budget_usd, background_usd))
+        for setting, limit_usd, spent_usd in limits:
+            if spent_usd + worst_usd <= limit_usd:
+                continue
+            seconds = (self._library.midnight(1) - self._library.clock.now()).total_seconds()
+            fits_tomorrow = worst_usd <= limit_usd
+            raise BudgetError(
+                f"This call may cost up to ${worst_usd:.4f}; ${spent_usd:.4f} of today's ${limit_usd:.2f} ({setting}) "
+                "is spent.",
+                retryable=fits_tomorrow,
+                retry_after_seconds=seconds if fits_tomorrow else None,
+                advice=f"Raise {setting} in system/config.yaml"
+                + (", or wait: it starts anew at midnight." if fits_tomorrow else ", or choose a cheaper model."),
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ Every request passes `Gate.admit`, every file and search result that a model see
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +27,7 @@ from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Existing, PageName, Request, Result, Said
+from brainiac.llm.schemas import Existing, PageName, Request, Said
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
@@ -79,6 +81,16 @@ def _is_private_file(file: Path, *, is_exchange: bool = False) -> bool:
     except OSError:
         return True
     return is_private_note(text) or (is_exchange and PRIVATE.search(text) is not None)
+
+
+def _is_off_record_file(file: Path) -> bool:
+    """Return whether a file is off the record; one that cannot be read counts as such, a folder does not."""
+    try:
+        return is_off_record(read_bytes(file))
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    except ValueError:  # no file has such a name
+        return False
 
 
 def _is_of_private_exchange(tree: Tree, path: str) -> bool:
@@ -152,7 +164,8 @@ class Gate:
         self._hides_private = is_remote or is_door
         self._hides_off_record = self._hides_private or is_answer_kept
         self._tree = library.tree
-        self._pages: dict[str, tuple[str, str | None]] = {}  # see `_page`; by path
+        # by path: the part of a file that may be shown, and the exchanges in the rest; None where that is all of it
+        self._parts: dict[str, tuple[str, set[str]] | None] = {}
         self._is_visible: dict[str, bool] = {}  # by path
 
     @cached_property
@@ -224,82 +237,59 @@ class Gate:
         )
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Return the hits that may be shown."""
-        return [hit for _, hit in self.numbered_hits(hits)]
+        """Return the hits that may be shown; one in an exchange has its words that no longer hold in `former`."""
+        shown = [hit for hit in hits if self._shows_hit(hit)]
+        return with_former(self._library, shown, hides_private=self._hides_private)
 
-    def numbered_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield the hits that may be shown, each with its index among all hits.
+    def _shows_hit(self, hit: Hit) -> bool:
+        """Return whether a hit may be shown; the index knows what is private, but a new mark must count at once."""
+        exchange = hit.anchor if hit.kind == "exchange" else ""
+        return self._shows(hit.path, hit.text, exchange) and not (exchange and self.is_private_by_now(exchange))
 
-        A hit in an exchange has its words that no longer hold in `former`.
+    def _shows(self, path: str, words: str, exchange: str = "") -> bool:
+        """Return whether words may be shown: the file may, by its text of now, and they stand in no hidden part of it.
+
+        Args:
+            path: Of the file.
+            words: The words.
+            exchange: The id of the exchange that they stand in; "" for none.
         """
-        numbered = list(self._shown_hits(hits))
-        hits_with_former = with_former(self._library, [hit for _, hit in numbered], hides_private=self._hides_private)
-        yield from zip((number for number, _ in numbered), hits_with_former, strict=True)
-
-    def _shown_hits(self, hits: Iterable[Hit]) -> Iterator[tuple[int, Hit]]:
-        """Yield the hits that may be shown, each with its index among all hits."""
-        for number, hit in enumerate(hits):
-            if not self.knows(hit.path) or self._withheld.hides(hit.path, hit.text, hit.anchor):
-                continue
-            # the index knows what is private, but a mark set a moment ago must count at once
-            if not self._hides_private or self._may_be_shown(hit):
-                yield number, hit
-
-    def _may_be_shown(self, hit: Hit) -> bool:
-        """Return whether a hit may be shown, by its own text, its page and, of an exchange, its prompt."""
-        if PRIVATE.search(hit.text):
+        if not self.knows(path) or exchange in self._withheld.exchanges:
             return False
-        page, shareable = self._page(hit.path)
-        if shareable is None:
-            return False
-        if hit.kind != "exchange":
-            # enough for words that stand in a private part as well
-            return shareable == page or _folded(hit.text) in _folded(shareable)
-        on_page = (placed.event for placed in find_events(page))
-        is_marked = any(event.id == hit.anchor and is_private_event(event) for event in on_page)
-        return not is_marked and not self.is_private_by_now(hit.anchor)
+        if path not in self._parts:  # cached, since the page of a day is long and has many hits
+            try:
+                text = (self._library.read_text(path) if self._hides_private or self._withheld else None) or ""
+            except ConfinementError:  # a name with control characters: what stands in the file is not known
+                return False
+            shown = self._visible_part(path, text) or ""
+            hidden = _exchanges_in(text) - _exchanges_in(shown) if shown != text else set()
+            self._parts[path] = None if shown == text else (_folded(shown), hidden)
+        if (parts := self._parts[path]) is None:  # all of it may be shown
+            return True
+        shown, hidden = parts
+        return shown != "" and (exchange not in hidden if exchange else _folded(words) in shown)
 
-    def _page(self, path: str) -> tuple[str, str | None]:
-        """Return a note's text, and the part of it that may be shown, None for a private note."""
-        # cached, since the page of a day is long and has many hits
-        if path not in self._pages:
-            text = self._withheld.rest_of(path, self._library.read_text(path) or "")
-            self._pages[path] = text, shareable_text(text) if self._hides_private else text
-        return self._pages[path]
+    def _visible_part(self, path: str, text: str) -> str | None:
+        """Return the part of a file that may be shown; None where that is nothing."""
+        text = self._withheld.rest_of(path, text)
+        return shareable_text(text) if self._hides_private else text
 
     def _said(self, exchanges: Iterable[Said]) -> list[Said]:
         """Return the exchanges of a consolidation that may be shown."""
-        exchanges_to_show = []
-        for exchange in exchanges:
-            if self.events([exchange.event]):
-                before = self.turns([exchange.before]) if exchange.before else []
-                exchanges_to_show.append(replace(exchange, before=before[0] if before else None))
-        return exchanges_to_show
+        shown = (exchange for exchange in exchanges if self.events([exchange.event]))
+        return [
+            replace(exchange, before=next(iter(self.turns([exchange.before])), None)) if exchange.before else exchange
+            for exchange in shown
+        ]
 
-    def _shareable_statements(self, statements: Iterable[Existing]) -> list[Existing]:
-        """Return the statements that the model may be shown: none of a private part of a page or of a hidden page."""
-        statements_to_show = []
-        for statement in statements:
-            if self._withheld.hides(statement.path, statement.content):
-                continue
-            page, shareable = self._page(statement.path)
-            if shareable is None or not self.knows(statement.path):
-                continue
-            text = _folded(statement.content)
-            if text in _folded(page) and text not in _folded(shareable):
-                continue  # it stands in a private part alone
-            statements_to_show.append(statement)
-        return statements_to_show
+    def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
+        """Return the statements that may be shown."""
+        return [statement for statement in statements if self._shows(statement.path, statement.content)]
 
     def _page_names(self, pages: Iterable[PageName]) -> list[PageName]:
-        """Return the pages whose names may be shown; `about` is "" where no part of a page that may be shown has it."""
-        pages_to_show = []
-        for page in pages:
-            if self.knows(page.path):
-                _, shareable = self._page(page.path)
-                has_about = shareable is not None and _folded(page.about) in _folded(shareable)
-                pages_to_show.append(page if has_about else replace(page, about=""))
-        return pages_to_show
+        """Return the pages whose names may be shown, without what they are about where that is hidden."""
+        known = (page for page in pages if self.knows(page.path))
+        return [page if self._shows(page.path, page.about) else replace(page, about="") for page in known]
 
     def _folders(self, folders: Mapping[str, str]) -> dict[str, str]:
         """Return the folders whose names may be shown; a summary is "" where no index page that may be shown has it."""
@@ -307,22 +297,17 @@ class Gate:
         folders_to_show = {}
         for name, summary in folders.items():
             if self.knows(f"{top}/{name}"):
-                index = self.read_note(f"{top}/{name}/_index.md", tops=("memory",)) if summary else None
+                index = self.read_note(f"{top}/{name}/{INDEX}", tops=("memory",)) if summary else None
                 folders_to_show[name] = summary if index and _folded(summary) in _folded(index) else ""
         return folders_to_show
 
-    def _structure(self, structure: Mapping[str, int]) -> dict[str, int]:
-        """Return the folders whose names may be shown, with their number of entries."""
-        return {folder: entries for folder, entries in structure.items() if self.knows(folder)}
+    def _patterns(self, patterns: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+        """Return access statistics without the rows that name a hidden page or folder."""
 
-    def _patterns(self, patterns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return access statistics without the rows that name a hidden page or folder; what is no list stays."""
+        def is_shown(row: Mapping[str, Any]) -> bool:
+            return all(map(self.knows, filter(None, [*row.get("paths", ()), row.get("path"), row.get("folder")])))
 
-        def shown(values: Any) -> Any:
-            is_rows = isinstance(values, list)
-            return [row for row in values if all(map(self.knows, _paths_in(row)))] if is_rows else values
-
-        return {name: shown(values) for name, values in patterns.items()}
+        return {name: [row for row in rows if is_shown(row)] for name, rows in patterns.items()}
 
     # --- files ------------------------------------------------------------------------------------------------
 
@@ -331,13 +316,13 @@ class Gate:
         if not self._hides_off_record:
             return True
         if path not in self._is_visible:
+            # read where it stands: a name with control characters, which no link may have, is no reason to fail
             is_private = self._hides_private and is_hidden(self._tree, path)
-            file = self._tree.absolute(path)
-            self._is_visible[path] = not (is_private or (file.is_file() and is_off_record(read_bytes(file))))
+            self._is_visible[path] = not (is_private or _is_off_record_file(self._tree.absolute(path)))
         return self._is_visible[path]
 
     def read_note(self, path: str, tops: Sequence[str] = ("memory", "inbox")) -> str | None:
-        """Return the text of a note; None where it may not be shown or does not exist.
+        """Return the part of a note that may be shown; None where that is nothing, or where there is no such note.
 
         Args:
             path: As a link or a model names it.
@@ -345,34 +330,24 @@ class Gate:
         """
         # a path from a model must not lead to settings, keys or out of the brain
         for top in tops:
-            try:
+            with suppress(ConfinementError):
                 absolute = self._tree.confine(path, inside=getattr(self._tree, top))
-            except ConfinementError:
-                continue
-            if absolute.suffix in (".md", ".txt"):
-                return self._shown_note(self._tree.relative(absolute))
-        return self._source_note(path)
-
-    def _source_note(self, path: str) -> str | None:
-        """Return the part of a note of a source that may be shown; None where there is none, or no such note."""
-        # made absolute first: a path from a model may be absolute, or lead out of the brain by `..` to a source
+                return self._read(self._tree.relative(absolute)) if absolute.suffix in (".md", ".txt") else None
+        # made absolute first: such a path may be absolute, or lead out of the brain by `..` to a source
         relative = self._tree.relative(posixpath.normpath(posixpath.join(self._tree.root, path)))
-        if self._tree.kind_of(relative) is not PathKind.SOURCE:
-            return None
-        try:
-            return self._shown_note(relative)
-        except ConfinementError:
-            return None
+        if self._tree.kind_of(relative) is PathKind.SOURCE:
+            with suppress(ConfinementError):
+                return self._read(relative)
+        return None
 
-    def _shown_note(self, path: str) -> str | None:
-        """Return the part of a note that may be shown; None where there is none, or no such note."""
+    def _read(self, path: str) -> str | None:
+        """Return the part of a note that may be shown; None where that is nothing, or where there is no such note."""
         text = self._library.read_text(path) if self.knows(path) else None
-        if text:
-            text = self._withheld.rest_of(path, text) or None  # None where all of it is hidden
-        if text is None or not self._hides_private:
+        if not text:
             return text
-        if (shown := shareable_text(text)) is None:
-            return None
+        shown = self._visible_part(path, text) or None
+        if shown is None or not self._hides_private:
+            return shown
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets
         # pages may have exchanges whose files became private since
@@ -384,9 +359,7 @@ class Gate:
     def system_text(self, path: Path) -> str | None:
         """Return the text of a file of `system/` (identity, template, workflow); None where it may not be shown."""
         text = self._library.read_text(path)
-        if text is None or not self._hides_private:
-            return text
-        return shareable_text(text)
+        return shareable_text(text) if text is not None and self._hides_private else text
 
     def _without_hidden(self, path: str, text: str) -> str:
         """Return an index page, or a summary, without the lines in which the program names what is hidden or gone."""
@@ -427,12 +400,12 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "remaining": Gate.events,
     "archived": Gate.events,
     "said": Gate._said,
-    "existing": Gate._shareable_statements,
-    "standing": Gate._shareable_statements,
+    "existing": Gate._existing,
+    "standing": Gate._existing,
     "pages": Gate._page_names,
     "folders": Gate._folders,
     "patterns": Gate._patterns,
-    "structure": Gate._structure,
+    "structure": lambda gate, folders: {name: entries for name, entries in folders.items() if gate.knows(name)},
 }
 _OPEN_FIELDS = frozenset(
     "now is_private off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
@@ -458,45 +431,6 @@ def is_through_door(request: Request) -> bool:
     return prompt is not None and bool(prompt.by)  # doors name the client there; a person's prompt has none
 
 
-class GatedEngine:
-    """An engine of a plugin behind the gate: it gets only filtered requests.
-
-    Args:
-        library: The memory.
-        engine: The plugin's engine.
-    """
-
-    def __init__(self, library: Library, engine: Engine) -> None:
-        self._library, self._engine = library, engine
-
-    @property
-    def name(self) -> str:
-        return self._engine.name
-
-    @property
-    def is_remote(self) -> bool:
-        return self._engine.is_remote
-
-    def run(self, request: Request) -> Result:
-        """Serve one request; the indices of cited hits are translated to those of the caller's unfiltered hits."""
-        gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
-        result = self._engine.run(gate.admit(request))
-        if not isinstance(result, Answer) or not isinstance(request, AnswerRequest):
-            return result
-        # the engine saw a shorter list: its third hit may be the caller's fifth
-        numbers = [number for number, _ in gate.numbered_hits(request.hits)]
-        cited = [numbers[index] for index in result.cited if 0 <= index < len(numbers)]
-        return result if cited == result.cited else result.model_copy(update={"cited": cited})
-
-
-def _paths_in(row: Any) -> list[str]:
-    """Return the pages and folders that a row of statistics names."""
-    if not isinstance(row, Mapping):
-        return [str(row)]
-    paths = [*row.get("paths", ()), row.get("path"), row.get("folder")]
-    return [str(path) for path in paths if path]
-
-
 def _cleared(content: Any, own: Collection[str] = ()) -> Any:
     """Return a message's content (a text, or parts), with `WITHHELD` for each private paragraph not in `own`."""
     if isinstance(content, str):
@@ -505,6 +439,11 @@ def _cleared(content: Any, own: Collection[str] = ()) -> Any:
     if isinstance(content, list):
         return [{**part, "text": _cleared(part["text"], own)} if "text" in part else part for part in content]
     return content
+
+
+def _exchanges_in(text: str) -> set[str]:
+    """Return the ids of the exchanges in a page."""
+    return {placed.event.id for placed in find_events(text)}
 
 
 def _folded(text: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
@@ -14,32 +15,22 @@ from pydantic import ValidationError
 from brainiac.errors import BrainiacError, ModelError, WindowError
 from brainiac.formats.markdown import relative_link
 from brainiac.library import Library
+from brainiac.llm import schemas
 from brainiac.llm.catalog import Endpoint, count, endpoint_of, facts
-from brainiac.llm.completion import Call, Completion, complete, metered
+from brainiac.llm.completion import Completion, complete, metered
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import budget_tokens, tool_tokens
 from brainiac.llm.context.instructions import schema_of
 from brainiac.llm.costs import FOREGROUND, Ledger
-from brainiac.llm.gate import Gate, Released, is_through_door
-from brainiac.llm.schemas import (
-    Answer,
-    AnswerRequest,
-    ConsolidateRequest,
-    Consolidation,
-    Purpose,
-    QueriesRequest,
-    ReflectRequest,
-    Request,
-    Result,
-)
+from brainiac.llm.gate import Gate, is_through_door
 from brainiac.llm.tools import Toolbox
 
 # These answers are short. The limit bounds the cost of a small model that does not stop; reasoning models have none.
 MAX_OUTPUT_TOKENS = {
-    Purpose.QUERIES: 400,
-    Purpose.REFLECT: 2000,
-    Purpose.SYNTHESIZE: 1000,
-    Purpose.SUMMARIZE: 1500,
+    schemas.Purpose.QUERIES: 400,
+    schemas.Purpose.REFLECT: 2000,
+    schemas.Purpose.SYNTHESIZE: 1000,
+    schemas.Purpose.SUMMARIZE: 1500,
 }
 MAX_CALLS = 8  # tool calls in one round
 ASK_AGAIN = "That is no valid answer: {problems}\nAnswer again, the whole JSON and nothing else."
@@ -77,24 +68,24 @@ class LiteLLMEngine:
     def _endpoint(self) -> Endpoint:
         return endpoint_of(self.name, self._library.machine)
 
-    def run(self, request: Request) -> Result:
+    def run(self, request: schemas.Request) -> schemas.Result:
         """Serve one request; a consolidation that is too long for the model's window is served in two halves.
 
         Raises:
             ModelError: See `Gateway.run`.
         """
-        if isinstance(request, AnswerRequest):
+        if isinstance(request, schemas.AnswerRequest):
             return self._answer(request)
         try:
             return self._typed(request)
         except WindowError:
-            if isinstance(request, ConsolidateRequest) and len(request.said) > 1:
-                return self._halved(request)
-            raise
+            if not _can_be_halved(request):
+                raise
+            return self._halved(request)
 
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
-    def _answer(self, request: AnswerRequest) -> Answer:
+    def _answer(self, request: schemas.AnswerRequest) -> schemas.Answer:
         """Have the model answer a prompt, and return the text with correct links and the pages it cites."""
         gate = Gate(
             self._library,
@@ -109,7 +100,7 @@ class LiteLLMEngine:
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
         text, cited = _with_true_links(self._library, request, text, toolbox.read, gate)
-        return Answer(
+        return schemas.Answer(
             text=text,
             cited=[index for index, hit in enumerate(request.hits) if hit.path in cited],
             read=toolbox.read,
@@ -119,7 +110,9 @@ class LiteLLMEngine:
             cost_usd=round(cost_usd, 8),
         )
 
-    def _answer_in_rounds(self, request: AnswerRequest, gate: Gate, toolbox: Toolbox) -> tuple[Completion, int, float]:
+    def _answer_in_rounds(
+        self, request: schemas.AnswerRequest, gate: Gate, toolbox: Toolbox
+    ) -> tuple[Completion, int, float]:
         """Have the model call tools in a bounded number of rounds, then answer.
 
         Returns:
@@ -155,7 +148,7 @@ class LiteLLMEngine:
 
     # --- all other purposes: JSON by a schema ------------------------------------------------------------------
 
-    def _typed(self, request: Request) -> Result:
+    def _typed(self, request: schemas.Request) -> schemas.Result:
         """Ask for JSON and return it as the request's result; ask once more, with the errors, if it does not validate.
 
         Where a consolidation's JSON was too long, its exchanges are consolidated in two halves instead.
@@ -165,14 +158,21 @@ class LiteLLMEngine:
         """
         gate = Gate(self._library, is_remote=self.is_remote, is_door=is_through_door(request))
         messages = self._messages(request, gate)
+        # not `strict`, which would demand every empty field
+        form = {"name": request.result.__name__, "schema": schema_of(request.result)}
+        options = {"response_format": {"type": "json_schema", "json_schema": form}, "temperature": 0}
         problems = ""
         for _ in range(2):
-            completion = self._call(request, gate, messages, {"response_format": _format(request), "temperature": 0})
+            completion = self._call(request, gate, messages, options)
             _check_refusal(completion, self.name)
             try:
                 return request.result.model_validate_json(_json_in(completion.text))
             except ValidationError as error:
-                if completion.finish == "length" and isinstance(request, ConsolidateRequest) and len(request.said) > 1:
+                if (
+                    completion.finish == "length"
+                    and isinstance(request, schemas.ConsolidateRequest)
+                    and len(request.said) > 1
+                ):
                     return self._halved(request)
                 problems = _problems(error, completion)
             # cut, since the answer of a model that did not stop would fill its window
@@ -184,33 +184,52 @@ class LiteLLMEngine:
             advice=f"A larger model may do better: llm.models: {{{request.purpose}: ...}} in system/config.yaml.",
         )
 
-    def _halved(self, request: ConsolidateRequest) -> Consolidation:
+    def _halved(self, request: schemas.ConsolidateRequest) -> schemas.Consolidation:
         """Consolidate exchanges that are too many for one call in two halves, so that none is left out."""
         middle = len(request.said) // 2
         first, second = (
             self.run(replace(request, said=half)) for half in (request.said[:middle], request.said[middle:])
         )
-        assert isinstance(first, Consolidation)
-        assert isinstance(second, Consolidation)
-        return Consolidation(operations=[*first.operations, *second.operations])
+        assert isinstance(first, schemas.Consolidation)
+        assert isinstance(second, schemas.Consolidation)
+        return schemas.Consolidation(operations=[*first.operations, *second.operations])
 
     # --- one call ----------------------------------------------------------------------------------------------
 
-    def _messages(self, request: Request, gate: Gate, tools: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    def _messages(self, request: schemas.Request, gate: Gate, tools: tuple[str, ...] = ()) -> list[dict[str, Any]]:
         return self._assembler.assemble(request, model=self.name, tools=tools, gate=gate).messages
 
     def _call(
-        self, request: Request, gate: Gate, messages: list[dict[str, Any]], options: dict[str, Any]
+        self, request: schemas.Request, gate: Gate, messages: list[dict[str, Any]], options: dict[str, Any]
     ) -> Completion:
-        """Make one call; an option that the server refuses (a response format, tools) is not sent any more.
+        """Make one call within the budget and journal it.
+
+        An option that the server refuses (a response format, tools) is not sent any more.
 
         Raises:
             ModelError: The call failed, or does not fit into the budget.
         """
+        endpoint, max_tokens = self._endpoint, self._max_output(request.purpose)
+        prompt, exchange = getattr(request, "prompt", None), getattr(request, "exchange", None)
         to_send = {name: value for name, value in options.items() if name not in self._refused_options}
+        released = gate.release(messages, prompt.text if prompt else "")
+        sent = json.dumps([list(released.content), to_send.get("tools", "")], ensure_ascii=False)
+        about = exchange.id if exchange else prompt.id if prompt else ""
         try:
-            prompt = getattr(request, "prompt", None)
-            return self._metered_call(request, gate.release(messages, prompt.text if prompt else ""), to_send)
+            with metered(
+                self._ledger, endpoint, request.purpose, count(sent, self.name), max_tokens, request.cause, about
+            ) as completion:
+                complete(
+                    endpoint,
+                    released,
+                    completion,
+                    max_tokens=max_tokens,
+                    timeout_seconds=self._library.settings.llm.timeout_seconds,
+                    options=to_send,
+                    on_text=getattr(request, "on_text", None),
+                    abandon=request.abandon,
+                )
+                return completion
         except ModelError as error:
             problem = error.problem.lower()
             refused = {name for name in to_send if any(word in problem for word in _OPTIONAL.get(name, ()))}
@@ -219,21 +238,7 @@ class LiteLLMEngine:
         self._refused_options |= refused
         return self._call(request, gate, messages, options)  # without the refused ones
 
-    def _metered_call(self, request: Request, messages: Released, options: dict[str, Any]) -> Completion:
-        """Make one call within the budget and journal it."""
-        endpoint, max_tokens = self._endpoint, self._max_output(request.purpose)
-        on_text = request.on_text if isinstance(request, AnswerRequest) else None
-        timeout_seconds = self._library.settings.llm.timeout_seconds
-        call = Call(endpoint, messages, max_tokens, timeout_seconds, options, on_text, request.abandon)
-        sent = json.dumps([list(messages.content), options.get("tools", "")], ensure_ascii=False)
-        estimate = count(sent, self.name)
-        with metered(
-            self._ledger, endpoint, request.purpose, estimate, max_tokens, request.cause, _about(request)
-        ) as completion:
-            complete(call, completion)
-        return completion
-
-    def _max_output(self, purpose: Purpose) -> int:
+    def _max_output(self, purpose: schemas.Purpose) -> int:
         """Return how many tokens an answer may have: by the settings, the purpose and the model."""
         model, setting = facts(self.name), self._library.settings.llm.max_output_tokens
         # thoughts count as output: a reasoning model needs more room than the answers of a purpose have
@@ -241,19 +246,9 @@ class LiteLLMEngine:
         return min(setting, for_purpose, model.max_output_tokens or setting)
 
 
-def _format(request: Request) -> dict[str, Any]:
-    """Return the `response_format` for a request's result; not `strict`, which would demand every empty field."""
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": request.result.__name__, "schema": schema_of(request.result)},
-    }
-
-
-def _about(request: Request) -> str:
-    """Return the id of the prompt or exchange that a request is about; "" for a request about several."""
-    if isinstance(request, ReflectRequest):
-        return request.exchange.id
-    return request.prompt.id if isinstance(request, AnswerRequest | QueriesRequest) else ""
+def _can_be_halved(request: schemas.Request) -> TypeGuard[schemas.ConsolidateRequest]:
+    """Return whether a request may be made in two: a consolidation of several exchanges."""
+    return isinstance(request, schemas.ConsolidateRequest) and len(request.said) > 1
 
 
 def _check_refusal(completion: Completion, model: str) -> None:
@@ -299,7 +294,7 @@ def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, A
 
 
 def _with_true_links(
-    library: Library, request: AnswerRequest, text: str, read_paths: list[str], gate: Gate
+    library: Library, request: schemas.AnswerRequest, text: str, read_paths: list[str], gate: Gate
 ) -> tuple[str, set[str]]:
     """Return an answer with its links relative to the response, and the paths that it cites.
 
@@ -324,19 +319,13 @@ def _with_true_links(
         # the uuid comes before the path: models copy uuids correctly and shorten paths
         path = path_of_uuid.get(uuid or "") or posixpath.normpath(name)
         if path not in uuid_of_path:
-            is_invented = bool(uuid) and not _exists(library, path)
-            return str(title) if is_invented else match.group()
+            with suppress(BrainiacError):  # the path lies outside of the brain
+                if not uuid or library.read(path) is not None:
+                    return match.group()
+            return str(title) if uuid else match.group()
         cited.add(path)
         place = quote(relative_link(path, folder), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""
         return f"[{title}]({place}{hash_sign}{quote(anchor, safe='^-')}{identity})"
 
     return _LINK.sub(corrected, text), cited
-
-
-def _exists(library: Library, path: str) -> bool:
-    """Return whether there is a file at a path within the brain."""
-    try:
-        return library.read(path) is not None
-    except BrainiacError:  # the path lies outside of the brain
-        return False

@@ -9,9 +9,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
-from typing import Any
+from typing import Literal
 
 from brainiac.clock import day_in
 from brainiac.formats.authors import PERSON
@@ -25,25 +25,7 @@ from brainiac.formats.markdown import (
     without_link_targets,
 )
 from brainiac.formats.prompt import parse_commands
-from brainiac.llm.schemas import (
-    Answer,
-    AnswerRequest,
-    ConsolidateRequest,
-    Consolidation,
-    OrganizeRequest,
-    Page,
-    Proposal,
-    Proposals,
-    Queries,
-    QueriesRequest,
-    Reflection,
-    ReflectRequest,
-    Request,
-    Result,
-    SummarizeRequest,
-    Summary,
-    SynthesizeRequest,
-)
+from brainiac.llm import schemas
 from brainiac.search import wishes
 from brainiac.search.documents import Hit
 from brainiac.search.query import excerpt
@@ -96,8 +78,6 @@ MAX_PROPOSALS = 100
 _FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
 _MONTH = re.compile(r"(?:.*/)?events/(?:\d{4}/\d\d(?=/))?")
 
-Rows = Iterable[Mapping[str, Any]]
-
 
 class OfflineEngine:
     """Serves every purpose from a request's values."""
@@ -105,29 +85,33 @@ class OfflineEngine:
     name = "offline"
     is_remote = False
 
-    def run(self, request: Request) -> Result:
+    def run(self, request: schemas.Request) -> schemas.Result:
         """Serve one request.
 
         Raises:
             TypeError: It serves no such purpose.
         """
         match request:
-            case QueriesRequest():
-                return Queries()  # the prompt itself is searched for
-            case AnswerRequest():
+            case schemas.QueriesRequest():
+                return schemas.Queries()  # the prompt itself is searched for
+            case schemas.AnswerRequest():
                 result = answer(request)
                 if request.on_text is not None:
                     request.on_text(result.text)
                 return result
-            case ReflectRequest():
-                return Reflection()  # Reflection notes the marked words with every engine
-            case ConsolidateRequest():
-                return Consolidation()  # Promotion keeps the marked words with every engine; nothing else is judged
-            case SynthesizeRequest():
-                return Page(kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps))
-            case SummarizeRequest():
-                return Summary(text=summarize(request))
-            case OrganizeRequest():
+            case schemas.ReflectRequest():
+                return schemas.Reflection()  # Reflection notes the marked words with every engine
+            case schemas.ConsolidateRequest():
+                return (
+                    schemas.Consolidation()
+                )  # Promotion keeps the marked words with every engine; nothing else is judged
+            case schemas.SynthesizeRequest():
+                return schemas.Page(
+                    kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps)
+                )
+            case schemas.SummarizeRequest():
+                return schemas.Summary(text=summarize(request))
+            case schemas.OrganizeRequest():
                 return organize(request)
         raise TypeError(f"the offline engine serves no {type(request).__name__}")
 
@@ -135,7 +119,7 @@ class OfflineEngine:
 # --- answer: the nearest passages of memory, quoted ----------------------------------------------------------------
 
 
-def answer(request: AnswerRequest) -> Answer:
+def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     """Return the answer to a prompt: passages from its hits, and how sure it is that they are about it.
 
     One form for whatever was said. Where a mark of question stands in the prompt, what comes closest is shown in any
@@ -164,7 +148,7 @@ def answer(request: AnswerRequest) -> Answer:
             parts.append(ABSENT.format(words=", ".join(f"“{word}”" for word in request.absent)))
     if request.is_first:
         parts.append(FIRST)
-    return Answer(text="\n\n".join(parts), cited=chosen, led=chosen[:1])
+    return schemas.Answer(text="\n\n".join(parts), cited=chosen, led=chosen[:1])
 
 
 def passages(hits: Sequence[Hit], prompt: str, most: int = MAX_PASSAGES, behind: float = 0) -> list[int]:
@@ -264,7 +248,7 @@ def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
 # --- summarize, organize: counts and statistics --------------------------------------------------------------------
 
 
-def summarize(request: SummarizeRequest) -> str:
+def summarize(request: schemas.SummarizeRequest) -> str:
     """Return one paragraph: how many exchanges since which day, the pages they went to, and what was last said.
 
     That are the first sentences of each of the person's last messages, word for word, the newest last. By the count at
@@ -294,38 +278,32 @@ def _beginning(said: str) -> str:
     return next((text for text in beginnings if len(text) <= LAST_SAID_CHARACTERS), "")
 
 
-def organize(request: OrganizeRequest) -> Proposals:
-    """Return proposals by rule: link pages cited together, move used ones up, archive unused ones, split folders."""
+def organize(request: schemas.OrganizeRequest) -> schemas.Proposals:
+    """Return proposals by rule: link pages cited together, move used ones up, archive unused ones, split folders.
+
+    Unused days are compressed month by month.
+    """
     patterns = request.patterns
     proposals = [
-        Proposal(action="link", paths=row["paths"], reason=f"cited together {row['cited']} times")
+        schemas.Proposal(action="link", paths=row["paths"], reason=f"cited together {row['cited']} times")
         for row in patterns.get("co_accessed", ())
     ]
-    proposals += [*_moves(patterns.get("frequent", ())), *_archivings(patterns.get("unused", ()))]
-    proposals += [
-        Proposal(action="split", paths=[row["folder"]], reason=f"{row['entries']} entries")
-        for row in patterns.get("overgrown", ())
-    ]
-    return Proposals(proposals=proposals[:MAX_PROPOSALS])
-
-
-def _moves(rows: Rows) -> Iterator[Proposal]:
-    """Yield a move for each page that is cited often: out of a deep folder into the one above."""
-    for row in rows:
+    for row in patterns.get("frequent", ()):  # cited often: out of a deep folder into the one above
         path = row["path"]
         if len(path.split("/")) > MIN_DEPTH_TO_LIFT and "/events/" not in f"/{path}":
-            target = posixpath.dirname(posixpath.dirname(path))
-            yield Proposal(action="move", paths=[path], target=target, reason=f"cited {row['cited']} times")
-
-
-def _archivings(rows: Rows) -> Iterator[Proposal]:
-    """Yield proposals to compress unused days month by month, and to archive every other unused page."""
-    paths_by_month: dict[str, list[str]] = defaultdict(list)  # under "" those that are no days
-    for row in rows:
-        match = _MONTH.match(row["path"])
-        paths_by_month[match[0] if match else ""].append(row["path"])
-    for month, paths in sorted(paths_by_month.items()):
+            target, reason = posixpath.dirname(posixpath.dirname(path)), f"cited {row['cited']} times"
+            proposals.append(schemas.Proposal(action="move", paths=[path], target=target, reason=reason))
+    unused_by_month: dict[str, list[str]] = defaultdict(list)  # under "" those that are no days
+    for row in patterns.get("unused", ()):
+        month = _MONTH.match(row["path"])
+        unused_by_month[month[0] if month else ""].append(row["path"])
+    for name, paths in sorted(unused_by_month.items()):
         for start in range(0, len(paths), MAX_PATHS):
             batch = sorted(paths)[start : start + MAX_PATHS]
-            action = "compress" if month and len(batch) > 1 else "archive"
-            yield Proposal(action=action, paths=batch, reason="not used for long")
+            action: Literal["compress", "archive"] = "compress" if name and len(batch) > 1 else "archive"
+            proposals.append(schemas.Proposal(action=action, paths=batch, reason="not used for long"))
+    proposals += [
+        schemas.Proposal(action="split", paths=[row["folder"]], reason=f"{row['entries']} entries")
+        for row in patterns.get("overgrown", ())
+    ]
+    return schemas.Proposals(proposals=proposals[:MAX_PROPOSALS])

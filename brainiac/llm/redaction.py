@@ -231,7 +231,11 @@ def _ibans(text: str) -> Iterator[Span]:
     for check_digits in _CHECK_DIGITS.finditer(text):
         country_start = max(0, check_digits.start() - 2)
         match = _IBAN.match(text, country_start)
-        if match and _is_iban(match.group()):
+        if not match:
+            continue
+        signs = re.sub(r"[ \u00a0]", "", match.group())
+        # ISO 7064, modulo 97
+        if int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1:
             yield Span(*match.span(), "IBAN")
 
 
@@ -249,11 +253,6 @@ def _beside_card(text: str, start: int, end: int) -> Iterator[Span]:
             yield Span(*match.span(match.lastgroup or 0), f"card {match.lastgroup}")
 
 
-def _is_any(value: str) -> bool:
-    """Return True: the pattern alone decides."""
-    return True
-
-
 def _is_value(value: str) -> bool:
     """Return whether a value is neither a blank to fill in nor code."""
     return not _NO_VALUE.fullmatch(value)
@@ -264,12 +263,6 @@ def _is_card(number: str) -> bool:
     digits = [int(sign) for sign in reversed(number) if sign.isdigit()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
-
-
-def _is_iban(number: str) -> bool:
-    """Return whether the check digits of an IBAN are right (ISO 7064, modulo 97)."""
-    signs = re.sub(r"[ \u00a0]", "", number)
-    return int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1
 
 
 class _Form(NamedTuple):
@@ -285,19 +278,19 @@ class _Form(NamedTuple):
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
-    is_secret: Callable[[str], bool]
+    is_secret: Callable[[str], bool] = bool
 
 
 _FORMS = (
-    _Form("private key", ("-----begin",), _KEY_BLOCK, _is_any),
+    _Form("private key", ("-----begin",), _KEY_BLOCK),
     _Form("password", ("://",), _ADDRESS, _is_value),
-    _Form("access token", ("authorization",), _AUTHORIZATION, _is_any),
-    _Form("access token", ("bearer",), _BEARER, _is_any),
-    _Form("key", _PREFIXES, _PREFIXED, _is_any),
-    _Form("PIN", ("pin",), _PIN, _is_any),
-    _Form("code", ("code",), _CODE, _is_any),
+    _Form("access token", ("authorization",), _AUTHORIZATION),
+    _Form("access token", ("bearer",), _BEARER),
+    _Form("key", _PREFIXES, _PREFIXED),
+    _Form("PIN", ("pin",), _PIN),
+    _Form("code", ("code",), _CODE),
     _Form("card number", ("",), _CARD, _is_card),
-    _Form("social security number", ("",), _SSN, _is_any),
+    _Form("social security number", ("",), _SSN),
 )
 
 

@@ -182,42 +182,39 @@ class Toolbox:
 
     def _exchange(self, parameters: ReadExchange) -> str:
         """Return an exchange word for word: from short-term memory, the inbox, or a page that was found."""
-        recent = (event for event in self._request.short_term.events if event.id == parameters.id)
-        event = next(recent, None)
-        if event is None:  # a path names a file of the inbox, an id an exchange on a page
-            is_path = "/" in parameters.id
-            event = self._from_inbox(parameters.id) if is_path else self._from_hits(parameters.id)
-        if event is None or not self._gate.events([event]):
+        events = [event for event in self._request.short_term.events if event.id == parameters.id]
+        if not events:  # a path names a file of the inbox, an id an exchange on a page
+            events = self._from_inbox(parameters.id) if "/" in parameters.id else self._from_hits(parameters.id)
+        if not (events := self._gate.events(events)):
             raise _ToolError(f"no exchange `{parameters.id}`.")
-        return event_text(replace(event, at=moment_in(self._library.zone, event.at)), RESULT_TOKENS, count)
+        event = replace(events[0], at=moment_in(self._library.zone, events[0].at))
+        return event_text(event, RESULT_TOKENS, count)
 
-    def _from_inbox(self, path: str) -> StmEvent | None:
-        """Return the exchange of a prompt's file; None where there is none, or it is off the record or hidden."""
+    def _from_inbox(self, path: str) -> list[StmEvent]:
+        """Return the exchange of a prompt's file; [] where there is none, or it is off the record or hidden."""
         # models often give the path of the response instead
         path = next(iter(prompt_path_of(path)), path)
         absolute = self._library.tree.confine(path, inside=self._library.tree.inbox)
         raw = self._library.read(absolute)
         if raw is None or is_temporary(absolute.name):
-            return None
+            return []
         prompt = parse_prompt(self._library.tree.relative(absolute), raw, at="")
-        if not prompt.remember:
-            return None
         answer = self._library.read(response_path(prompt.path))
         response = parse_response(response_path(prompt.path), answer) if answer else None
         # the model is shown when it was answered, else where it stands
         at = (response and response.created_at) or prompt.path
-        exchanges = self._gate.turns([Exchange("", prompt, response, at)])
-        return event_of(exchanges[0]) if exchanges else None
+        turns = [Exchange("", prompt, response, at)] if prompt.remember else []
+        return list(map(event_of, self._gate.turns(turns)))
 
-    def _from_hits(self, exchange_id: str) -> StmEvent | None:
-        """Return an exchange from the page of a day among the hits of this answer; None where no hit has it."""
-        for hit in self._hits:
-            if hit.kind == "exchange" and hit.anchor == exchange_id:
-                for event in parse_exchanges(self._gate.read_note(hit.path, tops=("memory",)) or ""):
-                    if event.id == exchange_id:
-                        self._note_read(hit.path)
-                        return event
-        return None
+    def _from_hits(self, exchange_id: str) -> list[StmEvent]:
+        """Return an exchange from the page of a day among the hits of this answer; [] where no hit has it."""
+        paths = dict.fromkeys(hit.path for hit in self._hits if (hit.kind, hit.anchor) == ("exchange", exchange_id))
+        for path in paths:
+            text = self._gate.read_note(path, tops=("memory",)) or ""
+            if events := [event for event in parse_exchanges(text) if event.id == exchange_id]:
+                self._note_read(path)
+                return events
+        return []
 
     @cached_property
     def _pages(self) -> ShownPages:

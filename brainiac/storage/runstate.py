@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from brainiac.settings import Settings, without_retired
+from brainiac.settings import Settings, take_retired
 from brainiac.storage.database import REPORT, StateDatabase
 from brainiac.tree import LocalPlaces
 
@@ -73,8 +73,9 @@ def last_valid_settings(root: Path, config: Path) -> Settings:
         line = None
     brain_id = line[1].decode() if line else Settings().brain_id
     with closing(StateDatabase(LocalPlaces.of(root, brain_id))) as database:
-        settings = read_run_state(database).settings
+        settings = {**read_run_state(database).settings, "brain_id": brain_id}
+    take_retired(settings, Settings)
     try:
-        return Settings.model_validate_json(json.dumps(without_retired({**settings, "brain_id": brain_id}, Settings)))
+        return Settings.model_validate_json(json.dumps(settings))
     except ValidationError:  # of a newer version
         return Settings(brain_id=brain_id)

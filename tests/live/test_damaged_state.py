@@ -66,7 +66,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Used:
         run_once(brain)
         for name in ("promotion", "organization"):
             (brain.places.state / f"{name}.lock").touch()
-        brain.database.keep("claims", "", '{"x": [false, 0.5, 4000000000.0]}')
+        brain.database.keep("running calls", "x", "[false, 0.5, 4000000000.0]")
         assert brain.recall.search("Portland")
         brain.recall.close()
         del brain.__dict__["recall"]

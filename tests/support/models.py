@@ -176,6 +176,8 @@ def every_request() -> dict[Purpose, Request]:
             folders={"concrete/people": "whom User knows"},
         ),
         SummarizeRequest(now=NOW, remaining=events, archived=[event_of(0)]),
-        OrganizeRequest(now=NOW, patterns={"unused": ["a.md"]}, structure={"concrete": 3}, goals=["Fewer files"]),
+        OrganizeRequest(
+            now=NOW, patterns={"unused": [{"path": "a.md"}]}, structure={"concrete": 3}, goals=["Fewer files"]
+        ),
     ]
     return {request.purpose: request for request in requests}

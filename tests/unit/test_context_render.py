@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from tests.support.models import (
     event_of,
     every_request,
     exchange_of,
-    hit_of,
     make_brain,
     prompt_of,
     queries_request,
@@ -191,17 +189,6 @@ def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: st
         assert [is_forgotten, False] == ["User has a cat" in text, "quillwort" in text]
 
 
-def test_memories_that_stay_relevant_keep_their_place(brain: Brain) -> None:
-    """A newcomer goes behind those that stood there before, however relevant it is."""
-    assembler = Assembler(brain)
-    one, two, three = (hit_of(f"S{n}", path=f"memory/long_term/concrete/p{n}.md", title=f"P{n}") for n in (1, 2, 3))
-    orders = []
-    for hits in ([one, two], [three, two, one]):
-        text = assembler.assemble(answer_request(hits=hits), model=MODEL).text
-        orders.append(sorted(("P1", "P2", "P3"), key=lambda title: text.find(f"[{title}]") % 10**9))
-    assert [["P1", "P2", "P3"], ["P1", "P2", "P3"]] == orders
-
-
 def test_cache_marks_for_anthropic_only(brain: Brain) -> None:
     """Marks stand after the stable head and after the event log, never later; other models get plain text.
 
@@ -283,55 +270,30 @@ def test_own_template_replaces_the_built_in_one(brain: Brain) -> None:
     Seeds: R2, R11.
     """
     own = brain.root / "system/prompts/answer.md"
-    own.write_text("---\npurpose: answer\n---\nSpeak like a pirate. {{ 1 + 1 }}\n")
-    assert "Speak like a pirate. 2" in brain.models.working_memory(answer_request()).text
+    own.write_text("---\npurpose: answer\n---\nSpeak like a pirate, {{ rounds }} times.\n")
+    assert "Speak like a pirate, 4 times." in brain.models.working_memory(answer_request()).text
     own.write_text("{% for %}")
     with pytest.raises(ModelError, match=r"system/prompts/answer\.md"):
         brain.models.working_memory(answer_request())
 
 
 @pytest.mark.parametrize(
-    "attack", ["{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ self.__init__.__globals__ }}"]
-)
-def test_templates_are_sandboxed(brain: Brain, attack: str) -> None:
-    """A synced template reaches nothing of the program."""
-    (brain.root / "system/prompts/answer.md").write_text(attack)
-    with pytest.raises(ModelError, match="does not work"):
-        brain.models.working_memory(answer_request())
-
-
-DOUBLED = "{% set n = namespace(x='a') %}" + "{% set n.x = n.x ~ n.x %}" * 40 + "{{ n.x }}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
     ("source", "what"),
     [
-        ("{{ 'a' * 10**9 }}", "memory"),
-        ("{{ 'a' | center(10**9) }}", "memory"),
-        ("{{ ('a' * 1000) | replace('a', 'b' * 1000) | replace('b', 'c' * 10000) }}", "memory"),
-        ("{{ '%01000000000d' | format(1) }}", "memory"),
-        ("{{ [1] * 10**9 }}", "memory"),
-        (DOUBLED, "memory"),
-        ("{{ (('a\\n' * 10**5) | indent(100)) }}", "1,000,000 characters"),
-        ("{% for a in range(99999) %}{{ 'a' * 99 }}{% endfor %}", "1,000,000 characters"),
-        ("{{ range(10**9) | list }}", "Range too big"),
-        ("{{ 10 ** (10**8) }}", "3 seconds"),
-        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "calls itself"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "there is no value"),
+        ("{{ 'a' * 10**9 }}", "there is no value"),
+        ("{% for a in range(99999) %}{{ 'a' * 99 }}{% endfor %}", "it has a statement"),
         ("---\na: [\n---\nx", "front matter"),
-        ("{{ nothing.at.all }}", "undefined"),
+        ("{{ nothing.at.all }}", "there is no value `nothing.at.all`; there are schema, "),
     ],
 )
-def test_a_template_that_eats_time_or_memory_is_named(brain: Brain, source: str, what: str) -> None:
-    """With the file and what to do; the process that asked keeps its memory and goes on."""
+def test_a_template_computes_nothing(brain: Brain, source: str, what: str) -> None:
+    """A synced template may come from anybody: only its values are filled in, all else is named with what to do."""
     (brain.root / "system/prompts/answer.md").write_text(source)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(2):  # the second time it is known
-        with pytest.raises(ModelError, match=r"The template system/prompts/answer\.md does not work: ") as caught:
-            brain.models.working_memory(answer_request())
-        assert what in caught.value.problem
-        assert "remove it" in caught.value.advice
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    with pytest.raises(ModelError, match=r"The template system/prompts/answer\.md does not work: ") as caught:
+        brain.models.working_memory(answer_request())
+    assert what in caught.value.problem
+    assert "remove it" in caught.value.advice
     (brain.root / "system/prompts/answer.md").unlink()
     assert brain.models.working_memory(answer_request()).text
 

@@ -20,10 +20,9 @@ from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError
 from brainiac.events import ModelCalled
-from brainiac.llm.catalog import Price
-from brainiac.llm.costs import Ledger, cost_rows, price_of
+from brainiac.llm.catalog import Endpoint, Price
+from brainiac.llm.costs import Ledger, cost_rows
 from brainiac.llm.schemas import Purpose
-from brainiac.settings import ModelSettings
 from tests.support.models import (
     NOW,
     answer_request,
@@ -214,14 +213,16 @@ def test_background_work_has_a_cap_of_its_own(tmp_path: Path) -> None:
         pass
 
 
-def test_unknown_price_is_refused_until_it_is_set() -> None:
+def test_unknown_price_is_refused_until_it_is_set(tmp_path: Path) -> None:
     """A remote model of unknown price costs nobody can bound; on this machine it is free."""
+    ledger = Ledger(make_brain(tmp_path / "one"))
+    here, elsewhere = (Endpoint("openai/own", "openai", None, None, is_local) for is_local in (True, False))
     with pytest.raises(BudgetError, match="price") as caught:
-        price_of("openai/own", ModelSettings(), is_local=False)
+        ledger.price_of(elsewhere)
     assert "prices" in caught.value.advice
-    assert 0.0 == price_of("openai/own", ModelSettings(), is_local=True).worst(10**6, 10**6)
-    own = price_of("openai/own", ModelSettings(prices={"openai/own": (1.0, 4.0)}), is_local=False)
-    assert 5.0 == own.worst(10**6, 10**6)
+    assert 0.0 == ledger.price_of(here).worst(10**6, 10**6)
+    set_price = Ledger(make_brain(tmp_path / "two", {"llm": {"prices": {"openai/own": [1.0, 4.0]}}}))
+    assert 5.0 == set_price.price_of(elsewhere).worst(10**6, 10**6)
 
 
 def test_cached_tokens_cost_their_own_price() -> None:

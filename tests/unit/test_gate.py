@@ -81,7 +81,7 @@ def test_only_one_module_calls_models_and_takes_only_what_was_released() -> None
     }
     source = (ROOT / "brainiac/llm/completion.py").read_text("utf-8")
     assert 2 == source.count(".for_endpoint(endpoint)")
-    assert '"messages": call.messages.for_endpoint(endpoint),' in source
+    assert "messages=content," in source
     assert "input=content," in source
 
 

@@ -87,49 +87,21 @@ def test_one_changed_byte_takes_trust_away(brain: Brain) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "from brainiac_plugins._shared import WORD",
-        "from brainiac_plugins import _shared; WORD = _shared.WORD",
-        "import brainiac_plugins._shared as shared; WORD = shared.WORD",
-        "from ._shared import WORD",
-        "from . import _shared; WORD = _shared.WORD",
-        "def late():\n    from ._shared import WORD\n    return WORD\nWORD = late()",
+        "from brainiac_plugins._sly import WORD",
+        "from ._sly import WORD",
+        "from . import _sly",
+        "import importlib; importlib.import_module('brainiac_plugins.' + '_s' + 'ly')",
     ],
 )
-def test_an_imported_module_of_the_brain_is_part_of_what_is_trusted(brain: Brain, statement: str) -> None:
-    """A changed module beside a plugin takes the plugin's trust away, however it is imported."""
-    shared = write(brain.tree.plugins, "_shared", "from ._deeper import WORD\n")
-    deeper = write(brain.tree.plugins, "_deeper", "WORD = 'shared '\n")
-    source = f"{statement}\nimport brainiac\n@brainiac.hookimpl\ndef redact(text):\n    return WORD + text\n"
-    write(brain.tree.plugins, "greeter", source)
-    assert {"greeter.py", "_shared.py", "_deeper.py"} == set(loaded(brain).trust.trust("greeter"))
-    assert ["shared x"] == redacted(loaded(brain), brain)
-    for path in (shared, deeper):
-        before = path.read_bytes()
-        path.write_bytes(before + b"\n")
-        assert {"brain:greeter": "untrusted"} == states(loaded(brain))
-        path.write_bytes(before)
-    assert {"brain:greeter": "loaded"} == states(loaded(brain))
-    deeper.unlink()
-    assert {"brain:greeter": "failed"} != states(loaded(brain))
-
-
-def test_an_import_that_was_not_judged_is_refused(brain: Brain) -> None:
-    """A module of the brain named only at run time was in no fingerprint, so it cannot be imported."""
+def test_another_file_of_the_brain_is_not_imported(brain: Brain, statement: str) -> None:
+    """It was in no fingerprint: the plugin that imports it fails, and the other file does not run."""
     write(brain.tree.plugins, "_sly", "import pathlib; pathlib.Path(__file__).parent.parent.joinpath('ran').touch()\n")
-    write(
-        brain.tree.plugins,
-        "greeter",
-        """
-        import importlib
-        importlib.import_module("brainiac_plugins." + "_s" + "ly")
-        """,
-    )
-    trust = loaded(brain).trust
-    assert {"greeter.py"} == set(trust.trust("greeter"))
+    write(brain.tree.plugins, "greeter", statement)
+    assert {"greeter.py"} == set(loaded(brain).trust.trust("greeter"))
     host = loaded(brain)
     assert {"brain:greeter": "failed"} == states(host)
-    assert "No module named 'brainiac_plugins._sly'" in host.status[0].detail
-    assert not (brain.tree.plugins / "ran").exists()
+    assert "import" in host.status[0].detail.lower() or "No module named" in host.status[0].detail
+    assert not (brain.tree.plugins.parent / "ran").exists()
 
 
 def test_a_poisoned_pycache_is_not_used(brain: Brain, tmp_path: Path) -> None:
@@ -243,17 +215,16 @@ def test_a_version_that_cannot_be_read_ends_the_one_before_it(brain: Brain) -> N
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        ("def prompt_arived(prompt): pass", "line 3 is no hook (`prompt_arrived`?)"),
-        ("def prompt_arrived(prompts): pass", "takes `prompts`, which the hook does not give: brain, prompt"),
+        ("def prompt_arived(prompt): pass", "unknown hook 'prompt_arived'"),
+        ("def prompt_arrived(prompts): pass", "prompts"),
     ],
 )
-def test_a_hook_that_cannot_be_is_named_before_it_runs(brain: Brain, function: str, said: str) -> None:
-    """A misspelt hook or argument is told by `plugins list`, which runs nothing, with what was perhaps meant."""
-    write(brain.tree.plugins, "wrong", f"import brainiac\n@brainiac.hookimpl\n{function}\nraise SystemExit\n")
-    host = PluginHost(brain, brain.root / "none")
-    host.trust.trust("wrong")
-    (plugin,) = host.survey()
-    assert ("failed", True) == (plugin.state, said in plugin.detail)
+def test_a_hook_that_cannot_be_is_named(brain: Brain, function: str, said: str) -> None:
+    """A misspelt hook or argument keeps its plugin out, and is told with where the hooks are listed."""
+    write(brain.tree.plugins, "wrong", f"import brainiac\n@brainiac.hookimpl\n{function}\n")
+    brain.plugins.trust.trust("wrong")
+    (plugin,) = [status for status in loaded(brain).status if status.name == "wrong"]
+    assert ("failed", True, True) == (plugin.state, said in plugin.detail, "docs/hooks.md" in plugin.detail)
 
 
 def test_a_plugin_that_cannot_be_loaded_is_told_of_once(brain: Brain) -> None:
@@ -366,25 +337,14 @@ def test_a_name_that_is_taken_harms_nobody(brain: Brain, tmp_path: Path, monkeyp
 
 
 def test_two_brains_in_one_process_keep_their_own(tmp_path: Path) -> None:
-    """Plugins and modules of one name in two brains do not mix, whichever is loaded last.
+    """Plugins of one name in two brains do not mix, whichever is loaded last.
 
     Seeds: U4.
     """
     hosts = []
     for word in ("first ", "second "):
         brain = make_brain(tmp_path / word.strip())
-        write(brain.tree.plugins, "_word", f"WORD = {word!r}\n")
-        write(
-            brain.tree.plugins,
-            "greeter",
-            """
-            import brainiac
-            from . import _word
-            @brainiac.hookimpl
-            def redact(text):
-                return _word.WORD + text
-            """,
-        )
+        write(brain.tree.plugins, "greeter", GREETER.format(word))
         loaded(brain).trust.trust("greeter")
         hosts.append((loaded(brain), brain))
     assert [["first x"], ["second x"]] == [redacted(host, brain) for host, brain in hosts]

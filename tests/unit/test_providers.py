@@ -20,17 +20,29 @@ from tests.support.openai_server import ChatServer
 NOBODY = MachineSettings()
 
 
+# what only litellm's own proxy raises, which stands between nobody and a provider here
+OF_THE_PROXY = {
+    "BlockedPiiEntityError",
+    "BudgetExceededError",
+    "GuardrailInterventionNormalStringError",
+    "GuardrailRaisedException",
+    "ModifyResponseException",
+    "SensitiveDataRouteException",
+}
+
+
 @pytest.mark.slow
-def test_every_exception_of_the_installed_litellm_has_a_row() -> None:
-    """A new exception class in litellm fails here until the table says what it means."""
+def test_every_exception_of_the_installed_litellm_has_a_meaning() -> None:
+    """A new exception class in litellm that inherits from none in the table fails here until the table has it."""
     library = litellm()
     classes = {
-        name
+        cls
         for module in (library.exceptions, library)
-        for name, cls in vars(module).items()
+        for cls in vars(module).values()
         if inspect.isclass(cls) and issubclass(cls, Exception) and cls.__module__.startswith("litellm.exceptions")
     }
-    assert set() == classes - set(FAILURES)
+    unknown = {cls.__name__ for cls in classes if not any(base.__name__ in FAILURES for base in cls.__mro__)}
+    assert set() == unknown - OF_THE_PROXY
     assert len(classes) > 20
 
 

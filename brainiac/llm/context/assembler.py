@@ -13,14 +13,15 @@ from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
 from brainiac.formats.authors import PERSON
-from brainiac.formats.prompt import Exchange, Prompt, conversation_of
+from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
+from brainiac.llm import schemas
 from brainiac.llm.catalog import count as count_tokens
+from brainiac.llm.context import memory as recalled
 from brainiac.llm.context.blocks import (
     Block,
     Count,
-    Cut,
     Stability,
     WorkingMemory,
     fit,
@@ -30,44 +31,12 @@ from brainiac.llm.context.blocks import (
     tokens_of,
     tool_tokens,
 )
-from brainiac.llm.context.blocks import (
-    budget_tokens as most_tokens,
-)
+from brainiac.llm.context.blocks import budget_tokens as most_tokens
 from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
-from brainiac.llm.context.memory import (
-    BY_HAND,
-    LONG_TERM_HEADING,
-    SHORT_TERM_HEADING,
-    PageOrder,
-    ShownLists,
-    background_block,
-    conversation_blocks,
-    event_of,
-    event_text,
-    focus_blocks,
-    has_lost_changes,
-    long_term_block,
-    short_term_blocks,
-)
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import (
-    AnswerRequest,
-    ConsolidateRequest,
-    Existing,
-    OrganizeRequest,
-    PageName,
-    Purpose,
-    QueriesRequest,
-    ReflectRequest,
-    Refused,
-    Request,
-    Said,
-    SummarizeRequest,
-    SynthesizeRequest,
-)
 
 IDENTITY_HEADING, PROMPT_HEADING = "## Core Identity", "## User Prompt"
-HEADINGS = (IDENTITY_HEADING, SHORT_TERM_HEADING, LONG_TERM_HEADING, PROMPT_HEADING)
+HEADINGS = (IDENTITY_HEADING, recalled.SHORT_TERM_HEADING, recalled.LONG_TERM_HEADING, PROMPT_HEADING)
 EXISTING = "## Existing Long-Term Memory"
 REFUSED = (
     "A check stopped these operations of your former answer; the others are carried out. Answer with what is to stand "
@@ -82,7 +51,7 @@ OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
 MAX_BEFORE = 240  # characters of an earlier answer
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
-WITH_WORKFLOWS = frozenset({Purpose.QUERIES, Purpose.ANSWER})
+WITH_WORKFLOWS = frozenset({schemas.Purpose.QUERIES, schemas.Purpose.ANSWER})
 PLUGIN_SHARE = 0.1
 PLUGIN_CUT_ORDER = 15  # of a plugin's block that names none
 
@@ -92,17 +61,16 @@ Dated = TypeVar("Dated", StmEvent, Exchange)
 class Assembler:
     """Assembles working memory for one brain.
 
-    It remembers the order of pages and lists, so that each request begins like the one before it. Settings and files
+    It remembers the lists that were shown, so that each request begins like the one before it. Settings and files
     are read for every request. Thread-safe.
     """
 
     def __init__(self, library: Library) -> None:
-        self._library = library
-        self._lists, self._order = ShownLists(), PageOrder()
+        self._library, self._lists = library, recalled.ShownLists()
 
     def assemble(
         self,
-        request: Request,
+        request: schemas.Request,
         *,
         model: str,
         tools: Sequence[str] = (),
@@ -131,10 +99,19 @@ class Assembler:
         limit = min(limit, budget_tokens or limit)
         limit -= tool_tokens(limit) if tools else 0
         reader = f"{request.purpose}:{model}:{'remote' if gate.is_remote else 'local'}"
-        sections = _Sections(self._library, gate, reader, self._lists, self._order, limit, count)
+        sections = _Sections(self._library, gate, reader, self._lists, limit, count)
         common = [*self._head(request, tools, gate), *self._plugin_blocks(request, gate)]
         common = [block for block in common if block.stability not in left_out]
-        fitted, cuts = self._fitted(common, sections, request)
+        for _ in range(2):
+            blocks = [block for block in (*common, *sections.of(request)) if block.parts]
+            if isinstance(request, schemas.AnswerRequest):
+                blocks.append(sections.long_term(request, blocks))
+            blocks.sort(key=lambda block: block.stability)
+            fitted, cuts = fit(blocks, limit, count)
+            # where the log lost a line on how the lists above it changed, all is made anew with the lists as they are
+            if recalled.changes_told(blocks) == recalled.changes_told(fitted):
+                break
+            self._lists.forget(reader)
         return WorkingMemory(
             blocks=tuple(fitted),
             messages=_messages(fitted, has_marks=is_anthropic(model)),
@@ -143,29 +120,7 @@ class Assembler:
             block_tokens={block.name: tokens_of(block, count) for block in fitted},
         )
 
-    def _fitted(self, common: list[Block], sections: _Sections, request: Request) -> tuple[list[Block], list[Cut]]:
-        """Return all blocks of a request, cut to the budget, and the cuts.
-
-        The event log says how the lists above it changed. Where cutting the log takes such a line out, the blocks are
-        made and cut once more, with the lists as they are now.
-
-        Args:
-            common: The blocks that every purpose has.
-            sections: Makes the blocks of the request's purpose.
-            request: The request.
-        """
-        for _ in range(2):
-            blocks = [block for block in (*common, *sections.of(request)) if block.parts]
-            if isinstance(request, AnswerRequest):
-                blocks.append(sections.long_term(request, blocks))
-            blocks.sort(key=lambda block: block.stability)
-            fitted, cuts = fit(blocks, sections.limit_tokens, sections.count)
-            if not has_lost_changes(blocks, fitted):
-                break
-            self._lists.forget(sections.reader)
-        return fitted, cuts
-
-    def _head(self, request: Request, tools: Sequence[str], gate: Gate) -> list[Block]:
+    def _head(self, request: schemas.Request, tools: Sequence[str], gate: Gate) -> list[Block]:
         """Return the blocks that stay the same from turn to turn: identity, instructions, tools, background."""
         library = self._library
         is_turn = request.purpose in WITH_WORKFLOWS
@@ -177,7 +132,7 @@ class Assembler:
             "background": has_background,
             "is_turn": is_turn,
         }
-        has_refused = isinstance(request, ConsolidateRequest) and bool(request.refused)
+        has_refused = isinstance(request, schemas.ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
         base = instructions(library, gate, "base", **values)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=has_refused, **values)
@@ -187,9 +142,9 @@ class Assembler:
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
             Block("tools", ["\n".join(f"- {line}" for line in tools)] if tools else [], Stability.TOOLS, "## Tools"),
         ]
-        return [*blocks, background_block(library, gate)] if has_background else blocks
+        return [*blocks, recalled.background_block(library, gate)] if has_background else blocks
 
-    def _plugin_blocks(self, request: Request, gate: Gate) -> list[Block]:
+    def _plugin_blocks(self, request: schemas.Request, gate: Gate) -> list[Block]:
         """Return the blocks that plugins add, within bounds.
 
         They stand neither before the identity nor behind the prompt, have no heading of ours and no more than
@@ -233,7 +188,6 @@ class _Sections:
         gate: Filters the files that are read.
         reader: A name for the purpose, the model, and whether it is remote; each has its own prefix cache.
         lists: The lists of short-term memory as each reader was shown them before.
-        order: The order of pages as each conversation was shown them before.
         limit_tokens: The whole budget.
         count: Returns the tokens of a text.
     """
@@ -241,57 +195,55 @@ class _Sections:
     library: Library
     gate: Gate
     reader: str
-    lists: ShownLists
-    order: PageOrder
+    lists: recalled.ShownLists
     limit_tokens: int
     count: Count
 
-    def of(self, request: Request) -> list[Block]:
+    def of(self, request: schemas.Request) -> list[Block]:
         """Return the sections of a request."""
         match request:
-            case QueriesRequest():
+            case schemas.QueriesRequest():
                 return [*self._turn(request), _prompt(request, request.prompt, JSON_ONLY)]
-            case AnswerRequest():
+            case schemas.AnswerRequest():
                 return [*self._turn(request), _prompt(request, request.prompt)]
-            case ReflectRequest():
+            case schemas.ReflectRequest():
                 return self._reflect(request)
-            case ConsolidateRequest():
+            case schemas.ConsolidateRequest():
                 return self._consolidate(request)
-            case SynthesizeRequest():
+            case schemas.SynthesizeRequest():
                 return self._synthesize(request)
-            case SummarizeRequest():
+            case schemas.SummarizeRequest():
                 return self._summarize(request)
-            case OrganizeRequest():
+            case schemas.OrganizeRequest():
                 return _organize(request)
         raise TypeError(f"no sections for {type(request).__name__}")
 
-    def _turn(self, request: QueriesRequest | AnswerRequest) -> list[Block]:
+    def _turn(self, request: schemas.QueriesRequest | schemas.AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged_ids = {event.id for event in request.short_term.events}
         blocks = [*self._short_term(request.short_term), workflow_block(workflows(self.library, self.gate))]
         turns = self._timed(request.conversation)
-        blocks += conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
-        blocks += focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
+        blocks += recalled.conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
+        blocks += recalled.focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
         if request.prompt.workflow:
             workflow = workflow_named(self.library, self.gate, request.prompt.workflow)
             heading = f"## Workflow: {safe_line(workflow.name)}"
             blocks.append(Block("workflow", [spoken(workflow.steps)], Stability.FOCUS, heading))
         return blocks
 
-    def long_term(self, request: AnswerRequest, others: Sequence[Block]) -> Block:
+    def long_term(self, request: schemas.AnswerRequest, others: Sequence[Block]) -> Block:
         """Return the block of the hits of a search, within the setting and the tokens that all other blocks leave."""
         fitted, _ = fit(others, self.limit_tokens, self.count)
         remaining = self.limit_tokens - sum(tokens_of(block, self.count) for block in fitted)
         room = min(remaining, self.library.settings.context.memory_tokens)
         logged_ids = {event.id for event in request.short_term.events}
-        conversation = f"{self.reader}:{conversation_of(request.prompt.path)}"
-        return long_term_block(self.library, request.hits, logged_ids, self.order, conversation, room, self.count)
+        return recalled.long_term_block(self.library, request.hits, logged_ids, room, self.count)
 
-    def _reflect(self, request: ReflectRequest) -> list[Block]:
+    def _reflect(self, request: schemas.ReflectRequest) -> list[Block]:
         """Return short-term memory before the exchange, then the exchange."""
         (exchange,) = self._timed([request.exchange])
         earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
-        text = event_text(event_of(exchange), self.limit_tokens // 2, self.count)
+        text = recalled.event_text(recalled.event_of(exchange), self.limit_tokens // 2, self.count)
         question = WHICH_TO_FORGET if request.existing else "What does the new event add?"
         return [
             *self._short_term(replace(request.short_term, events=earlier)),
@@ -302,7 +254,7 @@ class _Sections:
             _prompt(request, exchange.prompt, f"{question} {JSON_ONLY}", exchange.prompt.text),
         ]
 
-    def _consolidate(self, request: ConsolidateRequest) -> list[Block]:
+    def _consolidate(self, request: schemas.ConsolidateRequest) -> list[Block]:
         """Return open items and existing memory, then what differs in every call: the exchanges and the task."""
         memory = request.short_term
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
@@ -320,14 +272,14 @@ class _Sections:
             _task("operations", "## Operations", task),
         ]
 
-    def _exchange(self, exchange: Said) -> str:
+    def _exchange(self, exchange: schemas.Said) -> str:
         """Return an exchange to be consolidated, under its short id, with the end of the answer before it."""
         (event,) = self._timed([replace(exchange.event, id=exchange.id)])
         event = replace(event, at=_with_weekday(event.at))
-        text = event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
+        text = recalled.event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
         return _end_of_answer(exchange.before) + text
 
-    def _memories(self, pages: Sequence[PageName], existing: Sequence[Existing]) -> list[str]:
+    def _memories(self, pages: Sequence[schemas.PageName], existing: Sequence[schemas.Existing]) -> list[str]:
         """Return a part for each page with statements, then for each other near page, and one that lists all others."""
         page_at = {page.path: page for page in pages}
         lines_at: dict[str, list[str]] = {statement.path: [] for statement in existing}
@@ -336,13 +288,13 @@ class _Sections:
             lines_at[statement.path].append(_statement(statement))
         parts = []
         for path, lines in lines_at.items():
-            page = page_at.get(path) or PageName(path, names=())  # where only its statement is known
+            page = page_at.get(path) or schemas.PageName(path, names=())  # where only its statement is known
             about = f". {safe_line(page.about, MAX_ABOUT)}" if page.about else ""
             title = f"{safe_line(self._below_top(path))}: {'; '.join(map(safe_line, page.names))}{about}"
             parts.append(quoted("\n".join([title, *lines])))
         return [*parts, *self._other_pages([page for page in pages if page.path not in lines_at])]
 
-    def _other_pages(self, pages: Sequence[PageName]) -> list[str]:
+    def _other_pages(self, pages: Sequence[schemas.PageName]) -> list[str]:
         """Return a part that lists pages by folder, each with its names and what it is about; [] for no page."""
         folders: dict[str, list[str]] = {}
         for page in pages:
@@ -356,7 +308,7 @@ class _Sections:
         """Return a page's path below long-term memory."""
         return path.removeprefix(self.library.tree.relative(self.library.tree.long_term) + "/")
 
-    def _synthesize(self, request: SynthesizeRequest) -> list[Block]:
+    def _synthesize(self, request: schemas.SynthesizeRequest) -> list[Block]:
         """Return the events, the folders, the page's statements, and the new statements as the task."""
         folders = [f"- `{safe_line(name)}`: {safe_line(about, 200)}" for name, about in sorted(request.folders.items())]
         present = [quoted(_statement(statement)) for statement in request.standing]
@@ -370,7 +322,7 @@ class _Sections:
             _task("candidates", "## Promotion Candidates", task),
         ]
 
-    def _summarize(self, request: SummarizeRequest) -> list[Block]:
+    def _summarize(self, request: schemas.SummarizeRequest) -> list[Block]:
         """Return the archived events, the remaining ones, and the task."""
         archived = self._events("archived events", "## Archived Events", request.archived)
         remaining = self._events("remaining events", "## Remaining Events", request.remaining)
@@ -385,7 +337,7 @@ class _Sections:
     def _short_term(self, memory: ShortTermMemory) -> list[Block]:
         """Return the blocks of short-term memory, with the person's time of each event."""
         memory = replace(memory, events=tuple(self._timed(memory.events)))
-        return short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
+        return recalled.short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
 
     def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
         """Return exchanges with their moment in the person's time zone."""
@@ -393,11 +345,13 @@ class _Sections:
 
     def _events(self, name: str, heading: str, events: Sequence[StmEvent]) -> Block:
         """Return a block of the events that a decision rests on, with their ids, which is never cut."""
-        texts = [event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)]
+        texts = [
+            recalled.event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)
+        ]
         return Block(name, texts, Stability.SHORT_TERM, heading)
 
 
-def _organize(request: OrganizeRequest) -> list[Block]:
+def _organize(request: schemas.OrganizeRequest) -> list[Block]:
     """Return the statistics, the folders, and the goals as the task."""
     patterns = []
     for name, rows in request.patterns.items():
@@ -430,21 +384,21 @@ def _with_weekday(at: str) -> str:
         return at
 
 
-def _statement(statement: Existing) -> str:
+def _statement(statement: schemas.Existing) -> str:
     """Return the line of a statement: short id, text, the day it was said unless the text has it, and `by hand`."""
     day = "" if statement.since in statement.content else statement.since
-    about = ", ".join(filter(None, [day, BY_HAND if statement.is_by_hand else ""]))
+    about = ", ".join(filter(None, [day, recalled.BY_HAND if statement.is_by_hand else ""]))
     return f"[{safe_line(statement.id)}] {statement.content}" + (f" ({about})" if about else "")
 
 
-def _refused(refused: Refused) -> str:
+def _refused(refused: schemas.Refused) -> str:
     """Return the line of a refused operation, with what is wrong with it."""
     operation = refused.operation
     page = operation.page.path or operation.page.title
     return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}” on “{page}”: {refused.problem}")
 
 
-def _prompt(request: Request, prompt: Prompt, ending: str = "", text: str | None = None) -> Block:
+def _prompt(request: schemas.Request, prompt: Prompt, ending: str = "", text: str | None = None) -> Block:
     """Return the last block of a turn: the moment, the prompt's text, whose it is if not the person's, and `ending`."""
     moment = f"(It is {request.now:%A, %Y-%m-%d %H:%M} {request.now.tzinfo}.)"
     if prompt.origin != PERSON:

@@ -181,13 +181,7 @@ def fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> tuple[list[
         room = max(0, tokens_of(block, count) - excess)
         fitted[fitted.index(block)] = _within(block, room, count, "the budget of all blocks", cuts)
     fitted = [block for block in fitted if block.parts]
-    _check_fit(fitted, limit_tokens, count)
-    return fitted, cuts
-
-
-def _check_fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> None:
-    """Raise `WindowError` where blocks are larger than a budget."""
-    sizes = {block.name: tokens_of(block, count) for block in blocks}
+    sizes = {block.name: tokens_of(block, count) for block in fitted}
     needed = sum(sizes.values())
     if needed > limit_tokens:
         largest = max(sizes, key=lambda name: sizes[name])
@@ -197,6 +191,7 @@ def _check_fit(blocks: Sequence[Block], limit_tokens: int, count: Count) -> None
             advice=f"Shorten what is in `{largest}`, choose a model with a larger window, or raise "
             "context.budget_tokens.",
         )
+    return fitted, cuts
 
 
 def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut]) -> Block:

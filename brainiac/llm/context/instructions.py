@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from brainiac.confined import TemplateText, render_template
 from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.frontmatter import split
 from brainiac.library import Library
@@ -23,6 +23,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Result
 from brainiac.text.tokens import as_sentence
 
+_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")  # in a template
 _NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default", "description")
 
 
@@ -40,20 +41,30 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
     """
     path = library.tree.prompts / f"{name}.md"
     source = gate.system_text(path) if os.path.lexists(path) else None
-    variables = tuple(sorted(values.items()))  # hashable, for the caches below
     if source is None:
-        return _built_in(name, variables)
+        return _built_in(name, tuple(sorted(values.items())))  # hashable, for its cache
     relative = library.tree.relative(path)
     try:
-        template = render_template(source[split(source, relative)[1] :], variables)
-    except FormatError as error:
-        template = TemplateText("", error.problem)
-    if template.problem:
+        return _filled_in(source[split(source, relative)[1] :].strip(), values)
+    except (FormatError, ValueError) as error:
+        problem = error.problem if isinstance(error, FormatError) else str(error)
         raise ModelError(
-            as_sentence(f"The template {relative} does not work: {template.problem}"),
+            as_sentence(f"The template {relative} does not work: {problem}"),
             advice="Mend it, or remove it to go back to the built-in one.",
-        )
-    return template.text
+        ) from error
+
+
+def _filled_in(text: str, values: Mapping[str, Any]) -> str:
+    """Return a person's template with its values in it. Nothing is computed: a synced one may come from anybody.
+
+    Raises:
+        ValueError: It has a statement, or a value that there is not.
+    """
+    if "{%" in text:
+        raise ValueError("it has a statement (`{%`); only values such as `{{ schema }}` are filled in")
+    if unknown := [name for name in _VALUE.findall(text) if name not in values]:
+        raise ValueError(f"there is no value `{unknown[0][:80]}`; there are {', '.join(values)}")
+    return _VALUE.sub(lambda match: str(values[match[1]]), text)
 
 
 @lru_cache(maxsize=64)

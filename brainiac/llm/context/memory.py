@@ -15,12 +15,10 @@ import math
 import posixpath
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, islice
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from brainiac.errors import FormatError
@@ -29,7 +27,7 @@ from brainiac.formats.authors import PERSON, Author, author_in, author_of_statem
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import unescape
 from brainiac.formats.prompt import Exchange, Prompt
-from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, shortened
 from brainiac.llm.gate import Gate
@@ -47,7 +45,6 @@ BY_HAND = "by hand"  # behind a statement that the person wrote or edited themse
 FOCUS_SHARE = 0.25
 MAX_FOCUSED = 10
 HUBS = 10
-_CONVERSATIONS = 256
 # more lenient than a page's links (`formats.markdown`): in a prompt people write paths with spaces in them
 _LINK = re.compile(
     r"!?\[\[(?P<wiki>[^\[\]\n]{1,300})\]\]"
@@ -60,41 +57,13 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 # --- pages that were found -----------------------------------------------------------------------------------------
 
 
-class PageOrder:
-    """Remembers the order in which a conversation was shown pages, so that the next turn begins with the same text."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._orders: OrderedDict[str, list[str]] = OrderedDict()
-
-    def arranged(self, conversation: str, paths: Collection[str]) -> list[str]:
-        """Return paths in the order of the conversation's last turn, new ones at the end."""
-        with self._mutex:
-            former = [path for path in self._orders.pop(conversation, []) if path in paths]
-            # reinserted at the end, so that the conversation that was quiet for longest is dropped first
-            order = self._orders[conversation] = list(dict.fromkeys([*former, *paths]))
-            if len(self._orders) > _CONVERSATIONS:
-                self._orders.popitem(last=False)
-        return order
-
-
-def long_term_block(
-    store: Store,
-    hits: Sequence[Hit],
-    logged_ids: Collection[str],
-    order: PageOrder,
-    conversation: str,
-    room: int,
-    count: Count,
-) -> Block:
+def long_term_block(store: Store, hits: Sequence[Hit], logged_ids: Collection[str], room: int, count: Count) -> Block:
     """Return the block of the hits of a search, one part for each page, filled up to a number of tokens.
 
     Args:
         store: The brain, for the person's days.
         hits: The hits, best first.
         logged_ids: Ids of exchanges that the event log shows already; they are left out.
-        order: The order of pages in earlier turns.
-        conversation: The conversation.
         room: How many tokens the block may have, its heading among them.
         count: Returns the tokens of a text.
     """
@@ -106,8 +75,7 @@ def long_term_block(
     room -= count(LONG_TERM_HEADING) + 1  # the heading and its line break
     for hit in _worth_most(store, list(distinct.values()), room, count):
         pages.setdefault(hit.path, []).append(hit)
-    # pages keep the places of the last turn, so that the request begins like the one before it
-    parts = [page_text(store, pages[path], count) for path in order.arranged(conversation, pages)]
+    parts = [page_text(store, page, count) for page in pages.values()]
     return Block("long-term memory", parts, Stability.LONG_TERM, LONG_TERM_HEADING, cut_order=10)
 
 
@@ -133,7 +101,12 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
     first = {hit.path: hit for hit in reversed(hits)}
     # two for the line breaks behind the head and the line `User:`
     head_tokens = {path: count(_head(store, hit)) + count(f"{_PERSON}:") + 2 for path, hit in first.items()}
-    hit_tokens = [_tokens_of(store, hit, first[hit.path], count) for hit in hits]
+    hit_tokens = []
+    for hit in hits:
+        lines, speaker = _lines(hit, count), _speaker(store, hit, first[hit.path])
+        # the line `User:` is shown for many hits
+        lines = lines if speaker in ("", _PERSON) else [f"{speaker}:", *lines]
+        hit_tokens.append(sum(count(line) + 1 for line in lines))
     chosen: list[Hit] = []
     candidates = set(range(len(hits)))
     while candidates:
@@ -146,12 +119,6 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
             head_tokens.pop(hits[best].path, None)
             chosen.append(hits[best])
     return chosen
-
-
-def _tokens_of(store: Store, hit: Hit, first: Hit, count: Count) -> int:
-    """Return the tokens of a hit's lines (see `_speaker`) without the line `User:`, which is shown for many hits."""
-    lines, speaker = _lines(hit, count), _speaker(store, hit, first)
-    return sum(count(line) + 1 for line in (lines if speaker in ("", _PERSON) else [f"{speaker}:", *lines]))
 
 
 def page_text(store: Store, hits: Sequence[Hit], count: Count, *, has_ids: bool = False) -> str:
@@ -310,13 +277,6 @@ def _target_and_uuid(link: str) -> tuple[str, str]:
 # --- notes in focus ------------------------------------------------------------------------------------------------
 
 
-class _FocusedNote(NamedTuple):
-    """A note in focus: a line about it with a preview, and its body; "" where there is no such note, or several."""
-
-    about: str
-    body: str
-
-
 def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Count, gate: Gate) -> list[Block]:
     """Return the blocks of the notes in focus: one with a preview of each, and one with as much of the first as fits.
 
@@ -334,13 +294,13 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
     if not links:
         return []
     pages, folder = ShownPages(library, gate), posixpath.dirname(prompt.path)
-    primary, *others = [_note(gate, pages, link, folder) for link in links]
-    lines = [f"Primary: {primary.about}", *(note.about for note in others)]
+    (primary, body), *others = [_note(gate, pages, link, folder) for link in links]
+    lines = [f"Primary: {primary}", *(about for about, _ in others)]
     blocks = [
         Block("focused notes", lines, Stability.FOCUS, "## Focused Notes", share=FOCUS_SHARE, cut_order=35),
     ]
-    if primary.body:
-        text = quoted(shortened(primary.body, int(limit_tokens * FOCUS_SHARE), count))
+    if body:
+        text = quoted(shortened(body, int(limit_tokens * FOCUS_SHARE), count))
         blocks.append(Block("focused note", [text], Stability.FOCUS, "### The primary one, whole", cut_order=30))
     return blocks
 
@@ -348,23 +308,17 @@ def focus_blocks(library: Library, prompt: Prompt, limit_tokens: int, count: Cou
 def missing_focus(library: Library, prompt: Prompt) -> list[str]:
     """Return the links in a prompt's `focus` that lead to no note; private notes count as existing."""
     pages, folder, gate = ShownPages(library), posixpath.dirname(prompt.path), Gate(library, is_remote=False)
-
-    def is_missing(link: str) -> bool:
-        if pages.find(link, folder):
-            return False
-        _, text = _other_note(gate, link, folder)
-        return text is None
-
-    return list(filter(is_missing, prompt.focus))
+    return [
+        link for link in prompt.focus if not pages.find(link, folder) and _other_note(gate, link, folder)[1] is None
+    ]
 
 
-def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> _FocusedNote:
-    """Return the note that a link means."""
+def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> tuple[str, str]:
+    """Return a line about the note that a link means, with a preview, and its body; "" for no such note, or several."""
     matches = pages.find(link, folder)
     if len(matches) > 1:
         candidates = ", ".join(reference(page.title, page.path, page.uuid) for page in matches[:5])
-        about = f"`{safe_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant."
-        return _FocusedNote(about, body="")
+        return f"`{safe_line(link)}` is ambiguous; it may mean {candidates}. Ask which one is meant.", ""
     if matches:
         (page,) = matches
         text, name = gate.read_note(page.path), reference(page.title, page.path, page.uuid)
@@ -374,14 +328,14 @@ def _note(gate: Gate, pages: ShownPages, link: str, folder: str) -> _FocusedNote
         path, text = _other_note(gate, link, folder)
         name, status = reference(posixpath.basename(path), path), "not indexed"
     if text is None:
-        return _FocusedNote(f"`{safe_line(link)}`: no such note.", body="")
+        return f"`{safe_line(link)}`: no such note.", ""
     try:
         meta, start = split(text)
         body, author = text[start:].strip(), author_in(meta)
     except FormatError:
         body, author = text, Author()
     status += f"; words of {safe_line(author.named)}" if author.named else ""
-    return _FocusedNote(f"{name} ({status})\n{quoted(preview(body))}", body)
+    return f"{name} ({status})\n{quoted(preview(body))}", body
 
 
 def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
@@ -436,12 +390,6 @@ class _Epoch:
     now: Lists
     changes: dict[str, list[str]] = field(default_factory=dict)
 
-    def can_continue(self, beginning: tuple[str, str], event_ids: Collection[str], now: Lists) -> bool:
-        """Return whether `first` may still be shown, with the changes in the log and those that lead to `now`."""
-        # of each change the event must still be in the log, and a further one needs an event to stand below
-        has_events = bool(event_ids) and self.changes.keys() <= set(event_ids)
-        return self.beginning == beginning and has_events and not _has_lost(self.now, now)
-
 
 class ShownLists:
     """Remembers for each reader the present epoch: the lists as they were first shown, and the changes since.
@@ -462,16 +410,20 @@ class ShownLists:
             reader: The purpose, the model, and whether it is remote.
             memory: Short-term memory as it stands.
         """
-        now: Lists = tuple(tuple(map(_line, items)) for items in (memory.goals, memory.facts, memory.tasks))
+        now: Lists = tuple(
+            tuple(f"- [{'x' if item.is_done else ' '}] {item.text}" for item in items)
+            for items in (memory.goals, memory.facts, memory.tasks)
+        )
         ids = [event.id for event in memory.events]  # newest first
         beginning = (memory.summary, ids[-1] if ids else "")
         with self._mutex:
             epoch = self._epochs.get(reader)
-            if epoch is None or not epoch.can_continue(beginning, ids, now):
+            # of each change the event must still be in the log, and a further one needs an event to stand below
+            is_continued = epoch and epoch.beginning == beginning and ids and epoch.changes.keys() <= set(ids)
+            if epoch is None or not is_continued or _has_lost(epoch.now, now):
                 epoch = _Epoch(beginning, first=now, now=now)
-            elif changes := _changes(epoch.now, now):
-                newest = ids[0]
-                epoch.changes.setdefault(newest, []).extend(changes)
+            if changes := _changes(epoch.now, now):
+                epoch.changes.setdefault(ids[0], []).extend(changes)
                 epoch.now = now
                 if sum(map(len, epoch.changes.values())) > MAX_CHANGES:
                     epoch = _Epoch(beginning, first=now, now=now)
@@ -484,18 +436,12 @@ class ShownLists:
             self._epochs.pop(reader, None)
 
 
-def _line(item: Item) -> str:
-    """Return the line of an item, ticked or not."""
-    return f"- [{'x' if item.is_done else ' '}] {item.text}"
-
-
 def _has_lost(before: Lists, now: Lists) -> bool:
     """Return whether the text of a line is missing from its list now; a tick is no loss."""
-
-    def texts(lines: Iterable[str]) -> set[str]:
-        return {line[_TEXT_AT:] for line in lines}
-
-    return any(texts(old) - texts(new) for old, new in zip(before, now, strict=True))
+    return any(
+        {line[_TEXT_AT:] for line in old} - {line[_TEXT_AT:] for line in new}
+        for old, new in zip(before, now, strict=True)
+    )
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
@@ -521,11 +467,11 @@ def short_term_blocks(
     """
     # the lists as this reader was first shown them, and lines about changes since, by the event they stand below
     shown_lists, changes = lists.for_reader(reader, memory)
-    head = [_section("### Summary", memory.summary)] if memory.summary.strip() else []
+    head = [f"### Summary\n{quoted(memory.summary)}"] if memory.summary.strip() else []
     if any(shown_lists):
         head.append("### Structured Data")
         head += [
-            _section(f"#### {title}", "\n".join(lines))
+            f"#### {title}\n" + quoted("\n".join(lines))
             for title, lines in zip(_TITLES, shown_lists, strict=True)
             if lines
         ]
@@ -536,7 +482,7 @@ def short_term_blocks(
     for event in memory.events[::-1]:
         log.append(event_text(event, int(limit_tokens * LOG_SHARE / 4), count))
         if event.id in changes:
-            log.append(_section(CHANGES, "\n".join(changes[event.id])))
+            log.append(f"{CHANGES}\n" + quoted("\n".join(changes[event.id])))
     heading = "### Event Log"
     return [
         Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING),
@@ -544,15 +490,9 @@ def short_term_blocks(
     ]
 
 
-def has_lost_changes(blocks: Sequence[Block], fitted: Sequence[Block]) -> bool:
-    """Return whether lines about a change of the lists were cut out of the log, so that the lists above are wrong."""
-    return _changes_in(blocks) != _changes_in(fitted)
-
-
-def _changes_in(blocks: Sequence[Block]) -> list[str]:
-    """Return the parts of the event log that say how the lists changed."""
-    logs = (block for block in blocks if block.name == LOG)
-    return [part for log in logs for part in log.parts if part.startswith(CHANGES)]
+def changes_told(blocks: Sequence[Block]) -> list[str]:
+    """Return the parts of the event log that say how the lists above it changed."""
+    return [part for block in blocks if block.name == LOG for part in block.parts if part.startswith(CHANGES)]
 
 
 def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: bool = False, thread: str = "") -> str:
@@ -572,10 +512,6 @@ def event_text(event: StmEvent, longest_tokens: int, count: Count, *, with_id: b
             # each text gets half of the room, so that a long answer leaves some for the prompt
             lines += [f"{speaker}:", quoted(shortened(text, longest_tokens // 2, count))]
     return "\n".join(lines)
-
-
-def _section(heading: str, text: str) -> str:
-    return f"{heading}\n{quoted(text)}"
 
 
 def conversation_blocks(
