@@ -65,14 +65,15 @@ def _read_chatgpt(record: dict[str, Any], file_at: str) -> Iterator[Conversation
         yield Conversation(name, title, problem="is marked as not to be remembered")
         return
     nodes = {key: mapping(node) for key, node in mapping(record.get("mapping")).items()}
-    exchanges = list[PastExchange]()
-    for key in _path_to(nodes, text_of(record.get("current_node"))):
-        if (message := _shown_message(nodes[key])) and (text := _text_of_chatgpt(message)):
+    messages = {key: message for key, node in nodes.items() if (message := _shown_message(node))}
+    path, exchanges = _path_to(nodes, text_of(record.get("current_node"))), list[PastExchange]()
+    for key in path:
+        if (message := messages.get(key)) and (text := _text_of_chatgpt(message)):
             message_id = text_of(message.get("id")) or key
             at = moment_of(message.get("create_time"))
             add_message(exchanges, message_id, at, text, is_person=_role(message) == "user")
-    began_at = moment_of(record.get("create_time"))
-    yield conversation_of(exchanges, name, title, began_at, file_at)
+    began_at, n_aside = moment_of(record.get("create_time")), len(messages.keys() - {*path})
+    yield conversation_of(exchanges, name, title, began_at, file_at, n_aside)
 
 
 def _path_to(nodes: dict[str, dict[str, Any]], leaf: str) -> list[str]:
@@ -170,7 +171,8 @@ def _read_claude(record: dict[str, Any], file_at: str) -> Iterator[Item]:
                 yield Note(f"attachment:{key}:{file_name}", file_name, text, at or file_at)
         if number in shown_places:
             add_message(exchanges, key, at, _text_of_claude(message), is_person=role == "human")
-    yield conversation_of(exchanges, name, title, moment_of(record.get("created_at")), file_at)
+    n_aside = len(messages) - len(shown_places)
+    yield conversation_of(exchanges, name, title, moment_of(record.get("created_at")), file_at, n_aside)
 
 
 def _shown_places(messages: list[dict[str, Any]]) -> set[int]:

@@ -237,7 +237,13 @@ class Intake:
         n_known = len(exchanges) - len(new_events)
         path = next((pages[uuid] for uuid in reversed(exchanges) if uuid in pages), "")
         path = self._add_exchanges(batch, path, title, conversation, new_events)
-        return Outcome(title, conversation.id, len(new_events), n_known, path=path)
+        n = conversation.n_aside
+        aside = (
+            f"{n} of its messages, made anew or edited since, {'stays' if n == 1 else 'stay'} in the export"
+            if n
+            else ""
+        )
+        return Outcome(title, conversation.id, len(new_events), n_known, aside, path)
 
     def _imported_pages(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the page of each exchange that a commit imported, by id, also where that page was deleted since.

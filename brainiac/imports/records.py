@@ -46,6 +46,7 @@ class Conversation:
         exchanges: In the order in which they were said.
         file_at: ISO 8601 UTC moment of the export, for exchanges without one.
         problem: Why nothing of it can be imported, in words for a person; "" where it can.
+        n_aside: How many of its messages the person does not see there any more; they stay in the export.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Conversation:
     exchanges: tuple[PastExchange, ...] = ()
     file_at: str = ""
     problem: str = ""
+    n_aside: int = 0
 
     @property
     def began_at(self) -> str:
@@ -109,7 +111,7 @@ def add_message(exchanges: list[PastExchange], key: str, at: str, text: str, *, 
 
 
 def conversation_of(
-    exchanges: Sequence[PastExchange], name: str, title: str, began_at: str, file_at: str
+    exchanges: Sequence[PastExchange], name: str, title: str, began_at: str, file_at: str, n_aside: int = 0
 ) -> Conversation:
     """Return the conversation of some exchanges.
 
@@ -119,12 +121,13 @@ def conversation_of(
         title: As the person sees it.
         began_at: ISO 8601 moment at which it began, by the export; "" where it has none.
         file_at: ISO 8601 moment of the export.
+        n_aside: See `Conversation`.
     """
     at = began_at
     for exchange in exchanges:
         exchange.at = at = exchange.at or at
     problem = "" if exchanges else "holds no message with text"
-    return Conversation(name, title, tuple(exchanges), file_at, problem)
+    return Conversation(name, title, tuple(exchanges), file_at, problem, n_aside)
 
 
 def exchange_id(service: str, conversation: str, exchange: PastExchange) -> str:

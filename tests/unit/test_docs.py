@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import os
@@ -280,3 +281,32 @@ def test_public_names_exist_and_are_lazy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "[] []" == done.stdout.strip()
+
+
+# --- walks.md ---------------------------------------------------------------------------------------------------------
+
+WALKS = re.split(r"^## ", (DOCS / "walks.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+
+
+def names_in(file: Path) -> set[str]:
+    """Return what a module defines: functions and classes, and the methods of these as `Class.method`."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+            body = node.body if isinstance(node, ast.ClassDef) else []
+            names |= {f"{node.name}.{each.name}" for each in body if isinstance(each, ast.FunctionDef)}
+    return names
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=[walk.partition("\n")[0] for walk in WALKS])
+def test_walks_lead_through_files_and_names_that_exist(walk: str) -> None:
+    """A walk has at most five files, and every name that it tells stands in one of them, or is an event or a hook."""
+    quoted = re.findall(r"`([^`]+)`", walk)
+    files = {ROOT / each for each in quoted if re.fullmatch(r"(brainiac|plugins)/\S+\.py", each)}
+    assert len(files) <= 5
+    known = set().union(*map(names_in, files))
+    known |= names_in(ROOT / "brainiac/events.py") | names_in(ROOT / "brainiac/host/hookspecs.py")
+    named = [each for each in quoted if re.fullmatch(r"[A-Za-z_]+(\.[a-z_]+)?", each)]
+    assert named
+    assert [] == [each for each in named if each not in known]

@@ -240,7 +240,7 @@ def test_on_the_command_line(brain: Brain, tmp_path: Path, capsys: pytest.Captur
 def test_of_chatgpt_what_the_person_saw_is_the_conversation(brain: Brain, tmp_path: Path) -> None:
     """The branch that ends in `current_node` is taken; tools, hidden messages and the profile are nobody's words.
 
-    What stands on other branches stays in the export.
+    What stands on other branches stays in the export, and the report counts it.
     """
     record = chatgpt("c1", [("Name a boat.", "Swift."), ("Draw it.", "Here.")], title=None)
     nodes = record["mapping"]
@@ -261,6 +261,7 @@ def test_of_chatgpt_what_the_person_saw_is_the_conversation(brain: Brain, tmp_pa
     (text,) = pages(brain).values()
     assert "# Untitled (ChatGPT)\n" in text
     assert [("taken", 2, 0)] == states(report)
+    assert "2 of its messages, made anew or edited since, stay in the export" == outcomes(report)[0].reason
     left_out = ("Lives in Porto", "Be brief", "draw(boat)", "Name a ship", "Forged")
     assert not any(words in text for words in left_out)
 

@@ -147,7 +147,7 @@ def test_status_says_what_waits(tmp_path: Path) -> None:
     assert (2, 1) == (plan.exchanges, len(plan.withheld))
     catch_up(brain, plan)
     assert [] == overview(brain).notices
-    assert not any("plum" in repr(request) for request in brain.models._engines["scripted"]._engine.asked)  # type: ignore[attr-defined]
+    assert not any("plum" in repr(request) for request in brain.models._engines["scripted"].asked)  # type: ignore[attr-defined]
 
 
 def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
