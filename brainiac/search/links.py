@@ -138,19 +138,3 @@ class LinkGraph:
 
     def _memories(self) -> Iterator[str]:
         return (path for path in self.pages if self._tree.kind_of(path) is PathKind.MEMORY)
-
-    def pages_to_heal(self, uuid: str, path: str, old: str = "") -> list[str]:
-        """Return the pages with links to heal after a move: those that name the uuid under another path than its own.
-
-        Args:
-            uuid: Of the page that moved; "" when it has none.
-            path: Where it is now.
-            old: Where it was; links without uuid that lead there are meant too.
-        """
-
-        def leads_astray(link: Link) -> bool:
-            return link.uuid == uuid and link.path != path if link.uuid else link.path == old
-
-        # a source is never written
-        written = (page for page in self.pages.values() if self._tree.kind_of(page.path) is not PathKind.SOURCE)
-        return sorted(page.path for page in written if any(map(leads_astray, page.links)))

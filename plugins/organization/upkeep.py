@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,13 +14,12 @@ from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
-from brainiac.formats.markdown import find_links
 from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.llm.gate import is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
-from brainiac.storage.pages import INDEX, PageSet, linked_path
+from brainiac.storage.pages import PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
 from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
@@ -92,14 +91,23 @@ class Upkeep:
             self.note_page(posixpath.dirname(change.path))
         if change.old_path is not None:
             self.note_page(change.old_path)
-            with suppress(ConflictError, FormatError):  # a page is being saved: the next quiet tries again
-                repair_links_of_move(self._brain, change.old_path, change.path)
+            self._repair_links_to(change.path, change.old_path)
             self._pending.are_links_due = True
         elif change.action == "deleted":
             self._ask_about(change)
         else:
             self._pending.new_paths.add(change.path)
             self._pending.are_links_due = True  # it may be a page that was moved and edited at once
+
+    def _repair_links_to(self, path: str, old_path: str) -> None:
+        """Repair the links to a page that a person moved, and those on it."""
+        brain, pages = self._brain, self._brain.pages()
+        if path not in pages.pages:
+            return  # nobody knows whether a page that cannot be read is private
+        linking = (pages.linking_to.get(target, ()) for target in (path, old_path))
+        paths = {path, brain.tree.relative(brain.tree.short_term)}.union(*linking)
+        with suppress(ConflictError):  # a page is being saved: the next quiet tries again
+            repair_links(brain, pages, paths, {old_path: path})
 
     def _ask_about(self, change: FileChange) -> None:
         """Propose to forget the exchanges that a page was made from, where a person deleted it and did not move it."""
@@ -111,10 +119,10 @@ class Upkeep:
                 # of an off-the-record page the journal has no text (BlobError), and there is nothing to ask
                 with suppress(BlobError, FormatError):
                     text = self._brain.committer.text_of(removed_hash).decode("utf-8", "surrogateescape")
-                    path_of_uuid = self._brain.recall.links.path_of(parse_memory(change.path, text).uuid)
-                    was_moved = path_of_uuid not in ("", change.path)
-                    if not was_moved:
-                        forget.ask_about_deleted(self._brain, change.path, text)
+                    standing = self._brain.pages().by_uuid.get(parse_memory(change.path, text).uuid, [])
+                    if not {change.path}.issuperset(standing):
+                        return  # it was moved
+                    forget.ask_about_deleted(self._brain, change.path, text)
                 return  # the last removal is the one that was reported
 
     # --- work while it is quiet -------------------------------------------------------------------------
@@ -135,8 +143,14 @@ class Upkeep:
         if complete(brain, pages, history, new_paths):
             pages = brain.pages()  # a copied page has a uuid of its own now, which links have to be resolved by
         if pending.are_links_due:
+            astray = [
+                path
+                for path, page in pages.pages.items()
+                if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links)
+                and history.is_resting(path, now)
+            ]
             with suppress(ConflictError):
-                repair_all_links(brain, pages, history)
+                repair_links(brain, pages, astray)
         # at a start every page is in `new_paths`, though few of them are new
         targets = pending.mention_targets if pending.is_all else pending.mention_targets | new_paths
         if targets and not derive_mentions(brain, pages, history, targets):
@@ -234,72 +248,41 @@ def _is_copy(brain: Brain, pages: PageSet, history: UsageHistory, page: Memory) 
 # --- links -------------------------------------------------------------------------------------------------
 
 
-def repair_all_links(brain: Brain, pages: PageSet, history: UsageHistory) -> Event | None:
-    """Give every link the path of the page with its uuid, in one commit; pages that a person edits are left for later.
+def repair_links(brain: Brain, pages: PageSet, paths: Iterable[str], moved: Mapping[str, str] | None = None) -> None:
+    """Give the links on pages the path of the page with their uuid, or that a file was moved to, in one commit.
 
     Args:
         brain: The brain.
         pages: All pages.
-        history: When a person last edited a page.
+        paths: Of the pages whose links to repair; short-term memory may be among them.
+        moved: Old path to new one, of a page that a person moved.
 
-    Returns:
-        The event; None when every link leads where it should.
+    Raises:
+        ConflictError: Somebody saved one of them meanwhile; nothing was changed.
     """
-    now = brain.clock.now()
+    moved = moved or {}
+    old_paths = {new: old for old, new in moved.items()}
     hidden = {path for path, page in pages.pages.items() if page.is_private}
+    hidden.update(path for path in old_paths if is_hidden(brain.tree, path))
     changes = []
-    for path, page in pages.pages.items():
-        if any(link.uuid and pages.target(page, link) != linked_path(link, path) for link in page.links):
-            places = pages.path_by_uuid
-            after = with_repaired_links(
-                page.text, was=path, now=path, moved={}, places=places, is_hidden=hidden.__contains__
-            )
-            if after != page.text and history.is_resting(path, now):
-                changes.append(update(path, page.text, after))
-    return brain.commit(events.LinksHealed(), by=NAME, changes=changes) if changes else None
-
-
-def repair_links_of_move(brain: Brain, old: str, new: str) -> Event | None:
-    """Repair the links to a page that a person moved, and those on it; the search index knows which pages link to it.
-
-    Args:
-        brain: The brain.
-        old: The path it was moved from.
-        new: The path it was moved to.
-
-    Returns:
-        The event; None where no link had to be changed.
-    """
-    text = brain.read_text(new)
-    if text is None:
-        return None
-    graph, uuid = brain.recall.links, parse_memory(new, text).uuid
-    moved = {old: new}
-    path_by_uuid = {uuid: new} if uuid else {}
-    # the relative links on the moved page are outdated by its move: they are resolved by uuid, too
-    targets = {link.uuid: graph.path_of(link.uuid) for link in find_links(text) if link.uuid}
-    path_by_uuid_on_page = {name: path for name, path in targets.items() if path} | path_by_uuid
-    changes, is_private = [], is_hidden(brain.tree, new)
-    folder = posixpath.dirname(old)
-    # the graph has no links of index pages: those of the old folder and the one above are added
-    index_pages = {f"{folder}/{INDEX}", f"{posixpath.dirname(folder)}/{INDEX}"}
-    for path in sorted({new, *index_pages, *graph.pages_to_heal(uuid, new, old)}):
-        before = brain.read_text(path)
+    for path in sorted(paths):
+        before = pages.pages[path].text if path in pages.pages else brain.read_text(path)
         if before is None:
             continue
-        was, places = (old, path_by_uuid_on_page) if path == new else (path, path_by_uuid)
         after = with_repaired_links(
             before,
-            was=was,
+            was=old_paths.get(path, path),
             now=path,
             moved=moved,
-            places=places,
+            places=pages.path_by_uuid,
             is_standing=brain.tree.holds,
-            is_hidden=lambda target: is_private and target == new,
+            # on the moved page itself a person's links to private pages go on leading there
+            is_hidden=hidden.__contains__ if path not in old_paths else (hidden & {path}).__contains__,
         )
         if after != before:
             changes.append(update(path, before, after))
-    return brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes) if changes else None
+    if changes:
+        brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes)
 
 
 def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> bool:

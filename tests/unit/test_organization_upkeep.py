@@ -116,6 +116,8 @@ def test_a_folder_that_a_person_renamed(live: Scene) -> None:
     try:
         live.brain.tree.absolute(f"{TOP}/concrete/people").rename(live.brain.tree.absolute(f"{TOP}/concrete/friends"))
         eventually(lambda: live.text(outside).count("../concrete/friends/") == 6, "links healed")
+        friends = [path for path in live.brain.tree.scan(live.brain.tree.long_term) if "/friends/" in path]
+        eventually(lambda: all(map(live.brain.observed.hash_of, friends)), "every move seen")
     finally:
         daemon.stop()
     Upkeep(live.brain).tend()

@@ -51,9 +51,3 @@ def test_manifest_and_outside_links_are_no_edges(tmp_path: Path) -> None:
     """Links of a manifest, to the web and within a page connect nothing."""
     text = "[x](https://x.y) [y](#part) ![i](i.png)\n\n## Manifest\n- [B](b.md)\n"
     assert [] == graph(tmp_path, a=text, b="").forward("a")
-
-
-def test_pages_with_links_to_a_moved_page(tmp_path: Path) -> None:
-    """Whoever links to a moved page by its uuid under the old path is to be healed."""
-    made = graph(tmp_path, a='[B](old/b.md "uuid:b")', c='[B](b.md "uuid:b")', b="")
-    assert [path("a")] == made.pages_to_heal("b", path("b"))
