@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from brainiac import hookimpl
@@ -20,7 +20,6 @@ from brainiac.history.targets import target_of_hits
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Existing, Reflection, ReflectRequest
-from brainiac.search.documents import Hit
 from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.statements import text_hash
@@ -106,15 +105,11 @@ def _hide(brain: Brain, exchange: Exchange, reflection: Reflection) -> None:
     # of an open exchange the answer, which names what is hidden, is open
     gate = Gate(brain, is_remote=not exchange.is_private)
     hits = gate.hits(brain.recall.search(" ".join(quotes), limit=NEAR, now=brain.now(), is_private=True))
-    named = {f"m{n}": hit for n, hit in enumerate((hit for hit in hits if _is_memory(brain, hit)), 1)}
+    memory = brain.tree.relative(brain.tree.memory) + "/"
+    named = {f"m{n}": hit for n, hit in enumerate((hit for hit in hits if hit.path.startswith(memory)), 1)}
     meant = _reflect(brain, exchange, [Existing(name, hit.said, hit.path) for name, hit in named.items()])
     chosen = [named[name] for row in meant.forget if (name := row.strip("[] ")) in named]
     hide(brain, exchange, quotes, target_of_hits(brain, chosen))
-
-
-def _is_memory(brain: Brain, hit: Hit) -> bool:
-    """Return whether a hit stands in a file of memory."""
-    return hit.path.startswith(f"{brain.tree.relative(brain.tree.memory)}/")
 
 
 def _note(
@@ -233,8 +228,10 @@ def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exc
     superseded = exchange.supersedes
     if not superseded or superseded == exchange.id:
         return document
-    reflections = [event for event in _reflections_since(brain, superseded) if event.exchange == superseded]
-    noted_hashes = {item_hash for event in reflections for item_hash in event.items}
+    events = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
+    since = takewhile(lambda event: event.id >= superseded, events)  # ids ascend in time
+    reflections = (event.what for event in since if isinstance(event.what, ExchangeReflected))
+    noted_hashes = {item for reflected in reflections if reflected.exchange == superseded for item in reflected.items}
 
     def to_remove(items: Sequence[Item]) -> list[str]:
         return [item.text for item in items if not item.is_done and text_hash(item.text) in noted_hashes]
@@ -274,13 +271,6 @@ def _author_of(exchange: Exchange, text: str) -> Author:
     if prompt.author.origin == PERSON and response and is_of_answer:
         return Author("assistant", plain_name(response.model))
     return prompt.author
-
-
-def _reflections_since(brain: Brain, exchange: str) -> Iterator[ExchangeReflected]:
-    """Yield the journal's reflections since an exchange, newest first."""
-    events = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
-    recent = takewhile(lambda event: event.id >= exchange, events)  # ids ascend in time
-    return (event.what for event in recent if isinstance(event.what, ExchangeReflected))
 
 
 def _exchange_of(event: StmEvent) -> Exchange:

@@ -7,22 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainiac import hookimpl
+from brainiac import events, hookimpl
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, ModelError
-from brainiac.events import (
-    AnswerDiscarded,
-    Change,
-    PathKind,
-    PromptAnswered,
-    append,
-    content_hash,
-    create,
-    new_id,
-    observe,
-    update,
-)
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
@@ -92,7 +80,7 @@ def _is_answered_meanwhile(brain: Brain, prompt: Prompt, former: Answered | None
 
 def _discard(brain: Brain, prompt: Prompt) -> None:
     """Record that the answer to this text of the prompt is not written."""
-    brain.record(AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
+    brain.record(events.AnswerDiscarded(prompt=prompt.path, prompt_sha256=prompt.sha256), by=NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +132,11 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
     }
     find_hits = gate.hits(commands.find_hits(brain, prompt))
     retrieved = gate.hits(_retrieve(brain, QueriesRequest(**common))) if _is_for_engine(prompt) else []
+    found = {(hit.path, hit.anchor, hit.text) for hit in find_hits}
     near = brain.recall.wishes(prompt.said)
     request = AnswerRequest(
         **common,
-        hits=[*find_hits, *_without(retrieved, find_hits)],
+        hits=[*find_hits, *(hit for hit in retrieved if (hit.path, hit.anchor, hit.text) not in found)],
         absent=_absent(brain, prompt),
         wants_list="list" in near,
         is_first=not conversation and not brain.answered.has_answered_beside(prompt.path),
@@ -159,12 +148,6 @@ def _prepare(brain: Brain, prompt: Prompt) -> tuple[AnswerRequest, commands.Comm
         reply.paragraphs.insert(0, secrets)
     commands.add_hints(brain, request, near, reply)
     return request, reply
-
-
-def _without(hits: Sequence[Hit], others: Sequence[Hit]) -> list[Hit]:
-    """Return hits without those that are among others, with the same place and text."""
-    keys = {(hit.path, hit.anchor, hit.text) for hit in others}
-    return [hit for hit in hits if (hit.path, hit.anchor, hit.text) not in keys]
 
 
 def _absent(brain: Brain, prompt: Prompt) -> list[str]:
@@ -240,35 +223,34 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if raw is None or brain.answered.fingerprint(prompt.path, raw) != prompt.sha256:
         _discard(brain, prompt)
         return
-    _require_same_discretion(brain, prompt, raw)
+    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
+    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
+        raise ConflictError([prompt.path])
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
     response = _response_at(target.path, prompt, outcome, at)
     text = render_response(response)
     # observed: the journal keeps the very text that was answered
-    changes: list[Change] = [observe(prompt.path, raw)] if prompt.remember else []
+    changes: list[events.Change] = [events.observe(prompt.path, raw)] if prompt.remember else []
     changes += _log_lines(brain, outcome, at)
-    changes.append(update(target.path, target.before, text) if target.before is not None else create(target.path, text))
+    changes.append(
+        events.update(target.path, target.before, text)
+        if target.before is not None
+        else events.create(target.path, text)
+    )
     changes += brain.answered.error_removal(prompt)
-    answered = PromptAnswered(
+    answered = events.PromptAnswered(
         prompt=prompt.path,
         prompt_id=response.prompt_id,
         prompt_sha256=prompt.sha256,
         response=target.path,
         # where the journal keeps no text of the response, an edit of the file is recognized by this
-        response_hash=content_hash(text.encode("utf-8", "surrogateescape")),
+        response_hash=events.content_hash(text.encode("utf-8", "surrogateescape")),
         model=response.model,
         origin=prompt.origin,
         author=prompt.by,
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
-    brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: content_hash(raw)})
-
-
-def _require_same_discretion(brain: Brain, prompt: Prompt, raw: bytes) -> None:
-    """Raise `ConflictError` where a person marked the prompt as private or off the record meanwhile."""
-    current = parse_prompt(prompt.path, raw, at=prompt.at, inbox=brain.tree.layout.inbox)
-    if (current.private and not prompt.private) or (prompt.remember and not current.remember):
-        raise ConflictError([prompt.path])
+    brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: events.content_hash(raw)})
 
 
 def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Response:
@@ -277,7 +259,7 @@ def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Respo
         path=path,
         text=_body(path, outcome),
         in_reply_to=posixpath.basename(prompt.path),
-        prompt_id=prompt.id or new_id(),
+        prompt_id=prompt.id or events.new_id(),
         prompt_sha256=prompt.sha256,
         created_at=at,
         model=outcome.answer.model,
@@ -306,7 +288,7 @@ def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]
 
 def _page_source(brain: Brain, path: str, text: str) -> _Source:
     """Return a file as a source; one that is no page is called by its file name."""
-    if brain.tree.kind_of(path) is PathKind.SHORT_TERM:
+    if brain.tree.kind_of(path) is events.PathKind.SHORT_TERM:
         return _Source(path, "Short-term memory")
     try:
         memory = parse_memory(path, text)
@@ -315,7 +297,7 @@ def _page_source(brain: Brain, path: str, text: str) -> _Source:
     return _Source(path, memory.title, memory.uuid)
 
 
-def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
+def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[events.Change]:
     """Return the addition to the access log: READ for each memory shown, CITE for each that the answer rests on."""
     root, long_term = brain.tree.root, brain.tree.relative(brain.tree.long_term) + "/"
     shown_paths = dict.fromkeys([hit.path for hit in outcome.hits] + list(outcome.answer.read))
@@ -327,7 +309,7 @@ def _log_lines(brain: Brain, outcome: _Outcome, at: str) -> list[Change]:
         cited_paths = [source.path for source in outcome.sources]
     entries += [AccessEntry(at, "CITE", str(root / path)) for path in cited_paths if path.startswith(long_term)]
     text = "".join(format_entry(entry) for entry in entries)
-    return [append(brain.tree.relative(brain.tree.access_log), text)] if text else []
+    return [events.append(brain.tree.relative(brain.tree.access_log), text)] if text else []
 
 
 def _body(path: str, outcome: _Outcome) -> str:

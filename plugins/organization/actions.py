@@ -13,22 +13,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import ceil
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConfinementError, ConflictError
-from brainiac.events import (
-    Change,
-    Event,
-    ManifestsDerived,
-    Refused,
-    StatementRecord,
-    create,
-    move,
-    new_id,
-    observe,
-    remove,
-    update,
-)
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.markdown import find_events, format_link, one_line
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable_text
@@ -80,7 +68,7 @@ class Decisions:
 
     do: list[Action] = field(default_factory=list)
     ask: list[Action] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[events.Refused] = field(default_factory=list)
 
 
 # --- checking ----------------------------------------------------------------------------------------------
@@ -124,7 +112,7 @@ class ProposalCheck:
     def _refuse(self, proposal: Proposal, reason: str, *names: str) -> None:
         """Note why a proposal, or the named part of it, is refused."""
         subject = ", ".join(names or proposal.paths[:3])
-        self._decisions.refused.append(Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
+        self._decisions.refused.append(events.Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
 
     def _admits(self, proposal: Proposal, path: str) -> bool:
         """Return whether a proposal may be about a page: one with a uuid of its own, which nobody edits now.
@@ -381,7 +369,7 @@ class Draft:
         self._texts: dict[str, str] = {}  # of edited and new pages, by path, before links are repaired
         self._removed: set[str] = set()
         self._new_names: dict[str, set[str]] = defaultdict(set)  # casefolded names of pages that move, by folder
-        self.statements: list[StatementRecord] = []
+        self.statements: list[events.StatementRecord] = []
 
     def place(self, path: str) -> str:
         """Return the path that a page will have."""
@@ -429,7 +417,7 @@ class Draft:
         text = self.text(path)
         if text is None:
             title = f"{title_of_folder(action.target)} in brief"
-            text = new_memory(title, uuid=new_id(), now=self._now, tags=[DIGEST_TAG], subject_type="concept")
+            text = new_memory(title, uuid=events.new_id(), now=self._now, tags=[DIGEST_TAG], subject_type="concept")
         document = MemoryDocument(text, path)
         for page in sorted((self._pages.memories[path] for path in action.paths), key=_said_at):
             link = format_link(page.title, posixpath.relpath(self.place(page.path), action.target), page.uuid)
@@ -438,7 +426,9 @@ class Draft:
                 block = document.block_id_for(line)
                 document = document.add_statement(line, block)
                 since, uuid = self._brain.day_of(_said_at(page)), document.memory.uuid
-                self.statements.append(StatementRecord(page=uuid, block=block, hash=text_hash(line), since=since))
+                self.statements.append(
+                    events.StatementRecord(page=uuid, block=block, hash=text_hash(line), since=since)
+                )
         self.edit(path, str(document))
 
     def _add_index_pages(self) -> None:
@@ -446,7 +436,7 @@ class Draft:
         old_paths = {new: old for old, new in self._moved.items()}
         new_paths = [path for path in (*old_paths, *self._added) if path.startswith(self._pages.root + "/")]
         # as if the pages were new: `Folders` takes the folders from changes of files
-        created = [create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
+        created = [events.create(path, self.text(old_paths.get(path, path)) or "") for path in new_paths]
         for change in Folders(self._brain, created).changes() if created else ():
             if change.op == "create" and self.text(change.path) is None:
                 self.edit(change.path, (change.after or b"").decode("utf-8", "surrogateescape"))
@@ -487,16 +477,16 @@ class Draft:
         if str(after) != before:
             self.edit(index, str(after.set_meta(updated_at=self._now)))
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[events.Change]:
         """Return the changes for the commit, with the links to moved pages repaired on every page."""
         path_by_uuid = {uuid: self.place(path) for uuid, path in self._pages.path_by_uuid.items()}
         hidden = {self.place(path) for path, page in self._pages.pages.items() if page.is_private}
-        changes: list[Change] = []
+        changes: list[events.Change] = []
         # every page: any of them may link to one that moves, and editors follow a link by its path
         for path, page in self._pages.pages.items():
             now, after = self.place(path), self._texts.get(path, page.text)
             if path in self._removed:
-                changes.append(remove(path, page.text))
+                changes.append(events.remove(path, page.text))
                 continue
             # a page that a person edits is repaired later, unless it is written in any case
             if self._moved and (now != path or path in self._texts or self._is_resting(path)):
@@ -510,10 +500,10 @@ class Draft:
                     is_hidden=hidden.__contains__,
                 )
             if now != path:
-                changes.append(move(path, now, page.text, after))
+                changes.append(events.move(path, now, page.text, after))
             elif after != page.text:
-                changes.append(update(path, page.text, after))
-        return changes + [create(path, self._texts[path]) for path in self._added]
+                changes.append(events.update(path, page.text, after))
+        return changes + [events.create(path, self._texts[path]) for path in self._added]
 
 
 def _said_at(page: Memory) -> str:
@@ -524,10 +514,10 @@ def _said_at(page: Memory) -> str:
 
 def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
     """Yield a short line for each exchange on a page; one for all its statements where it has no exchange."""
-    events = [placed.event for placed in find_events(page.text)]
-    for event in events:
+    exchanges = [placed.event for placed in find_events(page.text)]
+    for event in exchanges:
         yield f"{day_of(event.at)}: " + (f"“{_cut(event.user)}”" if event.user.strip() else _cut(event.ai))
-    if not events:
+    if not exchanges:
         statements = [statement.text for statement in page.current_statements]
         yield f"{day_of(page.created_at)}: {_cut(' '.join(statements) or page.title)}"
 
@@ -541,7 +531,7 @@ def _cut(text: str) -> str:
 # --- manifests ---------------------------------------------------------------------------------------------
 
 
-def folders_of(changes: Iterable[Change]) -> set[str]:
+def folders_of(changes: Iterable[events.Change]) -> set[str]:
     """Return the folders whose index pages have to be derived anew after changes."""
     paths = {path for change in changes for path in (change.path, change.source) if path}
     # the index page of the folder above quotes the summary of an index page
@@ -549,7 +539,7 @@ def folders_of(changes: Iterable[Change]) -> set[str]:
     return {posixpath.dirname(path) for path in (*paths, *indexed)}
 
 
-def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = None) -> Event | None:
+def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = None) -> events.Event | None:
     """Bring the index pages of folders, and of those above them, up to date; only bytes that differ are written.
 
     Args:
@@ -565,10 +555,10 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     inside = [folder for folder in sorted(set(folders)) if f"{folder}/".startswith(root + "/")]
     filled = [folder for folder in inside if next(tree.walk(tree.absolute(folder)), None)]
     # `Folders` takes the folders from changes of files
-    changes = Folders(brain, [observe(f"{folder}/{INDEX}", b"") for folder in filled]).changes()
+    changes = Folders(brain, [events.observe(f"{folder}/{INDEX}", b"") for folder in filled]).changes()
     if not changes:
         return None
     try:
-        return brain.commit(ManifestsDerived(), by=NAME, changes=changes, cause=cause)
+        return brain.commit(events.ManifestsDerived(), by=NAME, changes=changes, cause=cause)
     except ConflictError:
         return None  # the next quiet tries again

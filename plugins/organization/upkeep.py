@@ -14,7 +14,7 @@ from brainiac.brain import Brain
 from brainiac.clock import parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
-from brainiac.formats.page import Memory, MemoryDocument, Statement, parse_memory
+from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
 from brainiac.llm.gate import is_hidden
@@ -299,7 +299,8 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
     """
     # a page that names one of them has its title; of a removed page it still has the beginning of the link
     titles = [pages.memories[path].title for path in paths if path in pages.memories]
-    names = titles + [f"{_file_name(path)}|" for path in paths if path not in pages.memories]
+    removed = (posixpath.basename(path).removesuffix(".md") for path in paths if path not in pages.memories)
+    names = [*titles, *(f"{name}|" for name in removed)]
     mentions = Mentions(pages.memories.values(), pages.root)
     changes, now, is_complete = [], brain.clock.now(), True
     for path, page in pages.memories.items():
@@ -319,11 +320,6 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
     except ConflictError:
         return False
     return is_complete
-
-
-def _file_name(path: str) -> str:
-    """Return a page's file name without its ending."""
-    return posixpath.basename(path).removesuffix(".md")
 
 
 # --- decisions of a person in review.md --------------------------------------------------------------------
@@ -388,10 +384,8 @@ def _proposed_changes(
     match proposal:
         case events.CopyProposal():
             return changes_for_copy(brain, proposal), ()
-        case events.RetireProposal():
-            return _retirement(brain, proposal), ()
-        case events.ReplaceProposal():
-            return _rewording(brain, proposal)
+        case events.RetireProposal() | events.ReplaceProposal():
+            return _revision(brain, proposal)
         case events.OrganizeProposal():
             return _reorganization(brain, proposal, history)
     return [], ()  # a proposal to forget is carried out by `settle_reviews`
@@ -412,50 +406,34 @@ def _reorganization(
     return draft.changes(), tuple(draft.statements)
 
 
-def _target_of(
-    pages: PageSet, proposal: events.RetireProposal | events.ReplaceProposal
-) -> tuple[MemoryDocument, Statement] | None:
-    """Return the page and the statement that a proposal is about; None where the statement was changed meanwhile."""
-    path = pages.path_by_uuid.get(proposal.page, "")
-    statement = pages.statement(proposal.page, proposal.block)
-    if path not in pages.memories or statement is None or statement.is_history:
-        return None
-    if text_hash(statement.text) != proposal.hash:
-        return None
-    return MemoryDocument(pages.memories[path].text, path), statement
-
-
-def _retirement(brain: Brain, proposal: events.RetireProposal) -> list[Change]:
-    """Return the changes that move a statement to History; none where it was changed meanwhile."""
-    pages = brain.pages()
-    if (target := _target_of(pages, proposal)) is None:
-        return []
-    document, statement = target
-    # a block id names a statement of the same page
-    replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
-    document = document.retire(proposal.block, proposal.on, replaced_by)
-    return [pages.change(document.memory.path, str(document)), *without_fact(brain, statement.text)]
-
-
-def _rewording(
-    brain: Brain, proposal: events.ReplaceProposal
+def _revision(
+    brain: Brain, proposal: events.RetireProposal | events.ReplaceProposal
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
-    """Return the changes that give a statement a new wording and move the former one to History.
+    """Return the changes that move a statement to History, with another wording in its place where one is proposed.
 
-    Of a statement that a process wrote there is a record too, so that processes may go on changing it.
+    Nothing where the statement was changed meanwhile. Of another wording of a statement that a process wrote there is a
+    record too, so that processes may go on changing it.
     """
     pages = brain.pages()
-    if (target := _target_of(pages, proposal)) is None:
+    path, statement = pages.path_by_uuid.get(proposal.page, ""), pages.statement(proposal.page, proposal.block)
+    if path not in pages.memories or statement is None or statement.is_history:
         return [], ()
-    document, statement = target
+    if text_hash(statement.text) != proposal.hash:
+        return [], ()
+    document = MemoryDocument(pages.memories[path].text, path)
+    if isinstance(proposal, events.RetireProposal):
+        # a block id names a statement of the same page
+        replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
+        document = document.retire(proposal.block, proposal.on, replaced_by)
+        return [pages.change(path, str(document)), *without_fact(brain, statement.text)], ()
     block = document.block_id_for(proposal.text)
     document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
-    changes = [pages.change(document.memory.path, str(document))]
+    changes = [pages.change(path, str(document))]
     if not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(
         operation="UPDATE",
-        path=document.memory.path,
+        path=path,
         page=proposal.page,
         block=block,
         hash=text_hash(proposal.text),
