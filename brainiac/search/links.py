@@ -43,16 +43,6 @@ class LinkedPage:
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
-    """A memory with its number of connections."""
-
-    path: str
-    uuid: str
-    title: str
-    edges: int
-
-
 class LinkGraph:
     """The links of a brain at one moment.
 
@@ -125,8 +115,8 @@ class LinkGraph:
         """Return memories that no page links to and that link to none; index pages aside."""
         return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
 
-    def hubs(self, limit: int = 10) -> list[Hub]:
-        """Return the most connected memories, ties by the most recently updated; no index pages."""
+    def hubs(self) -> list[tuple[LinkedPage, int]]:
+        """Return memories with the number of their connections, most first, ties by the latest change."""
         memories = set(self._memories())
         edges: Counter[str] = Counter()
         # a pair of pages is one connection, whichever way and however often they link
@@ -134,7 +124,7 @@ class LinkGraph:
             if memories.issuperset(pair):
                 edges.update(pair)
         ranked = sorted(edges, key=lambda path: (edges[path], self.pages[path].at, path), reverse=True)
-        return [Hub(path, self.pages[path].uuid, self.pages[path].title, edges[path]) for path in ranked[:limit]]
+        return [(self.pages[path], edges[path]) for path in ranked]
 
     def _memories(self) -> Iterator[str]:
         return (path for path in self.pages if self._tree.kind_of(path) is PathKind.MEMORY)

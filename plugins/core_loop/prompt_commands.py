@@ -94,7 +94,9 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
             case "remember":
                 reply.paragraphs.append(_missing_words(command) or f"To be remembered as written: {command.argument}")
             case "help":
-                reply.paragraphs.append(HELP.format(engine=_engine(request.prompt.model or brain.settings.llm.model)))
+                model = request.prompt.model or brain.settings.llm.model
+                engine = WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
+                reply.paragraphs.append(HELP.format(engine=engine))
             case "forget":
                 _reply_to_forget(brain, command, request, reply)
     # in a prompt that a program sent through the server, what looks like a command is text (F-PRM-10)
@@ -107,11 +109,6 @@ def reply_to_commands(brain: Brain, request: AnswerRequest, *, n_find_hits: int)
     if "find" in names:
         _reply_to_find(brain, request, request.hits[:n_find_hits], reply)
     return reply
-
-
-def _engine(model: str) -> str:
-    """Return the sentence of `/help` about what an engine does with a prompt."""
-    return WITHOUT_MODEL if model == "offline" else WITH_MODEL.format(model=model)
 
 
 def _missing_words(command: Command) -> str:
@@ -221,7 +218,7 @@ def _about_person(brain: Brain, request: AnswerRequest) -> str:
     items = [*pinned.goals, *pinned.facts][-MAX_PINNED:]
     folder = posixpath.dirname(request.prompt.path)
     pages = ShownPages(brain, gate).most_linked(MAX_PAGES)
-    links = (format_link(page.title, relative_link(page.path, folder), page.uuid) for page in pages)
+    links = (format_link(page.title, relative_link(page.path, folder), page.uuid) for page, _ in pages)
     return "\n".join(f"- {line}" for line in (*(item.text for item in items), *links))
 
 

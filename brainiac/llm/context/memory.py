@@ -32,7 +32,7 @@ from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, shortened
 from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit
-from brainiac.search.links import Hub, LinkedPage
+from brainiac.search.links import LinkedPage
 from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
 from brainiac.text.tokens import as_sentence
@@ -241,10 +241,9 @@ class ShownPages:
         """Return the pages that link to a page."""
         return self._shown(self._graph.back(page.path))
 
-    def most_linked(self, limit: int) -> list[Hub]:
-        """Return the pages with the most links, ties by the latest change; no index pages."""
-        hubs = self._graph.hubs(len(self._graph.pages))
-        return list(islice((hub for hub in hubs if self._is_shown(hub.path)), limit))
+    def most_linked(self, limit: int) -> list[tuple[LinkedPage, int]]:
+        """Return the pages with the most links and how many, ties by the latest change; no index pages."""
+        return list(islice((hub for hub in self._graph.hubs() if self._is_shown(hub[0].path)), limit))
 
     def _shown(self, paths: Iterable[str]) -> list[LinkedPage]:
         """Return the pages at paths that exist and may be shown."""
@@ -354,7 +353,7 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
 def background_block(library: Library, gate: Gate) -> Block:
     """Return the block of the pages with most links, with title, uuid and number of links."""
     hubs = ShownPages(library, gate).most_linked(HUBS)
-    lines = [f"- {reference(hub.title, hub.path, hub.uuid)}: {hub.edges} links" for hub in hubs]
+    lines = [f"- {reference(page.title, page.path, page.uuid)}: {edges} links" for page, edges in hubs]
     return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)
 
 
