@@ -128,7 +128,8 @@ class Folders:
             elif index := self._indexes.get(path) or (page and IndexDocument(page.text, page.path)):
                 about, summary = index.page, ""
                 if not PRIVATE.search(about.summary):
-                    text = _cut(about.about, _MAX_QUOTED) if _DATE.search(path) else _first_sentence(about.summary)
+                    first_sentence = re.split(r"(?<=[.!?])\s", about.summary.strip(), maxsplit=1)[0]
+                    text = shortened(about.about, _MAX_QUOTED) if _DATE.search(path) else first_sentence
                     # its links are relative to its folder, and become relative to the one above
                     rooted = with_rooted_links(self._store, text, [path])
                     summary = with_links_from(self._store, rooted, f"{folder}/{INDEX}")
@@ -168,14 +169,14 @@ def _summary_of(memory: Memory) -> str:
     exchanges = [placed.event for placed in find_events(text)]
     if exchanges:
         said = (_first_words(event.user) for event in exchanges if event.origin == PERSON)
-        return _cut(" ".join(filter(None, said)), _MAX_QUOTED)
+        return shortened(" ".join(filter(None, said)), _MAX_QUOTED)
     if memory.steps:
         return f"{len(memory.steps)} steps"
     if summary := str(memory.meta.get("summary") or ""):
         return summary
     statements = parse_memory(memory.path, text).statements
     first = next((statement.text for statement in statements if not statement.is_history), "")
-    return _cut(first, _MAX_SUMMARY)
+    return shortened(first, _MAX_SUMMARY)
 
 
 def _first_words(message: str) -> str:
@@ -184,11 +185,6 @@ def _first_words(message: str) -> str:
     return next(pieces("\n".join([*arguments(commands, "remember"), rest])), "")
 
 
-def _cut(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Return a text, or as many of its first words as there is room for."""
     return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
-
-
-def _first_sentence(summary: str) -> str:
-    """Return the first sentence of a summary."""
-    return re.split(r"(?<=[.!?])\s", summary.strip(), maxsplit=1)[0]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
-from brainiac.errors import LockedError
 from brainiac.events import FileChange
 from brainiac.host.hookspecs import StaleItem
 
@@ -35,7 +34,7 @@ def quiet(brain: Brain, idle_seconds: float) -> None:
     upkeep = _upkeep(brain)
     upkeep.tend()
     if upkeep.is_due(idle_seconds):
-        _organize(brain, upkeep)
+        upkeep.organize()
 
 
 @hookimpl
@@ -43,16 +42,7 @@ def access_log_grew(brain: Brain) -> None:
     """Organize when the log has enough lines; while somebody talks with the brain, it waits for the next quiet."""
     upkeep = _upkeep(brain)
     if upkeep.is_log_full() and upkeep.is_calm():
-        _organize(brain, upkeep)
-
-
-def _organize(brain: Brain, upkeep: Upkeep) -> None:
-    """Organize and log what was done."""
-    try:
-        outcome = upkeep.organize()
-    except LockedError:
-        return  # somebody runs `brainiac organize`
-    brain.log.info("organized", done=len(outcome.done), asked=len(outcome.asked), refused=len(outcome.refused))
+        upkeep.organize()
 
 
 @hookimpl

@@ -21,7 +21,7 @@ from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.markdown import find_events, format_link, one_line
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable_text
 from brainiac.llm.schemas import Proposal
-from brainiac.storage.folders import Folders, title_of_folder
+from brainiac.storage.folders import Folders, shortened, title_of_folder
 from brainiac.storage.links import with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet
 from brainiac.storage.statements import text_hash
@@ -233,21 +233,18 @@ class ProposalCheck:
             # a digest has no private marks, so that no private line may come into it
             is_open_day = self._pages.kind_of(path) == "events" and shareable_text(text) == text
             if is_open_day and proposal.action == "compress":
-                days_by_month[self._month_of(path)].append(path)
+                month = re.match(rf"{re.escape(self._pages.root)}/events/\d{{4}}/\d\d(?=/)", path)
+                # a day without a date has its digest beside it
+                days_by_month[month[0] if month else posixpath.dirname(path)].append(path)
             else:
                 other_paths.append(path)
-        for month, days in days_by_month.items():
+        for folder, days in days_by_month.items():
             if len(days) > 1:
-                yield Action("compress", tuple(days), month, proposal.reason)
+                yield Action("compress", tuple(days), folder, proposal.reason)
             else:
                 yield Action("archive", tuple(days), reason=proposal.reason)
         if other_paths:
             yield Action("archive", tuple(other_paths), reason=proposal.reason)
-
-    def _month_of(self, path: str) -> str:
-        """Return the folder for the digest of a day: that of its month, or the day's own where that has no date."""
-        match = re.match(rf"{re.escape(self._pages.root)}/events/\d{{4}}/\d\d(?=/)", path)
-        return match[0] if match else posixpath.dirname(path)
 
     def _ask_about_many(self) -> None:
         """Where a large part of memory would be archived, as by a wrong clock, ask the person before."""
@@ -524,8 +521,7 @@ def _digest_lines(page: Memory, day_of: Callable[[str], str]) -> Iterator[str]:
 
 def _cut(text: str) -> str:
     """Return a text as one line of at most `_MAX_QUOTE` characters, without brackets that would end a link."""
-    text = one_line(text).replace("[", "(").replace("]", ")")
-    return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1].rsplit(" ", 1)[0] + "…"
+    return shortened(one_line(text).replace("[", "(").replace("]", ")"), _MAX_QUOTE)
 
 
 # --- manifests ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from itertools import islice
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
-from brainiac.errors import BlobError, ConflictError, FormatError, ModelError
+from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history import forget
@@ -24,7 +24,7 @@ from brainiac.storage.review import decisions_in, find_ticks, without_proposals
 from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
-from .run import ATTEMPTS, Outcome, organize, text_digest
+from .run import ATTEMPTS, organize, text_digest
 from .usage import UsageHistory, read_history
 
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
@@ -187,18 +187,20 @@ class Upkeep:
         needed = min(CALM_SECONDS, settings.promotion.idle_seconds, settings.organization.idle_seconds)
         return last is None or self._brain.clock.now() - parse_iso(last) >= timedelta(seconds=needed)
 
-    def organize(self) -> Outcome:
-        """Organize now; the run ends early when somebody exchanges something during the model call."""
+    def organize(self) -> None:
+        """Organize now, unless somebody does; the run ends early when somebody exchanges something meanwhile."""
         brain, last = self._brain, self._brain.answered.last_exchange_at
         try:
             outcome = organize(brain, abandon=lambda: brain.answered.last_exchange_at != last)
+        except LockedError:
+            return  # somebody runs `brainiac organize`
         except (ModelError, ConflictError):
             self._failed_at = brain.clock.now()
             raise
         self._last_at, self._failed_at = brain.clock.now(), None
         # the commit repaired no links on pages that a person was editing
         self._pending.are_links_due |= bool(outcome.done)
-        return outcome
+        brain.log.info("organized", done=len(outcome.done), asked=len(outcome.asked), refused=len(outcome.refused))
 
 
 # --- notes that a person put into long-term memory ---------------------------------------------------------
