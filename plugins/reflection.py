@@ -12,7 +12,7 @@ from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.events import Event, ExchangeOffRecord, ExchangeReflected, create, update
 from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.markdown import one_line, without_quotes
-from brainiac.formats.prompt import Command, Exchange, Prompt, Response, arguments
+from brainiac.formats.prompt import Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import hide
@@ -187,10 +187,11 @@ def _with_exchange(
             facts=_items_from(brain, exchange, facts if logged.has_event(event.id) else ()),
             tasks=_items_from(brain, exchange, tasks),
         )
+    # words that several open tasks have, or none, name no task
+    matches = [matching(document.memory.tasks, words) for words in arguments(commands, "done")]
+    ticked = [tasks[0].text for tasks in matches if len(tasks) == 1]
     # what another says is done may be so; the person's list goes by the person's words
-    return logged.with_done(
-        [*_ticked(document.memory.tasks, commands), *(reflection.done if event.origin == PERSON else ())]
-    )
+    return logged.with_done([*ticked, *(reflection.done if event.origin == PERSON else ())])
 
 
 def _with_day(prompt: Prompt, tasks: Sequence[str]) -> Sequence[str]:
@@ -212,12 +213,6 @@ def _answer_to_note(brain: Brain, exchange: Exchange) -> str:
     text = ", ".join(response.memories) if response.model in QUOTING else response.text
     rooted = with_rooted_links(brain, text, [posixpath.dirname(response.path)]) if response.path else text
     return with_links_from(brain, rooted, brain.tree.relative(brain.tree.short_term))
-
-
-def _ticked(tasks: Sequence[Item], commands: Sequence[Command]) -> list[str]:
-    """Return the tasks that `/done` commands name; words that several open tasks have, or none, name no task."""
-    matches_by_command = [matching(tasks, words) for words in arguments(commands, "done")]
-    return [matches[0].text for matches in matches_by_command if len(matches) == 1]
 
 
 def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exchange) -> ShortTermDocument:
