@@ -53,7 +53,8 @@ MODEL_SECONDS = 0.05  # that the model takes for a call, so that kills fall into
 IN_START = 0.2  # share of the kills that come while the daemon starts
 COMMAND = 0.35  # share of the lives in which a command runs beside
 START_SECONDS, CALL_SECONDS = 60.0, 10.0
-REST_SECONDS, PATIENCE_SECONDS = 15.0, 45.0  # what was displaced is let go after ten
+# what was displaced is let go after eleven seconds, and that is looked at every ten
+REST_SECONDS, PATIENCE_SECONDS = 25.0, 45.0
 WORKERS = 6  # four answer, one reflects, and a command beside
 
 Processes = Sequence[Program]
