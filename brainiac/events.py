@@ -74,6 +74,11 @@ def update(path: str, before: str | bytes, after: str | bytes) -> Change:
     return Change("update", path, _bytes(before), _bytes(after))
 
 
+def write(path: str, before: str | bytes | None, after: str | bytes) -> Change:
+    """Make a file where `before` is None, else replace its text that was read as `before`."""
+    return create(path, after) if before is None else update(path, before, after)
+
+
 def remove(path: str, before: str | bytes) -> Change:
     """Remove a file that was read as `before`; its text stays in the journal's blobs."""
     return Change("remove", path, _bytes(before), None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.formats.prompt import Exchange, Prompt, parse_prompt, response_path
-from brainiac.storage.answered import MAX_RESPONSES, Answered
+from brainiac.storage.said import MAX_RESPONSES, Answered
 from brainiac.storage.store import Store
 from brainiac.tree import MAX_NAME_BYTES, is_too_long
 

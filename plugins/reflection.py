@@ -20,8 +20,8 @@ from brainiac.history.targets import target_of_hits
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Existing, Reflection, ReflectRequest
-from brainiac.storage.filed import FiledExchanges, waiting_events
 from brainiac.storage.links import with_links_from, with_rooted_links
+from brainiac.storage.said import FiledExchanges, waiting_events
 from brainiac.storage.statements import text_hash
 from brainiac.text.tokens import coverage, holds_phrase
 

@@ -28,7 +28,7 @@ from brainiac.host.trust import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.files import Disk
-from brainiac.storage.sources import Source, find_sources, set_allowed
+from brainiac.storage.pages import Source, find_sources, set_allowed
 from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
 from brainiac.terminal import one_line, say

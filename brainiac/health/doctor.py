@@ -34,10 +34,9 @@ from brainiac.history.copies import find_copies, find_marked, find_moved, is_mar
 from brainiac.history.purge import apply_tombstones, remains
 from brainiac.skeleton import create_brain
 from brainiac.storage.external_edits import MAX_BYTES
-from brainiac.storage.folders import title_of_folder
 from brainiac.storage.journal import from_line
 from brainiac.storage.lineage import new_paths
-from brainiac.storage.links import with_repaired_links
+from brainiac.storage.links import title_of_folder, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet, linked_path
 from brainiac.storage.serving import is_running
 from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, shown

@@ -22,18 +22,18 @@ from brainiac.events import PathKind, PluginFailed
 from brainiac.formats.page import shareable_text
 from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
-from brainiac.history.devices import other_active_devices, waiting_message
+from brainiac.history.devices import other_active_devices
 from brainiac.host.plugins import PluginHost, PluginStatus
 from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import find_backlog
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.copies import possible_original
-from brainiac.storage.filed import FiledExchanges
+from brainiac.storage.database import read_run_state
 from brainiac.storage.files import set_aside_files
-from brainiac.storage.runstate import read_run_state
-from brainiac.storage.serving import elsewhere_message, is_served_elsewhere, is_served_here
-from brainiac.storage.sources import find_sources
+from brainiac.storage.pages import find_sources
+from brainiac.storage.said import FiledExchanges
+from brainiac.storage.serving import is_served_here, served_elsewhere
 from brainiac.tree import OUR_TEMPORARY_PREFIX, Misfit, subfolders
 
 ANSWERS = "core_loop"  # the plugin without which nothing is answered
@@ -165,7 +165,8 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 def _daemon(brain: Brain) -> dict[str, Any]:
     """Return the `daemon` field of an overview; of a running daemon with its `pending` prompts."""
     if not is_served_here(brain):  # the report of a daemon that has ended is not used
-        return {"is_running": False} | ({"elsewhere": elsewhere_message(brain)} if is_served_elsewhere(brain) else {})
+        elsewhere = served_elsewhere(brain)
+        return {"is_running": False} | ({"elsewhere": elsewhere} if elsewhere else {})
     state = read_run_state(brain.database)
     fields = ("pid", "since", "watch", "problem", "pending")
     return {"is_running": True, **{name: getattr(state, name) for name in fields}}
@@ -339,7 +340,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
 def why_nobody_answers(brain: Brain) -> str:
     """Return why a daemon that is started here would answer nothing, and what to do; "" when it would."""
     if not brain.is_active:
-        return waiting_message(brain)
+        return brain.waits_for
     plugins = [plugin for plugin in host_of(brain).survey() if plugin.name == ANSWERS]
     # where there is none, a plugin of another name may answer
     if not plugins or any(plugin.state in ("ready", "loaded") for plugin in plugins):

@@ -23,8 +23,8 @@ from brainiac.errors import LockedError, StorageError, UserError
 from brainiac.events import PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.skeleton import DOTFILES
+from brainiac.storage.database import LOCK
 from brainiac.storage.files import Disk, is_held, locked, make_folders, read_bytes, temporary_beside
-from brainiac.storage.runstate import LOCK
 from brainiac.storage.saves import TORN_NS, age_ns
 from brainiac.storage.store import Store
 from brainiac.tree import MARKER, OUR_TEMPORARY_PREFIX, LocalPlaces, Stamp, is_brain

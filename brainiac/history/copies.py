@@ -24,7 +24,7 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError
-from brainiac.events import Change, Event, PathKind, append, content_hash, create, move, new_id, remove, update
+from brainiac.events import Change, Event, PathKind, append, content_hash, move, new_id, remove, update, write
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.markdown import Link, decode_text, find_links, retarget_links
 from brainiac.formats.markers import CONFLICT, has_markers, split_markers
@@ -35,21 +35,16 @@ from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.journal import SPLICE_SUFFIX
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
-from brainiac.storage.review import Proposal, review_change, with_differences
+from brainiac.storage.review import Proposal, differences_change, proposals_change
 from brainiac.storage.versions import Difference, Merge, merge
 
 TAKE = "take-copy"  # the operation of a proposal
-_BY = "kernel"
-_MERGED = frozenset(
-    {
-        PathKind.SHORT_TERM,
-        PathKind.MEMORY,
-        PathKind.ARCHIVED,
-        PathKind.INDEX_PAGE,
-        PathKind.REVIEW,
-    }
-    | {PathKind.CONFIG, PathKind.SYSTEM, PathKind.RESPONSE, PathKind.ERROR}
-)
+_BY, _WHO = "kernel", "two devices"
+_PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
+_MERGED = _PAGES | {
+    *(PathKind.SHORT_TERM, PathKind.INDEX_PAGE, PathKind.REVIEW),
+    *(PathKind.CONFIG, PathKind.SYSTEM, PathKind.RESPONSE, PathKind.ERROR),
+}
 _PROMPTS = frozenset({PathKind.PROMPT, PathKind.CAPTURE})
 _DIFFERENCES = "differences"  # a folder in this machine's state
 
@@ -69,7 +64,10 @@ def settle_versions(brain: Brain, marked: Iterable[str] | None = None) -> list[E
     """
     settled = settle_differences(brain)
     if brain.is_active:
-        settled += [*settle_copies(brain), *settle_moved(brain), *settle_logs(brain), *settle_markers(brain, marked)]
+        settled += _settle_all(brain, _settle_copy, list(find_copies(brain)), warning="conflict_copy_waits")
+        settled += [*settle_moved(brain), *settle_logs(brain)]
+        files = [(path,) for path in find_marked(brain, marked)]
+        settled += _settle_all(brain, _settle_marked, files, warning="conflict_markers_wait")
     elif not brain.git_operation:  # git itself may be about to merge them
         active = brain.settings.active_device
         if active is not None and not (brain.tree.journal / active).is_dir():
@@ -87,13 +85,6 @@ def find_copies(brain: Brain) -> Iterator[tuple[str, str]]:
             folders[:] = [name for name in folders if not name.startswith(".")]
             paths = (brain.tree.relative(os.path.join(folder, name)) for name in sorted(files))
             yield from ((path, original) for path in paths if (original := original_of(path)))
-
-
-def settle_copies(brain: Brain) -> list[Event]:
-    """Merge every conflict copy, set it aside or propose it in `memory/review.md`; return the events of that."""
-    if not brain.is_active:
-        return []
-    return _settle_all(brain, _settle_copy, list(find_copies(brain)), warning="conflict_copy_waits")
 
 
 def _settle_all(
@@ -136,8 +127,8 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
     merged = _merged(brain, original, base, standing or b"", raw)
     if merged.text == standing:
         return _set_aside(brain, copy, original, raw)
-    changes = [remove(copy, raw), _change(original, standing, merged.text)]
-    changes += _review_lines(brain, original, merged)
+    changes = [remove(copy, raw), write(original, standing, merged.text)]
+    changes += differences_change(brain.tree, original, merged, _WHO)
     event = events.CopyMerged(copy=copy, of=original, differs=_hashes_of_differences(merged))
     return brain.commit(event, by=_BY, changes=changes)
 
@@ -145,10 +136,7 @@ def _settle_copy(brain: Brain, copy: str, original: str) -> Event | None:
 def _settle_without_original(brain: Brain, copy: str, original: str, raw: bytes) -> Event | None:
     """Settle a copy whose original was moved or removed; return None where it waits for a person's decision."""
     kind = brain.tree.kind_of(original)
-    if kind in (
-        PathKind.MEMORY,
-        PathKind.ARCHIVED,
-    ):  # the page may be elsewhere now, by the uuid in the copy
+    if kind in _PAGES:  # the page may be elsewhere now, by the uuid in the copy
         with suppress(FormatError):
             uuid = str(split(decode_text(raw))[0].get("uuid") or "")
             if path := brain.pages().path_by_uuid.get(uuid, ""):
@@ -196,7 +184,7 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
     proposal = events.CopyProposal(
         id=proposal_id, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
     )
-    changes = review_change(brain, [Proposal(proposal, is_private_note(decode_text(raw)))])
+    changes = proposals_change(brain.tree, [Proposal(proposal, is_private_note(decode_text(raw)))])
     return brain.commit(events.CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
 
 
@@ -206,7 +194,7 @@ def changes_for_copy(brain: Brain, proposal: events.CopyProposal) -> list[Change
     digest = content_hash(standing) if standing is not None else None
     if copy is None or content_hash(copy) != proposal.copy_hash or digest != proposal.hash:
         return []
-    return [_change(proposal.path, standing, copy), remove(proposal.copy, copy)]
+    return [write(proposal.path, standing, copy), remove(proposal.copy, copy)]
 
 
 # --- pages that moved ----------------------------------------------------------------------------------------------
@@ -265,11 +253,8 @@ def _merge_moved(brain: Brain, path: str, new_path: str, former_path: str) -> Ev
     merged = _merged(brain, new_path, former, relinked(standing, decode_text(raw)), relinked(raw), former_path)
     # it must differ: to a sync tool a change counts more than a removal that another device may have made meanwhile
     text = merged.text if merged.text != standing else _with_later_update(new_path, standing, raw)
-    changes = [
-        remove(path, raw),
-        update(new_path, standing, text),
-        *_review_lines(brain, new_path, merged),
-    ]
+    changes = [remove(path, raw), update(new_path, standing, text)]
+    changes += differences_change(brain.tree, new_path, merged, _WHO)
     event = events.CopyMerged(copy=path, of=new_path, differs=_hashes_of_differences(merged))
     return brain.commit(event, by=_BY, changes=changes)
 
@@ -301,22 +286,19 @@ def settle_logs(brain: Brain) -> list[Event]:
     Returns:
         The events of the copies of the access log.
     """
-    for original, copy in _copies_in(brain, *brain.tree.journal.glob("*/")):
+    for original, copy in _copies_in(*brain.tree.journal.glob("*/")):
         if _own_lines(original, copy) == b"":
             copy.unlink()
-    for original, copy in _copies_in(brain, *brain.tree.journal.glob("blobs/*/")):
+    for original, copy in _copies_in(*brain.tree.journal.glob("blobs/*/")):
         digest = original.parent.name + original.name.removesuffix(SPLICE_SUFFIX)
         with suppress(BlobError):  # the blob is damaged; the copy may have its text
             brain.journal.blobs.get(digest)
             copy.unlink()
-    return [
-        brain.retry(partial(_take_lines, brain, original, copy))
-        for original, copy in _copies_in(brain, brain.tree.access_log.parent)
-        if original == brain.tree.access_log
-    ]
+    copies = [copy for original, copy in _copies_in(brain.tree.access_log.parent) if original == brain.tree.access_log]
+    return [brain.retry(partial(_take_lines, brain, copy)) for copy in copies]
 
 
-def _copies_in(brain: Brain, *folders: Path) -> list[tuple[Path, Path]]:
+def _copies_in(*folders: Path) -> list[tuple[Path, Path]]:
     """Return (original, copy) of the files in some folders whose names are those of conflict copies."""
     # by these two, which pass over what may not be looked at
     copies = [path for folder in folders for path in sorted(folder.glob("*")) if os.path.isfile(path)]
@@ -330,9 +312,10 @@ def _own_lines(original: Path, copy: Path) -> bytes:
     return b"".join(line for line in lines if line.rstrip(b"\r\n") not in known)
 
 
-def _take_lines(brain: Brain, original: Path, copy: Path) -> Event:
+def _take_lines(brain: Brain, copy: Path) -> Event:
     """Append the lines of a copy of the access log that the log lacks, and remove the copy."""
-    path, log, lines = brain.tree.relative(copy), brain.tree.relative(original), _own_lines(original, copy)
+    path, log = brain.tree.relative(copy), brain.tree.relative(brain.tree.access_log)
+    lines = _own_lines(brain.tree.access_log, copy)
     changes = [append(log, lines if lines.endswith(b"\n") else lines + b"\n")] if lines else []
     event = brain.commit(events.CopyMerged(copy=path, of=log, differs=()), by=_BY, changes=changes)
     copy.unlink(missing_ok=True)  # after a crash before this the next look finds no new lines, and removes it
@@ -367,17 +350,6 @@ def is_marked(brain: Brain, path: str) -> bool:
     return raw is not None and CONFLICT in raw and has_markers(decode_text(raw))
 
 
-def settle_markers(brain: Brain, paths: Iterable[str] | None = None) -> list[Event]:
-    """Merge the versions that files with conflict markers hold; return the events.
-
-    Args:
-        brain: The brain.
-        paths: Files that may have some; None to look for them.
-    """
-    files = [(path,) for path in find_marked(brain, paths)]
-    return _settle_all(brain, _settle_marked, files, warning="conflict_markers_wait")
-
-
 def _settle_marked(brain: Brain, path: str) -> Event | None:
     """Merge the versions that a file with conflict markers holds; None where there are none any more."""
     raw = brain.read(path)
@@ -387,7 +359,7 @@ def _settle_marked(brain: Brain, path: str) -> Event | None:
     ours, theirs = _encoded(sides.ours), _encoded(sides.theirs)
     base = common_version(brain, path, ours, theirs) if sides.base is None else _encoded(sides.base)
     merged = _merged(brain, path, base, ours, theirs)
-    changes = [update(path, raw, merged.text), *_review_lines(brain, path, merged)]
+    changes = [update(path, raw, merged.text), *differences_change(brain.tree, path, merged, _WHO)]
     return brain.commit(_merge_event(path, ours, theirs, merged), by=_BY, changes=changes)
 
 
@@ -435,18 +407,16 @@ def _settle_differences(brain: Brain, file: str) -> Event | None:
     event = events.MarkersMerged.from_json(note["event"])
     text = brain.read_text(event.path) or ""
     differences = [Difference(**texts) for texts in note["differences"]]
-    standing = tuple(difference for difference in differences if difference.stands_in(text))
-    changes = _review_lines(brain, event.path, Merge(_encoded(text), standing))
+    # all lines of both; what counts no more may stand there as a comment
+    lines = [(each, (*each.kept.splitlines(), *each.other.splitlines())) for each in differences]
+    standing = tuple(difference for difference, both in lines if all(line in text for line in both))
+    changes = differences_change(brain.tree, event.path, Merge(_encoded(text), standing), _WHO)
     recorded = brain.commit(event, by=_BY, changes=changes) if changes else None
     brain.committer.disk.unlink(Path(file))
     return recorded
 
 
 # --- both ----------------------------------------------------------------------------------------------------------
-
-
-def _change(path: str, before: bytes | None, after: bytes) -> Change:
-    return create(path, after) if before is None else update(path, before, after)
 
 
 def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> events.MarkersMerged:
@@ -458,16 +428,6 @@ def _merge_event(path: str, ours: bytes, theirs: bytes, merged: Merge) -> events
 def _hashes_of_differences(merged: Merge) -> tuple[str, ...]:
     """Return the hashes of the texts that stand second where both sides' texts stand; the event keeps these."""
     return tuple(content_hash(_encoded(difference.other)) for difference in merged.differences)
-
-
-def _review_lines(brain: Brain, path: str, merged: Merge) -> list[Change]:
-    """Return the change that adds a line to `memory/review.md` for each statement of which both texts stand, if any."""
-    review = brain.tree.relative(brain.tree.review)
-    before = brain.read_text(review)
-    text = with_differences(before, path, merged, "two devices")
-    if not merged.differences or path == review or text == before:
-        return []
-    return [_change(review, None if before is None else _encoded(before), _encoded(text))]
 
 
 def _merged(brain: Brain, path: str, base: bytes | None, ours: bytes, theirs: bytes, *former_paths: str) -> Merge:

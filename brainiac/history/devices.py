@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.events import DeviceTookOver, Event, create, update
+from brainiac.events import DeviceTookOver, Event, write
 from brainiac.formats.frontmatter import edit_meta
 
 RECENT_DAYS = 7
@@ -27,8 +27,7 @@ def takeover(brain: Brain) -> Event | None:
         return None
     path = brain.tree.relative(brain.tree.config)
     before = brain.read_text(path)
-    after = with_setting(before or "", "active_device", device)
-    change = create(path, after) if before is None else update(path, before, after)
+    change = write(path, before, with_setting(before or "", "active_device", device))
     return brain.commit(DeviceTookOver(device=device, from_=former), by="person", changes=[change])
 
 
@@ -47,12 +46,7 @@ def require_active(brain: Brain) -> None:
         UserError: Another device runs them.
     """
     if not brain.is_active:
-        raise UserError(waiting_message(brain))
-
-
-def waiting_message(brain: Brain) -> str:
-    """Return a sentence why this device does not run the processes and how to change it; "" where it does."""
-    return brain.waits_for
+        raise UserError(brain.waits_for)
 
 
 def other_active_devices(brain: Brain) -> list[str]:

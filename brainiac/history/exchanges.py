@@ -7,14 +7,14 @@ from functools import cached_property
 from itertools import chain
 
 from brainiac.brain import Brain
-from brainiac.events import Event, ExchangeEvent, ExchangeMadePrivate, ImportStarted, PromptAnswered
+from brainiac.events import Event, ExchangeEvent, ImportStarted, PromptAnswered
 from brainiac.formats.authors import PERSON, Author, door_and_name, least_trusted, without_mark
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.formats.prompt import Exchange
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact
 from brainiac.pipeline.dispatch import exchange_of
-from brainiac.storage.filed import author_on_page
+from brainiac.storage.said import author_on_page
 from brainiac.storage.withheld import Withheld
 from brainiac.text.tokens import coverage, pieces
 
@@ -121,8 +121,7 @@ class Exchanges:
     def said(self, exchange: str) -> Said:
         """Return an exchange with its texts from journal and inbox, else from memory; "" where neither has them."""
         sql = "SELECT device FROM exchanges WHERE event = ? AND device != ?"
-        rows = self._brain.projection.query(sql, exchange, self._brain.journal.device)
-        device = rows[0][0] if rows else ""
+        device = self._brain.projection.value(sql, exchange, self._brain.journal.device) or ""
         event, texts = self.event(exchange), self.texts_of(exchange)
         if event is None or texts is None:
             return self._from_memory(exchange, device, event)
@@ -202,8 +201,7 @@ class Exchanges:
     @cached_property
     def _withheld(self) -> set[str]:
         """The exchanges that were made private after they were answered, or that are hidden."""
-        events = (event.what for _, event in self._brain.journal.all_events({ExchangeMadePrivate}))
-        private = (what.exchanges for what in events if isinstance(what, ExchangeMadePrivate))
+        private = self._brain.projection.query("SELECT exchange FROM withdrawals")
         return {*Withheld(self._brain).exchanges, *chain.from_iterable(private)}
 
     def in_memory(self, exchange: str) -> StmEvent | None:

@@ -29,11 +29,9 @@ from brainiac.history.targets import find_target as find_target  # plugins impor
 from brainiac.history.why import Provenance, memory_pages
 from brainiac.llm.redaction import redact
 from brainiac.search.wishes import own_sentences
-from brainiac.storage.edits import Edits
-from brainiac.storage.links import MENTIONS, still_named
-from brainiac.storage.provenance import Rest, RestsOn, without_items
-from brainiac.storage.review import Proposal, review_change, without_proposals
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.links import MENTIONS, Edits, still_named
+from brainiac.storage.review import Proposal, proposals_change, without_proposals
+from brainiac.storage.statements import Rest, RestsOn, StatementLog, text_hash, without_items
 from brainiac.storage.withheld import block_hash, hiding_proposals, units_of, without_spans
 from brainiac.text.tokens import holds_phrase, holds_words, pieces
 
@@ -467,7 +465,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
     def attempt() -> None:
         path = exchange.response.path if exchange.response else ""
         text = brain.read_text(path) if path else None
-        changes = review_change(brain, [Proposal(proposal, exchange.is_private)])
+        changes = proposals_change(brain.tree, [Proposal(proposal, exchange.is_private)])
         if text:
             changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
         brain.commit(
@@ -479,7 +477,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
 
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
     """Commit a proposal with its line in `review.md`."""
-    changes = review_change(brain, [Proposal(proposal, is_private)])
+    changes = proposals_change(brain.tree, [Proposal(proposal, is_private)])
     brain.commit(events.ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 

@@ -37,12 +37,10 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import find_remaining, is_bare, is_by_process, pieces_of
 from brainiac.llm.catalog import endpoint_of
 from brainiac.llm.gate import is_hidden
-from brainiac.storage.edits import Edits
 from brainiac.storage.files import locked
-from brainiac.storage.links import MENTIONS, still_named, with_repaired_links
-from brainiac.storage.provenance import Rest, RestsOn, without_items
+from brainiac.storage.links import MENTIONS, Edits, still_named, with_repaired_links
 from brainiac.storage.review import find_ticks
-from brainiac.storage.statements import text_hash
+from brainiac.storage.statements import Rest, RestsOn, text_hash, without_items
 from brainiac.storage.withheld import unescaped
 
 

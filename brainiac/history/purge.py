@@ -28,8 +28,8 @@ from brainiac.history.digest import write_digest
 from brainiac.history.forget import MIN_WORDS, ForgetPlan, find_remaining, forget, pieces_of, plan_forget
 from brainiac.history.targets import Target, said_in, target_of_page, values_of
 from brainiac.history.why import find_memory
+from brainiac.storage.database import read_run_state, write_run_state
 from brainiac.storage.files import DAMAGED, read_bytes
-from brainiac.storage.runstate import read_run_state, write_run_state
 from brainiac.storage.statements import text_hash
 from brainiac.storage.withheld import units_of
 from brainiac.text.tokens import holds_words, words

@@ -27,8 +27,8 @@ from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
 from brainiac.storage.external_edits import FOUND
 from brainiac.storage.files import Disk
-from brainiac.storage.folders import Folders
 from brainiac.storage.journal import BlobStore, Journal, to_line
+from brainiac.storage.links import Folders
 from brainiac.storage.pages import INDEX
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.storage.store import Store

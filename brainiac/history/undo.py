@@ -35,7 +35,7 @@ from brainiac.llm.offline import NOTES
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
-from brainiac.storage.edits import Edits
+from brainiac.storage.links import Edits
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
 from brainiac.storage.versions import merge
 from brainiac.text.tokens import coverage, pieces

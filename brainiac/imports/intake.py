@@ -22,7 +22,7 @@ from typing import Literal
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import ConflictError, FormatError, UserError
-from brainiac.events import Change, ExchangesImported, ImportStarted, content_hash, create, new_id, update
+from brainiac.events import Change, ExchangesImported, ImportStarted, content_hash, create, new_id, write
 from brainiac.formats.authors import SERVICES
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import new_index
@@ -33,7 +33,7 @@ from brainiac.imports.records import Conversation, Item, Note, exchange_id, note
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import IMPORTED
 from brainiac.storage.causes import undone_events
-from brainiac.storage.folders import title_of_folder
+from brainiac.storage.links import title_of_folder
 from brainiac.tree import slugify
 
 PAGE_CHARACTERS = 32_000  # a longer conversation gets further pages
@@ -487,11 +487,7 @@ class _Batch:
         made: list[tuple[str, str | bytes | None, str | bytes]] = []
         made += ((path, page.before, page.text) for path, page in self.pages.items())
         made += ((path, self._brain.read(path), content) for path, content in self.files.items())
-        changes = [
-            create(path, after) if before is None else update(path, before, after)
-            for path, before, after in made
-            if before != after
-        ]
+        changes = [write(path, before, after) for path, before, after in made if before != after]
         return [*changes, *self._index_pages()] if changes else []
 
     def _index_pages(self) -> Iterator[Change]:

@@ -26,7 +26,7 @@ from brainiac.pipeline.bus import AccessLogTail, Bus
 from brainiac.pipeline.dispatch import ON_ANY_DEVICE, exchange_of
 from brainiac.pipeline.inbox import Inbox, find_backlog, is_free, untaken_files
 from brainiac.pipeline.watch import Watcher, folders_beside, scan
-from brainiac.storage.runstate import RunState, read_run_state, write_run_state
+from brainiac.storage.database import RunState, read_run_state, write_run_state
 from brainiac.storage.serving import Serving, is_running, require_alone
 from brainiac.text.tokens import as_sentence
 from brainiac.tree import Stamp

@@ -7,13 +7,15 @@ of a damaged file; where that cannot be read wholly, it is set aside.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from brainiac.events import content_hash
 from brainiac.storage.files import Disk, free_name, locked, read_bytes, set_aside_non_file
@@ -273,3 +275,45 @@ def _remove(path: Path) -> None:
     """Delete a SQLite file, which must be closed."""
     for part in _files_of(path):
         part.unlink(missing_ok=True)
+
+
+# --- the daemon's report, for `status` and for the daemon's next start ----------------------------------------------
+
+LOCK = "daemon.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """The state of a daemon.
+
+    Attributes:
+        pid: Its process; 0 once it stopped.
+        since: ISO 8601 UTC when it started.
+        watch: `WatchHealth` as plain JSON values.
+        pending: `Pending` prompts as plain JSON values.
+        access_log: How far the access log was read: `offset` and `last`; None where it was not.
+        settings: The last valid ones, as plain JSON values; commands that read use them while the file is broken.
+        problem: Why the daemon does no work at present; "" when it works.
+    """
+
+    pid: int = 0
+    since: str = ""
+    watch: dict[str, Any] = field(default_factory=dict)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    access_log: dict[str, Any] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_run_state(database: StateDatabase) -> RunState:
+    """Return what a brain's daemon wrote last; an empty state where there is nothing, or it cannot be read."""
+    try:
+        values = json.loads(database.kept(REPORT)[""])
+        return RunState(**{name: value for name, value in values.items() if name in RunState.__dataclass_fields__})
+    except (OSError, sqlite3.Error, LookupError, ValueError, TypeError, AttributeError):
+        return RunState()
+
+
+def write_run_state(database: StateDatabase, run: RunState) -> None:
+    """Replace the daemon's report."""
+    database.keep(REPORT, "", json.dumps(asdict(run)))

@@ -21,8 +21,8 @@ from brainiac.clock import iso
 from brainiac.errors import BrainiacError, ConflictError
 from brainiac.formats.markers import CONFLICT
 from brainiac.formats.prompt import client_of
-from brainiac.storage.file_state import FileState
 from brainiac.storage.files import read_bytes
+from brainiac.storage.projection import FileState
 from brainiac.storage.saves import TORN_NS, ConcurrentSaves, age_ns, nonblank_lines
 from brainiac.storage.transactions import Transactions
 from brainiac.tree import Stamp
@@ -92,7 +92,7 @@ class ExternalEdits:
         self._headless_hash, self._headless_since = "", 0.0
         # the removed files, oldest first: when (monotonic), content hash, path
         self._vanished: deque[tuple[float, str, str]] = deque(maxlen=1000)
-        self._missing: list[str] = []  # the missing memories
+        self._missing: list[str] = []  # the missing memories, but those whose deletion is held
         self._missing_since = float("-inf")  # when they were looked up
 
     def hash_of(self, relative: str) -> str | None:
@@ -134,7 +134,7 @@ class ExternalEdits:
             if change is None and state is not None and not os.path.lexists(self._tree.absolute(relative)):
                 return self._note_deletion(state)
             if state is not None and not state.is_reported:  # a commit saw and recorded an edit before
-                self._states.set_reported(relative, True)
+                self._states.note("is_told", {relative: True})
                 return change or self._change(action, relative)
             return change
 
@@ -153,7 +153,7 @@ class ExternalEdits:
             try:
                 # recorded here, the edit is still to be reported when the watcher looks at the file
                 if is_tracked and self._record_path(relative) is not None:
-                    self._states.set_reported(relative, False)
+                    self._states.note("is_told", {relative: False})
             except NotRestedError as error:
                 raise ConflictError([relative]) from error
             content = contents[relative] = read_bytes(self._tree.absolute(relative))
@@ -198,7 +198,7 @@ class ExternalEdits:
         digest, state = events.content_hash(content), self._states.get(path)
         if state is not None and state.hash == digest:
             if state.is_held:  # the file is there again
-                self._states.set_held([path], False)
+                self._states.note("is_held", {path: False})
             return None
         self._wait_for_rest(path, content, digest)
         self._states.set_hash_only(path, None)  # it may have been off the record until now
@@ -302,12 +302,11 @@ class ExternalEdits:
             changes += [self._change("modified", path) for path in merged]
             changes += [change for path in scan.hash_only if (change := self._record_path(path))]
             # last, since a crash before it costs no more than hashing these files again at the next start
-            self._states.set_stamps(scan.stamps)
+            self._states.note("stamp", scan.stamps)
             paths = {change.path for change in changes}
             # edits that a commit recorded shortly before the last daemon ended
             unreported = [path for path, state in states.items() if not state.is_reported and path in scan.existing]
-            for path in unreported:
-                self._states.set_reported(path, True)
+            self._states.note("is_told", dict.fromkeys(unreported, True))
             return changes + [self._change("modified", path) for path in unreported if path not in paths]
 
     def _written(self, changes: Iterable[events.RecordedChange]) -> dict[str, str]:
@@ -319,14 +318,6 @@ class ExternalEdits:
                     seconds = os.stat(self._tree.absolute(change.path)).st_mtime
                     written[change.path] = iso(datetime.fromtimestamp(seconds, UTC))
         return written
-
-    def changed(self) -> list[str]:
-        """Return the tracked paths whose size, times or inode differ from when they were last seen; for a rescan."""
-        with self._transactions.commit_lock():
-            self._transactions.finish_pending()  # after git took the journal back, every file counts as changed
-        states = self._states.all()
-        missing = [path for path in states if not os.path.lexists(self._tree.absolute(path))]
-        return self.restamped() + [path for path in missing if not states[path].is_held]
 
     def restamped(self) -> list[str]:
         """Return the tracked paths whose size, times or inode differ from when they were last read.
@@ -385,7 +376,7 @@ class ExternalEdits:
                 is_at_rest = False
             # one that was just written and lacks former lines may still be being saved
             if is_at_rest and age_ns(self._tree.absolute(path)) <= TORN_NS:
-                former = self.saves.text_of(state.hash)
+                former = self._transactions.kept_text(state.hash)
                 is_at_rest = former is None or nonblank_lines(former) <= nonblank_lines(content)
             is_merged = is_at_rest and self.saves.merge_stale(state, content)
             if is_merged:
@@ -403,7 +394,7 @@ class ExternalEdits:
         is there again is not held any more.
         """
         back = [path for path, state in states.items() if state.is_held and path in scan.existing]
-        self._states.set_held(back, False)
+        self._states.note("is_held", dict.fromkeys(back, False))
         missing = [state for path, state in states.items() if path not in scan.existing and not state.is_held]
         # memories of a renamed folder are elsewhere with the same content: they are not lost
         moved = {events.content_hash(content) for path, content in scan.texts.items() if path not in states}
@@ -433,7 +424,7 @@ class ExternalEdits:
             self._transactions.finish_pending()
             held = self._states.held_deletions()
             missing = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
-            self._states.set_held([state.path for state in held], False)
+            self._states.note("is_held", dict.fromkeys([state.path for state in held], False))
             if missing:
                 self._transactions.record(events.NotesDeleted(), [self._removal(state) for state in missing])
             return [self._change("deleted", state.path) for state in missing]
@@ -443,27 +434,22 @@ class ExternalEdits:
         if state.is_held:
             return None
         if self._tree.kind_of(state.path) in _MEMORIES:
-            missing, since = self._missing_memories(), self._clock.monotonic() - MOVE_SECONDS
+            now = self._clock.monotonic()
+            if now - self._missing_since >= 1:  # looked up at most once a second
+                self._missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
+                self._missing_since = now
             # the deletion of a folder arrives file by file, so recently vanished memories count too
-            recent = {path for moment, _, path in self._vanished if moment >= since}
+            recent = {path for moment, _, path in self._vanished if moment >= now - MOVE_SECONDS}
             gone = {path for path in recent if self._tree.kind_of(path) in _MEMORIES}
-            if self._are_too_many(gone.union(missing)):
-                self._hold_deletions(sorted({*missing, state.path}))
+            if self._are_too_many(gone.union(self._missing)):
+                self._hold_deletions(sorted({*self._missing, state.path}))
                 return None
         self._transactions.record(events.NoteDeleted(), [self._removal(state)])
         return self._change("deleted", state.path)
 
-    def _missing_memories(self) -> list[str]:
-        """Return the paths of memories that are missing now and not held; looked up at most once a second."""
-        now = self._clock.monotonic()
-        if now - self._missing_since >= 1:
-            self._missing = [path for path in self._memories() if not os.path.lexists(self._tree.absolute(path))]
-            self._missing_since = now
-        return self._missing
-
     def _memories(self) -> list[str]:
         """Return the paths of memories as last seen, archived ones included; not those whose deletion is held."""
-        states = self._states.below(self._tree.layout.memory)
+        states = self._states.all()
         return [p for p, state in states.items() if not state.is_held and self._tree.kind_of(p) in _MEMORIES]
 
     def _are_too_many(self, gone: set[str]) -> bool:
@@ -473,7 +459,7 @@ class ExternalEdits:
     def _hold_deletions(self, paths: list[str]) -> None:
         """Mark the deletions of these paths as held, and record it."""
         self._missing_since = float("-inf")
-        self._states.set_held(paths, True)
+        self._states.note("is_held", dict.fromkeys(paths, True))
         event = events.DeletionsHeld(count=len(paths), paths=tuple(sorted(paths)[:20]))
         self._transactions.record(event, by="kernel")
 

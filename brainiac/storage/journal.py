@@ -549,15 +549,6 @@ class _Splice:
     depth: int
     inserted: bytes
 
-    def to_bytes(self) -> bytes:
-        header = {"base": self.base, "start": self.start, "removed": self.removed, "depth": self.depth}
-        return json.dumps(header, separators=(",", ":")).encode() + b"\n" + self.inserted
-
-    @classmethod
-    def from_bytes(cls, raw: bytes) -> _Splice:
-        header, _, inserted = raw.partition(b"\n")
-        return cls(inserted=inserted, **json.loads(header))
-
 
 class BlobStore:
     """Texts by content hash.
@@ -597,7 +588,9 @@ class BlobStore:
         if splice is None:
             self._write_file(self._whole_path(digest), content)
         else:
-            self._write_file(self._splice_path(digest), splice.to_bytes())
+            header = {"base": splice.base, "start": splice.start, "removed": splice.removed, "depth": splice.depth}
+            line = json.dumps(header, separators=(",", ":")).encode() + b"\n"
+            self._write_file(self._splice_path(digest), line + splice.inserted)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -683,8 +676,9 @@ class BlobStore:
         Raises:
             BlobError: They are no splice.
         """
+        header, _, inserted = raw.partition(b"\n")
         try:
-            return _Splice.from_bytes(raw)
+            return _Splice(inserted=inserted, **json.loads(header))
         except (ValueError, TypeError) as error:
             raise BlobError(f"{self._splice_path(digest)}: not a splice ({error}); restore it from a backup") from error
 

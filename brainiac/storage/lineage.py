@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 
 from brainiac import events
-from brainiac.errors import BlobError, FormatError
+from brainiac.errors import FormatError
 from brainiac.formats.frontmatter import split
 from brainiac.storage.copies import original_of, possible_original
 from brainiac.storage.external_edits import FOUND
@@ -38,10 +38,8 @@ def common_version(store: Store, path: str, ours: bytes, theirs: bytes, former_p
     lineage = _Lineage(store, (path, former_path) if former_path else (path,), events.content_hash(theirs))
     first, second = lineage.distances(events.content_hash(ours)), lineage.distances(events.content_hash(theirs))
     common = sorted((first[digest] + second[digest], digest) for digest in first.keys() & second.keys())
-    for _, digest in common:
-        with suppress(BlobError):
-            return store.committer.text_of(digest)
-    return None
+    texts = (store.committer.kept_text(digest) for _, digest in common)
+    return next((text for text in texts if text is not None), None)
 
 
 class _Places:

@@ -1,4 +1,4 @@
-"""Links that the program writes: relative links in a text that moves (docs/format.md, F-LNK), and a page's `mentions`.
+"""What follows from a change of pages: links in a text that moves (docs/format.md, F-LNK), `mentions`, index pages.
 
 While a promotion decides, links to files of the brain are paths from the root, `/memory/…`, so that the same link is
 the same text whatever file it comes from; on a page they are relative to the page.
@@ -6,17 +6,26 @@ the same text whatever file it comes from; on a page they are relative to the pa
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
-from brainiac.formats.markdown import Link, retarget_links, without_link_targets
-from brainiac.formats.page import Memory, is_private_note
+from brainiac.clock import iso
+from brainiac.errors import FormatError
+from brainiac.events import Change, PathKind, create, new_id, remove, update
+from brainiac.formats.authors import PERSON
+from brainiac.formats.index_page import IndexDocument, IndexEntry, new_index
+from brainiac.formats.markdown import PRIVATE, Link, decode_text, find_events, retarget_links, without_link_targets
+from brainiac.formats.page import Memory, is_private_note, parse_memory, shareable_text
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
-from brainiac.storage.pages import linked_path
+from brainiac.storage.pages import INDEX, linked_path
 from brainiac.storage.store import Store
+from brainiac.text.tokens import as_sentence, pieces
 
 
 def with_rooted_links(store: Store, text: str, folders: Sequence[str], places: Mapping[str, str] | None = None) -> str:
@@ -204,3 +213,220 @@ def still_named(page: Memory) -> list[str]:
     body = without_link_targets(page.body)
     links = map(str, page.meta[MENTIONS])
     return [link for link in links if not (match := _OURS.fullmatch(link)) or match["title"] in body]
+
+
+# --- index pages ----------------------------------------------------------------------------------------------------
+
+_MAX_SUMMARY = 100
+_MAX_QUOTED = 200  # of what a day held
+MAX_RELATED = 12
+_DATE = re.compile(r"/\d{4}(?:/\d\d){0,2}$")  # a folder of a year, a month or a day
+_ABOUT = {
+    "people": "The people the user knows, a page each.",
+    "projects": "What the user works on, a folder each.",
+    "preferences": "What the user likes, dislikes and wants done in a certain way.",
+    "personal": "The user's own facts.",
+}
+
+
+class Folders:
+    """The index pages of the folders in which a commit changes pages: updated, or made where one is missing.
+
+    Args:
+        store: Of the brain.
+        changes: The page changes of the commit.
+        related: Pairs of paths: of a page with a new statement, and of a page that the statement names.
+        is_whole: Make the manifest entry of every page anew; otherwise only of the changed pages, since a folder may
+            hold thousands.
+    """
+
+    def __init__(
+        self, store: Store, changes: Iterable[Change], related: Iterable[tuple[str, str]] = (), *, is_whole: bool = True
+    ) -> None:
+        self._store, self._is_whole, self._related = store, is_whole, list(related)
+        self._pages, self._now = store.pages(), iso(store.clock.now())
+        # the future texts of the changed pages; None for a page that is removed
+        self._texts = {
+            change.path: None if change.op == "remove" else (change.after or b"").decode("utf-8", "surrogateescape")
+            for change in changes
+        }
+        self._indexes: dict[str, IndexDocument] = {}
+
+    def changes(self) -> list[Change]:
+        """Return the index pages to be written, deepest folder first."""
+        folders = {self._pages.root} if self._texts else set[str]()
+        for path in self._texts:
+            while (path := posixpath.dirname(path)).startswith(f"{self._pages.root}/"):
+                folders.add(path)
+        deepest_first = sorted(folders, key=lambda folder: (-folder.count("/"), folder))
+        for folder in deepest_first:
+            self._open_index(folder)
+        for folder in deepest_first:  # a folder's manifest has the new summaries of its subfolders
+            if folder in self._indexes:
+                self._indexes[folder] = self._indexes[folder].with_manifest(self._entries(folder))
+        for source, target in self._related:  # to no page of the folder itself
+            folder, memory = posixpath.dirname(source), self._memory(target)
+            index = self._indexes.get(folder)
+            if memory is None or index is None or not memory.uuid or posixpath.dirname(target) == folder:
+                continue
+            if len(index.page.related) < MAX_RELATED:
+                relative = posixpath.relpath(target, folder)
+                self._indexes[folder] = index.with_related(memory.title, relative, memory.uuid, "named here")
+        changes = []
+        for folder, index in self._indexes.items():
+            path, former = f"{folder}/{INDEX}", self._pages.pages.get(f"{folder}/{INDEX}")
+            if former is None:
+                changes.append(create(path, str(index)))
+            elif str(index) != former.text:
+                changes.append(update(path, former.text, str(index.set_meta(updated_at=self._now))))
+        return changes
+
+    def _open_index(self, folder: str) -> None:
+        """Load a folder's index page, or begin a new one; a broken one is left to the person (`doctor` names it)."""
+        path = f"{folder}/{INDEX}"
+        if path in self._pages.pages:
+            # the commit may change the page itself too
+            text = self._texts.get(path) or self._pages.pages[path].text
+            self._indexes[folder] = IndexDocument(text, path)
+        elif not os.path.lexists(self._store.tree.absolute(path)):  # a folder or a link may have that name
+            title = title_of_folder(folder)
+            about = _ABOUT.get(posixpath.basename(folder), as_sentence(f"What is known about {title}"))
+            # of a day or a month the manifest quotes what was said
+            text = new_index(title, uuid=new_id(), now=self._now, summary="" if _DATE.search(folder) else about)
+            self._indexes[folder] = IndexDocument(text, path)
+
+    def _entries(self, folder: str) -> Iterator[IndexEntry]:
+        """Yield the manifest entries of a folder as it will be after the commit.
+
+        If not all entries are made anew, those of pages that the commit does not change are taken as they are.
+        """
+        children = set(self._pages.children.get(folder, ()))
+        for path in self._texts:
+            if path.startswith(f"{folder}/"):
+                children.add(f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}")
+        former = () if self._is_whole else self._indexes[folder].page.manifest
+        former_entries = {entry.path: entry for entry in former}
+        for path in sorted(children):
+            name = posixpath.basename(path)
+            page = self._pages.pages.get(f"{path}/{INDEX}")
+            if name in former_entries and path not in self._texts:
+                yield former_entries[name]
+            elif self._store.tree.kind_of(path) is PathKind.MEMORY:
+                memory = self._memory(path)
+                if memory is not None and not memory.is_off_record:
+                    yield IndexEntry(memory.title, name, memory.uuid, _summary_of(memory))
+            elif index := self._indexes.get(path) or (page and IndexDocument(page.text, page.path)):
+                about, summary = index.page, ""
+                if not PRIVATE.search(about.summary):
+                    first_sentence = re.split(r"(?<=[.!?])\s", about.summary.strip(), maxsplit=1)[0]
+                    text = shortened(about.about, _MAX_QUOTED) if _DATE.search(path) else first_sentence
+                    # its links are relative to its folder, and become relative to the one above
+                    rooted = with_rooted_links(self._store, text, [path])
+                    summary = with_links_from(self._store, rooted, f"{folder}/{INDEX}")
+                yield IndexEntry(about.title, f"{name}/{INDEX}", about.uuid, summary)
+
+    def _memory(self, path: str) -> Memory | None:
+        """Return a page as it will be after the commit; None where it is removed or cannot be parsed."""
+        if path not in self._texts:
+            return self._pages.pages.get(path)
+        try:
+            text = self._texts[path]
+            return None if text is None else parse_memory(path, text)
+        except FormatError:
+            return None
+
+
+def title_of_folder(folder: str) -> str:
+    """Return a folder's name as a title: `2026/03` as `March 2026`, `water-quality` as `Water quality`."""
+    if match := re.search(r"/(\d{4})(?:/(\d\d))?(?:/(\d\d))?$", folder):
+        year, month, day = match.groups()
+        if month and not day:
+            return f"{date(int(year), int(month), 1):%B %Y}"
+        return f"{int(day)} {date(int(year), int(month), 1):%B %Y}" if day else year
+    name = posixpath.basename(folder).replace("-", " ").replace("_", " ")
+    return name[:1].upper() + name[1:]
+
+
+def _summary_of(memory: Memory) -> str:
+    """Return the line about a page in a manifest, without private statements; "" for a page that is private as a whole.
+
+    It is what the person said in its exchanges, the number of steps, else the `summary` of the front matter, else the
+    first current statement.
+    """
+    text = shareable_text(memory.text)
+    if text is None:
+        return ""
+    exchanges = [placed.event for placed in find_events(text)]
+    if exchanges:
+        said = (_first_words(event.user) for event in exchanges if event.origin == PERSON)
+        return shortened(" ".join(filter(None, said)), _MAX_QUOTED)
+    if memory.steps:
+        return f"{len(memory.steps)} steps"
+    if summary := str(memory.meta.get("summary") or ""):
+        return summary
+    statements = parse_memory(memory.path, text).statements
+    first = next((statement.text for statement in statements if not statement.is_history), "")
+    return shortened(first, _MAX_SUMMARY)
+
+
+def _first_words(message: str) -> str:
+    """Return the first sentence of a message, or of what it wants remembered."""
+    commands, rest = parse_commands(message)
+    return next(pieces("\n".join([*arguments(commands, "remember"), rest])), "")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return a text, or as many of its first words as there is room for."""
+    return text if len(text) <= limit else text[: limit - 1].rsplit(" ", 1)[0] + "…"
+
+
+# --- edits with what follows from them ------------------------------------------------------------------------------
+
+
+class Edits:
+    """The planned texts of files that become one commit; each is read once, and no file that changed is overwritten.
+
+    Args:
+        store: The brain.
+
+    Attributes:
+        actions: For each edit that was given one a sentence for a person.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._before: dict[str, bytes | None] = {}
+        self._after: dict[str, str | None] = {}
+        self.actions: list[str] = []
+
+    def read(self, path: str) -> str | None:
+        """Return a file's text as planned so far; None where there is no file, or it is to be removed."""
+        # read from the tree once: the commit is refused where the file changes afterwards
+        if path not in self._before:
+            before = self._before[path] = self._store.read(path)
+            self._after[path] = None if before is None else decode_text(before)
+        return self._after[path]
+
+    def write(self, path: str, text: str | None, action: str = "") -> None:
+        """Plan the new text of a file; None removes it, if there is one."""
+        if text == self.read(path):
+            return
+        self._after[path] = text
+        if action:
+            self.actions.append(f"{'-' if text is None else '~'} {path}: {action}")
+
+    def changes(self) -> list[Change]:
+        """Return the changes of the planned files and of the index pages of their folders."""
+        changes = []
+        for path, before in self._before.items():
+            after = self._after[path]
+            if before is None and after is not None:
+                changes.append(create(path, after))
+            elif before is not None and decode_text(before) != after:
+                changes.append(remove(path, before) if after is None else update(path, before, after))
+        top = self._store.tree.relative(self._store.tree.long_term) + "/"
+        pages = [change for change in changes if change.path.startswith(top)]
+        indexes = Folders(self._store, pages).changes() if pages else []
+        # what is planned for index pages is in what is derived
+        derived = {change.path for change in indexes}
+        return [*(change for change in changes if change.path not in derived), *indexes]

@@ -1,4 +1,4 @@
-"""All memory pages of a brain at one moment: read and parsed once, found by path, uuid, name or folder (design: 3, 10).
+"""All memory pages of a brain at one moment, read and parsed once, and the folders of a person's own notes (sources).
 
 Code that needs more than a page or two calls `store.pages()`. `PageSet.change` makes a change with the text as it was
 read, so that the commit is refused where the file differs by then.
@@ -6,16 +6,19 @@ read, so that the commit is refused where the file differs by then.
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import stat
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from brainiac.errors import ConfinementError, FormatError
-from brainiac.events import Change, PathKind, create, update
+from brainiac.events import Change, PathKind, write
 from brainiac.formats.markdown import Link
 from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.storage.files import read_bytes
@@ -170,7 +173,7 @@ class PageSet:
             after: The whole text.
         """
         page = self.pages.get(path)
-        return create(path, after) if page is None else update(path, page.text, after)
+        return write(path, None if page is None else page.text, after)
 
 
 def linked_path(link: Link, page: str) -> str:
@@ -201,3 +204,90 @@ def page_text(tree: Tree, path: str) -> str | None:
         raise FormatError(path, f"cannot be read ({error}); it is left as it is") from error
     except UnicodeDecodeError as error:
         raise FormatError(path, f"is not UTF-8 (from byte {error.start} on); save it as UTF-8") from error
+
+
+# --- sources --------------------------------------------------------------------------------------------------------
+
+# Folders of a person's own notes that are searched and cited and never written (docs/obsidian.md). The settings name
+# them, and settings come with a synced or cloned folder. So a folder outside of the brain is read only where this
+# machine's person allowed it: the state folder lists the allowed ones by real path.
+
+ALLOWED = "sources.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A folder that the setting `sources` names.
+
+    Attributes:
+        name: As written in the settings.
+        folder: Its real path.
+        problem: Why it is not read; "" where it is read.
+        todo: What a person can do about the problem.
+        is_refused: It is not read because nobody allowed it on this machine.
+    """
+
+    name: str
+    folder: Path
+    problem: str = ""
+    todo: str = ""
+    is_refused: bool = False
+
+
+def find_sources(root: Path, names: Sequence[str], state: Path) -> list[Source]:
+    """Return the folders that the setting `sources` names, each with whether it is read.
+
+    Args:
+        root: The brain's folder, resolved.
+        names: The setting.
+        state: This brain's state folder on this machine.
+    """
+    allowed = _allowed(state) if names else frozenset()
+    return [_source(root, name, allowed) for name in names]
+
+
+def _source(root: Path, name: str, allowed: Iterable[str]) -> Source:
+    """Return the source for a name in the settings.
+
+    Args:
+        root: The brain's folder, resolved.
+        name: A path relative to the root, absolute, or beginning with `~`.
+        allowed: Real paths of the folders outside the brain that may be read.
+    """
+    path = Path(name)
+    if name.startswith("~"):
+        path = Path(os.path.expanduser(name))  # an unknown user's home stays as it is written
+    folder = Path(os.path.realpath(root / path))
+    if not folder.is_dir():
+        return Source(name, folder, "is not there", "make it, or take it out of `sources`")
+    if folder.is_relative_to(root) or str(folder) in allowed:
+        return Source(name, folder)
+    if not path.is_absolute():
+        return Source(name, folder, "leads out of the brain through a link", f"write {folder} instead")
+    problem = "lies outside of the brain and is not allowed on this machine"
+    return Source(name, folder, problem, f"`brainiac sources allow {name}` if it is to be read", is_refused=True)
+
+
+def set_allowed(state: Path, folder: Path, *, is_allowed: bool) -> None:
+    """Record that a folder outside of the brain may be read on this machine, or that it may not any more.
+
+    Args:
+        state: This brain's state folder.
+        folder: Its real path.
+        is_allowed: Whether it may.
+    """
+    folders = _allowed(state) - {str(folder)} | ({str(folder)} if is_allowed else set())
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = state / f".{ALLOWED}-{os.getpid()}"
+    draft.write_text(json.dumps(sorted(folders)), encoding="utf-8", errors="surrogateescape")
+    os.replace(draft, state / ALLOWED)
+
+
+def _allowed(state: Path) -> frozenset[str]:
+    """Return the real paths that may be read on this machine; none where the list is missing or damaged."""
+    try:
+        folders = json.loads((state / ALLOWED).read_text("utf-8", "surrogateescape"))
+    except (OSError, ValueError):
+        return frozenset()
+    listed = folders if isinstance(folders, list) else []
+    return frozenset(folder for folder in listed if isinstance(folder, str))

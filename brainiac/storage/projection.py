@@ -2,12 +2,13 @@
 
 Each row has the id of the event that it was made from, and queries work out what is true now. So the tables are the
 same in whatever order journals arrive, and whether they are read step by step, twice, or from the beginning. They
-may be lost at any moment.
+may be lost at any moment, as may the table of the files as last seen, which follows this device's journal alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections import defaultdict
@@ -15,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from brainiac import events
-from brainiac.events import Event, PathKind, RecordedChange
+from brainiac.events import Event, NoteMerged, PathKind, RecordedChange, TreeAdopted
 from brainiac.storage.database import StateDatabase
 from brainiac.storage.journal import Journal, from_line, to_line
-from brainiac.tree import Tree
+from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
 _VERSION = 5  # of the schema, and of what is taken from events: another one has the tables made anew
@@ -155,6 +156,10 @@ class Projection:
     def query(self, sql: str, *values: str) -> list[Row]:
         """Return the rows of a query; call `follow` first where events by other processes and devices matter."""
         return self._database.run(lambda connection: connection.execute(sql, values).fetchall())
+
+    def value(self, sql: str, *values: str) -> Any:
+        """Return the first column of the first row of a query; None where it has no rows."""
+        return next(iter(self.query(sql, *values)), (None,))[0]
 
     def purges(self) -> list[tuple[str, Event]]:
         """Return device and event of each purge, and of each report that a device carried one out, oldest first."""
@@ -394,3 +399,198 @@ def _change_row(
 def _line_row(event: Event, device: str) -> Row:
     """Return the row that keeps an event's whole journal line."""
     return event.id, device, event.kind, to_line(event).decode()
+
+
+# --- files as last seen ----------------------------------------------------------------------------------------------
+
+# Folded into a table so that a start is fast. It remembers the `seq` and id of the last event it applied; when the
+# journal does not continue from there (a git checkout took it back), it is folded anew.
+
+_UNKEPT = "hash-only"  # owner, in the database, of the hashes of files whose texts are not kept
+_TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
+_SEEN = """
+CREATE TABLE IF NOT EXISTS seen(
+    path TEXT PRIMARY KEY, hash TEXT NOT NULL, trail TEXT NOT NULL, is_ours INTEGER NOT NULL,
+    is_told INTEGER NOT NULL, is_held INTEGER NOT NULL DEFAULT 0, stamp TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS seen_hash ON seen(hash);
+CREATE TABLE IF NOT EXISTS position(only INTEGER PRIMARY KEY CHECK (only = 0), seq INTEGER, id TEXT);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One tracked file as it was last seen.
+
+    Attributes:
+        path: Relative.
+        hash: Of its content.
+        trail: Hashes of earlier versions, oldest first, from the first that a process changed: an editor may still
+            show one of them.
+        is_ours: Whether a process wrote this version.
+        is_reported: Whether the bus got a `FileChange` for a person's last edit.
+        is_held: The file vanished together with many others, and its deletion waits to be confirmed.
+        stamp: The file's `Stamp` when it was hashed; "" when it must be hashed again.
+    """
+
+    path: str
+    hash: str
+    trail: tuple[str, ...] = ()
+    is_ours: bool = False
+    is_reported: bool = True
+    is_held: bool = False
+    stamp: str = ""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The trail with the present version at its end."""
+        return (*self.trail, self.hash)
+
+
+class FileStates:
+    """The table of notes as last seen; every writer holds the commit lock.
+
+    Args:
+        database: Has the table.
+        tree: Tells which paths are tracked.
+        journal: What it follows.
+    """
+
+    def __init__(self, database: StateDatabase, tree: Tree, journal: Journal) -> None:
+        self._database, self._tree, self._journal = database, tree, journal
+        database.add(_SEEN, self._follow)
+
+    def forget_absent(self) -> None:
+        """Drop the hashes of files whose texts are not kept and that are gone."""
+        for path in self.all_hash_only():
+            if not os.path.lexists(self._tree.absolute(path)):
+                self.set_hash_only(path, None)
+
+    def check(self) -> None:
+        """Check the table, so that a damaged file is made anew; takes ten milliseconds for ten thousand notes."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if connection.execute("PRAGMA quick_check(seen)").fetchone() != ("ok",):
+                raise ValueError("the table is damaged")
+
+        self._database.run(work)
+
+    def catch_up(self) -> None:
+        """Apply the journal's new events; the caller holds the commit lock, which is taken before this table's."""
+        self._database.run(self._follow)
+
+    def get(self, path: str) -> FileState | None:
+        """Return a file's state; None where the file is not tracked or was never seen."""
+        return next(iter(self._states("WHERE path = ?", path)), None)
+
+    def with_hash(self, digest: str) -> list[FileState]:
+        """Return the files with a content, in the order of their paths."""
+        return self._states("WHERE hash = ? ORDER BY path", digest)
+
+    def all(self) -> dict[str, FileState]:
+        """Return every file's state by path."""
+        return {state.path: state for state in self._states("")}
+
+    def held_deletions(self) -> list[FileState]:
+        """Return the files whose deletions wait to be confirmed, in the order of their paths."""
+        return self._states("WHERE is_held ORDER BY path")
+
+    def note(self, column: Literal["stamp", "is_told", "is_held"], values: Mapping[str, Stamp | bool]) -> None:
+        """Store, by path, what is known of files besides the journal.
+
+        Args:
+            column: `stamp`, of a file whose content is the recorded one; `is_told`, whether the bus got a `FileChange`
+                for a person's last edit; `is_held`, whether a deletion waits to be confirmed.
+            values: By path.
+        """
+        rows = [(str(value) if column == "stamp" else value, path) for path, value in values.items()]
+        self._database.run(lambda one: one.executemany(f"UPDATE seen SET {column} = ? WHERE path = ?", rows))
+
+    def hash_only(self, path: str) -> str | None:
+        """Return the hash, or of a large file the `Stamp.written`, of a file whose text is not kept; else None."""
+        return self.all_hash_only().get(path)
+
+    def all_hash_only(self) -> dict[str, str]:
+        """Return the hash, or of a large file the `Stamp.written`, of each file whose text is not kept, by path."""
+        return self._database.kept(_UNKEPT)
+
+    def set_hash_only(self, path: str, digest: str | None) -> None:
+        """Store the hash or `Stamp.written` of a file whose text is not kept; None removes it."""
+        if digest is None:
+            self._database.drop(_UNKEPT, path)
+        else:
+            self._database.keep(_UNKEPT, path, digest)
+
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        """Apply the journal's events after the last applied one; begin anew where that one is not there any more."""
+        last = self._journal.last()
+        position = connection.execute("SELECT seq, id FROM position").fetchone() or (0, "")
+        if last == position:
+            return
+        added = self._journal.events_after(*position)
+        if added is None:
+            connection.execute("DELETE FROM seen")
+            added = self._journal.events()
+        for event in added:
+            if event.kind == TreeAdopted.kind:  # it lists the whole tree, so that other files are gone
+                paths = json.dumps([change.path for change in event.changes])
+                connection.execute("DELETE FROM seen WHERE path NOT IN (SELECT value FROM json_each(?))", (paths,))
+            for change in event.changes:
+                if change.op != "append":
+                    self._apply_change(connection, change, event)
+        connection.execute("INSERT OR REPLACE INTO position VALUES (0, ?, ?)", last)
+
+    def _states(self, clause: str, *values: str) -> list[FileState]:
+        return self._database.run(lambda connection: _states_in(connection, clause, *values))
+
+    def _apply_change(self, connection: sqlite3.Connection, change: RecordedChange, event: Event) -> None:
+        """Replace the row of a changed file."""
+        # flags and stamp belong to the version before, so the row is replaced as a whole
+        source = change.source or change.path
+        former = next(iter(_states_in(connection, "WHERE path = ?", source)), None)
+        connection.executemany("DELETE FROM seen WHERE path = ?", [(source,), (change.path,)])
+        if change.after is None or not self._tree.is_tracked(change.path):
+            return
+        if former is not None and former.hash == change.after:
+            trail, is_ours, is_reported = former.trail, former.is_ours, former.is_reported
+        else:
+            is_by_person = event.by == "person" or change.op == "observe"
+            # an edit of which the bus does not know yet stays so until another is recorded, which the bus gets: all but
+            # a displaced save, which is merged without the bus having seen it
+            is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)
+            is_reported = former is None or former.is_reported or (is_by_person and not is_displaced_save)
+            trail = _trail(former, change, is_by_person=is_by_person)[-_TRAIL_LENGTH:]
+            is_ours = not is_by_person
+        row = (change.path, change.after, json.dumps(trail), is_ours, is_reported)
+        connection.execute("INSERT INTO seen(path, hash, trail, is_ours, is_told) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _states_in(connection: sqlite3.Connection, clause: str, *values: str) -> list[FileState]:
+    """Return the states that a clause of SQL (`WHERE …`, `ORDER BY …`) selects; all for ""."""
+    query = f"SELECT path, hash, trail, is_ours, is_told, is_held, stamp FROM seen {clause}"
+    return [
+        FileState(path, digest, versions_of(json.loads(trail)), bool(is_ours), bool(is_told), bool(is_held), stamp)
+        for path, digest, trail, is_ours, is_told, is_held, stamp in connection.execute(query, values)
+    ]
+
+
+def versions_of(hashes: Iterable[str]) -> tuple[str, ...]:
+    """Return stored hashes of versions; an earlier release put `-` before those of a person's."""
+    return tuple(digest.removeprefix("-") for digest in hashes)
+
+
+def _trail(former: FileState | None, change: RecordedChange, *, is_by_person: bool) -> tuple[str, ...]:
+    """Return the trail of a file after a change: `A -C` after our A, a person's B and C, and our D.
+
+    Args:
+        former: The file before; None for a new one.
+        change: The change.
+        is_by_person: Whether a person made it.
+    """
+    if former is None:
+        return () if is_by_person or change.before is None else (change.before,)
+    # of consecutive saves by a person only the last counts: a process never wrote on top of an earlier one
+    is_next_save = is_by_person and not former.is_ours and change.before in (None, former.hash)
+    trail = former.trail if is_next_save else former.versions
+    if change.before is None or change.before in former.versions:
+        return trail
+    return (*trail, change.before)  # it was not seen before: a person made it

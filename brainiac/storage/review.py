@@ -6,13 +6,13 @@ A person writes `[x]` to have a proposal done and `[-]` to decline it; a line th
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
-from brainiac.events import Change, ProposalRecord, create, update
+from brainiac.events import Change, ProposalRecord, write
 from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, newline_of, one_line
 from brainiac.formats.page import is_private_note
+from brainiac.storage.files import read_bytes
 from brainiac.storage.versions import Merge
 from brainiac.tree import Tree
 
@@ -28,15 +28,6 @@ _LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", r
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<mark>[xX -])\][ \t]")
 
 
-class _Files(Protocol):
-    """What has the file: a `Store`."""
-
-    tree: Tree
-
-    def read_text(self, path: str) -> str | None:
-        """Return a file's text; None where there is none."""
-
-
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A proposal with what its line in `review.md` needs.
@@ -50,14 +41,14 @@ class Proposal:
     is_private: bool = False
 
 
-def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
-    """Return `review.md` with a line added for each proposal that has none yet.
+def proposals_change(tree: Tree, proposals: Iterable[Proposal]) -> list[Change]:
+    """Return the change that adds proposals to `review.md`; no change where all of them have a line."""
+    proposals = list(proposals)
+    return _change(tree, lambda text: with_proposals(text, proposals)) if proposals else []
 
-    Args:
-        text: The present file; None where there is none.
-        proposals: The proposals.
-    """
-    text = EMPTY if text is None or not text.strip() else text
+
+def with_proposals(text: str, proposals: Iterable[Proposal]) -> str:
+    """Return `review.md` with a line added for each proposal that has none yet."""
     present_ids, newline = set(_ID.findall(text)), newline_of(text)
     for proposal in proposals:
         if proposal.record.id not in present_ids:
@@ -68,42 +59,39 @@ def with_proposals(text: str | None, proposals: Iterable[Proposal]) -> str:
     return text
 
 
-def with_differences(text: str | None, path: str, merged: Merge, who: str) -> str:
-    """Return `review.md` with a line for each two texts that both stand in a merged file, where it has none yet.
+def differences_change(tree: Tree, path: str, merged: Merge, who: str) -> list[Change]:
+    """Return the change that adds a line to `review.md` for each two texts that both stand in a merged file, if any.
 
     The lines are alike on every device that merges the same two versions.
 
     Args:
-        text: The present file; None where there is none.
-        path: The merged file.
+        tree: The brain's places.
+        path: The merged file; of `review.md` itself nothing is said.
         merged: It. A difference without a `kept` text is a sentence.
         who: Who changed the same.
     """
-    if not merged.differences:
-        return text or ""
-    text = EMPTY if text is None or not text.strip() else text
-    is_private = is_private_note(decode_text(merged.text))
-    for difference in merged.differences:
-        kept, other = (one_line(PRIVATE.sub("", words))[:_MAX_SHOWN] for words in (difference.kept, difference.other))
-        has_mark = is_private or any(PRIVATE.search(words) for words in (difference.kept, difference.other))
-        what = f"both stand; keep what holds: `{kept}` or `{other}`" if difference.kept else other
-        line = f"- {path}: {who} changed it, and {what}{f' {PRIVATE_MARK}' if has_mark else ''}\n"
-        if line not in text:
-            text += ("" if text.endswith("\n") else "\n") + line
-    return text
+
+    def with_differences(text: str) -> str:
+        is_private = is_private_note(decode_text(merged.text))
+        for difference in merged.differences:
+            texts = difference.kept, difference.other
+            kept, other = (one_line(PRIVATE.sub("", words))[:_MAX_SHOWN] for words in texts)
+            mark = f" {PRIVATE_MARK}" if is_private or any(map(PRIVATE.search, texts)) else ""
+            what = f"both stand; keep what holds: `{kept}` or `{other}`" if difference.kept else other
+            line = f"- {path}: {who} changed it, and {what}{mark}\n"
+            if line not in text:
+                text += ("" if text.endswith("\n") else "\n") + line
+        return text
+
+    return _change(tree, with_differences) if merged.differences and path != tree.relative(tree.review) else []
 
 
-def review_change(store: _Files, proposals: Iterable[Proposal]) -> list[Change]:
-    """Return the change that adds proposals to `review.md`; no change where all of them have a line."""
-    proposals = list(proposals)
-    if not proposals:
-        return []
-    path = store.tree.relative(store.tree.review)
-    before = store.read_text(path)
-    text = with_proposals(before, proposals)
-    if text == before:
-        return []
-    return [create(path, text) if before is None else update(path, before, text)]
+def _change(tree: Tree, with_lines: Callable[[str], str]) -> list[Change]:
+    """Return the change of `review.md` by a function that adds lines to its text; none where they stand there."""
+    content = read_bytes(tree.review)
+    before = None if content is None else decode_text(content)
+    after = with_lines(EMPTY if before is None or not before.strip() else before)
+    return [] if after == before else [write(tree.relative(tree.review), content, after)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ later into the old file, by an editor that still had it open. See docs/decisions
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brainiac.clock import parse_iso
-from brainiac.errors import BlobError, ConflictError
+from brainiac.errors import ConflictError
 from brainiac.events import Change, Event, NoteMerged, PathKind, content_hash, create, update
 from brainiac.storage.copies import has_copy
-from brainiac.storage.file_state import FileState, version_hash
 from brainiac.storage.files import read_bytes
-from brainiac.storage.review import with_differences
+from brainiac.storage.projection import FileState
+from brainiac.storage.review import differences_change
 from brainiac.storage.transactions import Intent, Step, Transactions
 from brainiac.storage.versions import Difference, Merge, merge
 
@@ -63,7 +63,7 @@ class ConcurrentSaves:
         self._write_ahead = transactions.write_ahead
         # the versions of some files: reading all texts for each save would take longer than the save
         self._marks_of = lru_cache(maxsize=512)(
-            lambda digest: None if (text := self.text_of(digest)) is None else _marks_of(text)
+            lambda digest: None if (text := self._transactions.kept_text(digest)) is None else _marks_of(text)
         )
 
     def merge_stale(self, state: FileState, save: bytes) -> bool:
@@ -73,12 +73,12 @@ class ConcurrentSaves:
             state: The file before the save.
             save: The file's content now.
         """
-        base = self._base_of(state.path, state.versions, save)
+        base = self._base_of(state.versions, save)
         # where a copy lies beside the file, a sync tool put another device's version there: no editor's save
         if base is None or has_copy(self._tree, state.path, state.hash):
             return False
         kind, ours = self._tree.kind_of(state.path), self._transactions.text_of(state.hash)
-        former = self.text_of(base)
+        former = self._transactions.kept_text(base)
         if former is not None:
             lines, saved = nonblank_lines(former), nonblank_lines(save)
             if len(lines ^ saved) > max(UNLIKE_LINES, UNLIKE * (len(lines) + len(saved))):
@@ -87,7 +87,7 @@ class ConcurrentSaves:
         if merged.text == save:  # an edit like any other, made in sight of ours
             return False
         changes = [update(state.path, save, merged.text)]
-        with contextlib.suppress(ConflictError):  # the person saved once more; that save is looked at next
+        with suppress(ConflictError):  # the person saved once more; that save is looked at next
             event = self._run(NoteMerged(stale=state.hash), changes, state.path, base, save, merged, _WE)
             if "displaced" in event.data:  # writing the merged text displaced a still newer save
                 self.check_displaced()
@@ -97,7 +97,7 @@ class ConcurrentSaves:
         """Say in `memory/review.md` that a save stands alone, since the file is too large to be merged with ours."""
         merged = Merge(b"", (_TOO_LARGE,))
         if state.is_ours and (changes := self._review_changes(state.path, merged, _WE)):
-            with contextlib.suppress(ConflictError):
+            with suppress(ConflictError):
                 self._transactions.run_merge(NoteMerged(conflict=state.path), changes, state.path, None, None)
 
     def _run(
@@ -128,14 +128,13 @@ class ConcurrentSaves:
             event, changes = replace(event, conflict=path), [*changes, *self._review_changes(path, merged, who)]
         return self._transactions.run_merge(event, changes, path, base, save)
 
-    def _base_of(self, path: str, versions: Sequence[str], save: bytes) -> str | None:
+    def _base_of(self, versions: Sequence[str], save: bytes) -> str | None:
         """Return the hash of the version that an editor had loaded when it made a save: the last one it has seen.
 
         It has seen a version where it shows something of it that is in no version before: an id, which nobody types by
         chance, or a line that still stands. The first version counts as seen.
 
         Args:
-            path: The file.
             versions: `FileState.versions`; the last one was the file's content before the save.
             save: The content that a person saved.
 
@@ -143,9 +142,8 @@ class ConcurrentSaves:
             None where it has seen the last one or has nothing of the one it should have been made from, and where a
             person put an earlier text back (`git checkout`).
         """
-        digests = [version_hash(version) for version in versions]
-        trail = [(digest, marks) for digest in digests if (marks := self._marks_of(digest)) is not None]
-        if len(trail) < 2 or trail[-1][0] != digests[-1]:
+        trail = [(digest, marks) for digest in versions if (marks := self._marks_of(digest)) is not None]
+        if len(trail) < 2 or trail[-1][0] != versions[-1]:
             return None
         saved, present = _marks_of(save), trail[-1][1]
         (seen, base), *later = trail
@@ -169,7 +167,7 @@ class ConcurrentSaves:
         if state is None or state.hash == content_hash(content):
             return False
         # the editor may be writing a version from before our last few writes
-        texts = (self.text_of(version_hash(version)) for version in state.versions[-TORN_VERSIONS:])
+        texts = map(self._transactions.kept_text, state.versions[-TORN_VERSIONS:])
         return not content or any(text is not None and text.startswith(content) for text in texts)
 
     def check_displaced(self) -> list[str]:
@@ -192,7 +190,7 @@ class ConcurrentSaves:
             is_due = self._transactions.clock.now() >= due_at
             if content_hash(content) != self._write_ahead.base_of(step):
                 # wait a moment where it lacks lines, since it may be half saved
-                base_lines = nonblank_lines(self.text_of(self._write_ahead.base_of(step)) or b"")
+                base_lines = nonblank_lines(self._transactions.kept_text(self._write_ahead.base_of(step)) or b"")
                 while base_lines - nonblank_lines(content) and 0 <= age_ns(file) <= TORN_NS:
                     time.sleep(0.01)
                     content = read_bytes(file) or content
@@ -222,8 +220,12 @@ class ConcurrentSaves:
             return
         # it is what was last merged from the swapped-out file; else what the save has seen, at most what we swapped out
         if base == step.before:
-            base = self._base_of(path, step.versions, save) or base
-        kind, state, former = self._tree.kind_of(path), self._states.get(path), self.text_of(base) or b""
+            base = self._base_of(step.versions, save) or base
+        kind, state, former = (
+            self._tree.kind_of(path),
+            self._states.get(path),
+            self._transactions.kept_text(base) or b"",
+        )
         # where it is not ours, the person saved twice, and the present file is the later save
         is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
         if kind is PathKind.ACCESS_LOG and save.startswith(former):
@@ -237,21 +239,9 @@ class ConcurrentSaves:
 
     def _review_changes(self, path: str, merged: Merge, who: str) -> list[Change]:
         """Return the change that names in `memory/review.md` what stands beside another text; none where it does."""
-        review, content = self._tree.relative(self._tree.review), read_bytes(self._tree.review)
         if self._transactions.is_hash_only(path, merged.text):  # its words are kept nowhere else
             merged = replace(merged, differences=(_UNQUOTED,))
-        before = None if content is None else content.decode("utf-8", "surrogateescape")
-        after = with_differences(before, path, merged, who)
-        if path == review or after == before:
-            return []
-        return [create(review, after) if content is None else update(review, content, after)]
-
-    def text_of(self, digest: str | None) -> bytes | None:
-        """Return a text by its hash; None for no hash, and for a text that is off the record or purged."""
-        if digest is not None:
-            with contextlib.suppress(BlobError):
-                return self._transactions.text_of(digest)
-        return None
+        return differences_change(self._tree, path, merged, who)
 
 
 def _marks_of(text: bytes) -> _Marks:

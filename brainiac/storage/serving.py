@@ -11,11 +11,12 @@ import os
 from contextlib import ExitStack, suppress
 
 from brainiac.errors import LockedError
+from brainiac.storage.database import LOCK, read_run_state
 from brainiac.storage.files import is_flocked, is_held, locked, set_aside_non_file, take_flock
-from brainiac.storage.runstate import LOCK, read_run_state
 from brainiac.storage.store import Store
 
 FILE = ".~brainiac-lock.tmp"  # git, Syncthing and sync services pass such a name over
+ELSEWHERE = "a daemon of another home on this machine (a container, another user) serves {}"
 WAIT_SECONDS = 1.0  # a check of another process holds a lock for a moment
 
 
@@ -49,7 +50,7 @@ class Serving:
             self._take()
         except LockedError as error:
             self.end()
-            raise LockedError(f"{elsewhere_message(self._store)}; stop that one first") from error
+            raise LockedError(f"{ELSEWHERE.format(self._store.root)}; stop that one first") from error
         except OSError as error:
             self._store.log.warning("folder_not_locked", problem=str(error))
             return f"{self._store.root} cannot be locked: another home's daemon on it would not be seen. Run only one."
@@ -70,7 +71,7 @@ class Serving:
             try:
                 self._take()
             except LockedError:
-                return f"{elsewhere_message(self._store)}; this one ends."
+                return f"{ELSEWHERE.format(self._store.root)}; this one ends."
             except OSError:
                 pass  # a person was told at the start
         return ""
@@ -104,9 +105,9 @@ def is_served_here(store: Store) -> bool:
     return is_held(store.places.state / LOCK)
 
 
-def is_served_elsewhere(store: Store) -> bool:
-    """Return whether a daemon of another home on this machine serves a brain's folder."""
-    return not is_served_here(store) and is_flocked(store.root / FILE)
+def served_elsewhere(store: Store) -> str:
+    """Return a sentence where a daemon of another home on this machine serves a brain's folder; "" where none does."""
+    return ELSEWHERE.format(store.root) if not is_served_here(store) and is_flocked(store.root / FILE) else ""
 
 
 def require_alone(store: Store) -> None:
@@ -115,10 +116,5 @@ def require_alone(store: Store) -> None:
     Raises:
         LockedError: A daemon of another home serves this folder.
     """
-    if is_served_elsewhere(store):
-        raise LockedError(f"{elsewhere_message(store)}; do this in its home, or stop it first")
-
-
-def elsewhere_message(store: Store) -> str:
-    """Return a sentence that says that a daemon of another home serves the folder of a brain."""
-    return f"a daemon of another home on this machine (a container, another user) serves {store.root}"
+    if elsewhere := served_elsewhere(store):
+        raise LockedError(f"{elsewhere}; do this in its home, or stop it first")

@@ -5,32 +5,34 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
+from pydantic import ValidationError
+
 from brainiac.clock import SYSTEM, Clock, day_in, iso
-from brainiac.errors import BlobError, ConflictError, SettingsError, storage_trouble
+from brainiac.errors import ConflictError, SettingsError, storage_trouble
 from brainiac.events import Change, Event, EventData, PluginEvent
 from brainiac.formats.markdown import decode_text
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
-from brainiac.settings import MachineSettings, Settings, SettingsFile
+from brainiac.settings import MachineSettings, Settings, SettingsFile, take_retired
 from brainiac.storage.commit import Committer
-from brainiac.storage.database import StateDatabase
+from brainiac.storage.database import StateDatabase, read_run_state
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
-from brainiac.storage.pages import PageSet, page_text
+from brainiac.storage.pages import PageSet, find_sources, page_text
 from brainiac.storage.projection import Projection
-from brainiac.storage.runstate import last_valid_settings
-from brainiac.storage.sources import find_sources
 from brainiac.tree import LocalPlaces, Tree
 
 T = TypeVar("T")
@@ -57,7 +59,7 @@ class Store:
         except SettingsError:
             if not is_reading:
                 raise
-            self._settings_file.fall_back(last_valid_settings(Path(root), self._settings_file.path))
+            self._settings_file.fall_back(_last_valid_settings(Path(root), self._settings_file.path))
             settings = self._settings_file.last
         self.tree = Tree(root, settings.layout())
         self._settings_file.path = self.tree.config  # the same file, with links resolved
@@ -257,10 +259,8 @@ class Store:
         Args:
             digest: The hash; None gives None.
         """
-        try:
-            return decode_text(self.committer.text_of(digest)) if digest else None
-        except BlobError:
-            return None
+        content = self.committer.kept_text(digest)
+        return None if content is None else decode_text(content)
 
     def read_page(self, path: str) -> str | None:
         """Return the text of a page that may be changed; None where there is no file.
@@ -369,3 +369,27 @@ def git_folder(root: Path) -> Path | None:
             if text.startswith("gitdir: "):
                 return folder / text.removeprefix("gitdir: ")
     return None
+
+
+_BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.MULTILINE)
+
+
+def _last_valid_settings(root: Path, config: Path) -> Settings:
+    """Return the last valid settings that a daemon of this machine used, else the defaults.
+
+    Args:
+        root: The brain's folder.
+        config: Its broken settings file; only the line with the brain's id is read from it.
+    """
+    try:
+        line = _BRAIN_ID.search(config.read_bytes())
+    except OSError:
+        line = None
+    brain_id = line[1].decode() if line else Settings().brain_id
+    with closing(StateDatabase(LocalPlaces.of(root, brain_id))) as database:
+        settings = {**read_run_state(database).settings, "brain_id": brain_id}
+    take_retired(settings, Settings)
+    try:
+        return Settings.model_validate_json(json.dumps(settings))
+    except ValidationError:  # of a newer version
+        return Settings(brain_id=brain_id)

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainiac.clock import Clock, iso
-from brainiac.errors import ConflictError, StorageError, UserError
+from brainiac.errors import BlobError, ConflictError, StorageError, UserError
 from brainiac.events import Change, Event, EventData, NoteMerged, RecordedChange, append, content_hash, new_id
 from brainiac.formats.prompt import is_off_record, prompt_path_of
 from brainiac.storage import files
 from brainiac.storage.database import COMMITS, StateDatabase
-from brainiac.storage.file_state import FileStates
 from brainiac.storage.journal import Journal, from_line, to_line
+from brainiac.storage.projection import FileStates, versions_of
 from brainiac.tree import LocalPlaces, Tree
 
 MISSING_TRIES, TRY_SECONDS = 20, 0.01  # how long a file may be missing while an editor saves it
@@ -102,7 +102,7 @@ class Intent:
         texts = {digest: base64.b64decode(text) for digest, text in record["texts"].items()}
         if any(content_hash(text) != digest for digest, text in texts.items()):
             raise ValueError("a text is not what its hash says")
-        steps = tuple(Step(**{**step, "versions": tuple(step.get("versions", ()))}) for step in record["steps"])
+        steps = tuple(Step(**{**step, "versions": versions_of(step.get("versions", ()))}) for step in record["steps"])
         return cls(from_line(record["event"].encode()), record["since_seq"], steps, texts, record["is_done"])
 
 
@@ -428,12 +428,7 @@ class Transactions:
                 self._announce(event)
 
     def run_merge(
-        self,
-        event: NoteMerged,
-        changes: Sequence[Change],
-        path: str,
-        base: str | None,
-        save: bytes | None,
+        self, event: NoteMerged, changes: Sequence[Change], path: str, base: str | None, save: bytes | None
     ) -> Event:
         """Merge a person's save into the file it was meant for; the caller holds the commit lock.
 
@@ -546,6 +541,13 @@ class Transactions:
             if digest in intent.texts:
                 return intent.texts[digest]
         return self.journal.blobs.get(digest)
+
+    def kept_text(self, digest: str | None) -> bytes | None:
+        """Return a text by its hash; None for no hash, and for a text that is off the record or purged."""
+        try:
+            return self.text_of(digest) if digest else None
+        except BlobError:
+            return None
 
     def is_hash_only(self, path: str, content: bytes | None) -> bool:
         """Return whether only the hash of a text at a (relative) path may be recorded, never the text.

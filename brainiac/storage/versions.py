@@ -22,9 +22,9 @@ from merge3 import Merge3
 
 from brainiac.errors import FormatError
 from brainiac.events import PathKind
+from brainiac.formats import markdown
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, fence_after, find_events, find_links, is_timestamp
 from brainiac.formats.page import Statement, find_statements, new_block_id
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
 
@@ -58,10 +58,6 @@ class Difference:
 
     kept: str
     other: str
-
-    def stands_in(self, text: str) -> bool:
-        """Return whether a file's text has all lines of both; what counts no more may stand there as a comment."""
-        return all(line in text for line in (*self.kept.splitlines(), *self.other.splitlines()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +154,12 @@ class _Version:
     """A version of a file as units in order."""
 
     def __init__(self, kind: PathKind, raw: bytes) -> None:
-        self.raw = raw
         text = raw.decode("utf-8", "surrogateescape")
         self.is_crlf = "\r\n" in text
         text = text.replace("\r\n", "\n")
         self.ends_with_newline = not text or text.endswith("\n")
         self.text = text if self.ends_with_newline else text + "\n"
-        self.units: dict[Key, _Unit] = {}
+        self.units: dict[Key, _Unit] = {}  # in the order of the file
         seen, last = Counter[Key](), _Unit(("top",), "")  # each version begins with this unit
         for unit in _units(kind, self.text):
             if unit.key == ("line", ""):  # blank lines become the gap of what stands above them
@@ -178,11 +173,6 @@ class _Version:
             if end < len(unit.text):
                 last = replace(last, text=unit.text[:end], gap=unit.text[end:])
         self.units[last.key] = last
-
-    @property
-    def keys(self) -> list[Key]:
-        """The keys in the order of the file."""
-        return list(self.units)
 
 
 def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
@@ -207,25 +197,29 @@ def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
 
 def _spans(kind: PathKind, text: str, body: int) -> Iterator[tuple[int, int, _Unit]]:
     """Yield start, end and unit of the events and statements of a text in order, without those within another one."""
-    spans = []
-    for placed in find_events(text, body):
-        if is_timestamp(placed.event.at):
-            unit = _Unit(("event", placed.event.id), text[placed.start : placed.end], at=placed.event.at)
-            spans.append((placed.start, placed.end, unit))
-    for item in find_statements(text, body):
-        lines = text[item.start : item.end]
-        own_end = item.own[1] - item.start if item.block_id else 0
-        spans.append((item.start, item.end, _Unit(_key_of(kind, item, lines), lines, own_end=own_end)))
-    last = body
-    for start, end, unit in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if start >= last:
-            yield start, end, unit
-            last = end
+    dated = (placed for placed in markdown.find_events(text, body) if markdown.is_timestamp(placed.event.at))
+    for part in outermost([*dated, *find_statements(text, body)]):
+        lines = text[part.start : part.end]
+        if isinstance(part, markdown.PlacedEvent):
+            unit = _Unit(("event", part.event.id), lines, at=part.event.at)
+        else:
+            own_end = part.own[1] - part.start if part.block_id else 0
+            unit = _Unit(_key_of(kind, part, lines), lines, own_end=own_end)
+        yield part.start, part.end, unit
+
+
+def outermost(parts: Iterable[markdown.PlacedEvent | Statement]) -> Iterator[markdown.PlacedEvent | Statement]:
+    """Yield parts of a text in its order, without those that stand within another one."""
+    last = 0
+    for part in sorted(parts, key=lambda part: (part.start, -part.end)):
+        if part.start >= last:
+            yield part
+            last = part.end
 
 
 def _key_of(kind: PathKind, item: Statement, lines: str) -> Key:
     """Return the key of a list item with these lines."""
-    if kind is PathKind.INDEX_PAGE and item.section in (MANIFEST, RELATED) and (links := find_links(lines)):
+    if kind is PathKind.INDEX_PAGE and item.section in (MANIFEST, RELATED) and (links := markdown.find_links(lines)):
         return "entry", item.section, links[0].uuid or links[0].target
     if proposal := _PROPOSAL.search(lines):
         return "proposal", proposal[1]
@@ -238,7 +232,7 @@ def _line_units(text: str) -> Iterator[_Unit]:
     """Yield a unit for each line, and one for each code fence."""
     fenced, fence = "", ""
     for line in _LINE.findall(text):
-        was_open, fence = bool(fence), fence_after(fence, _FENCE.match(line))
+        was_open, fence = bool(fence), markdown.fence_after(fence, _FENCE.match(line))
         if not was_open and not fence:
             yield _Unit(("line", line.strip()), line)
             continue
@@ -279,7 +273,7 @@ def _entry_units(name: str, lines: Sequence[str]) -> Iterator[_Unit]:
 def _bare(text: str) -> str:
     """Return the words of an item without its box, its private mark and extra white space."""
     without_box = _BOX.sub(r"\1", f"- {text}").removeprefix("- ")  # `_BOX` matches behind a bullet only
-    return " ".join(PRIVATE.sub(" ", without_box).split())
+    return " ".join(markdown.PRIVATE.sub(" ", without_box).split())
 
 
 # --- the merge -----------------------------------------------------------------------------------------------------
@@ -318,7 +312,7 @@ class _Merging:
         self._leading, self._following = first, second
         if base:
             common = first.units.keys() & second.units.keys() & base.units.keys()
-            mine, others, former = ([key for key in side.keys if key in common] for side in (first, second, base))
+            mine, others, former = ([key for key in side.units if key in common] for side in (first, second, base))
             if mine == former and (others != former or not is_preferred):
                 self._leading, self._following = second, first
         self._differences: list[Difference] = []
@@ -340,7 +334,7 @@ class _Merging:
 
     def _spaced(self, units: Sequence[_Unit]) -> Iterator[_Unit]:
         """Yield the units, with a blank line where a text would else become part of a list item or event above it."""
-        neighbours = {pair for side in self._sides for pair in pairwise(side.keys)}
+        neighbours = {pair for side in self._sides for pair in pairwise(side.units)}
         for unit, following in pairwise((*units, _Unit(("bottom",), ""))):
             is_new_pair = (unit.key, following.key) not in neighbours
             is_text = following.kind == "line" and not following.text.startswith("#")
@@ -352,17 +346,17 @@ class _Merging:
 
     def _ordered(self) -> list[_Unit]:
         """Return the units that stand: those of the leading side, each other one below what it stood below."""
-        keys = dict.fromkeys((*self._leading.keys, *self._following.keys))
+        keys = dict.fromkeys((*self._leading.units, *self._following.units))
         standing = {key: self._standing(key) for key in keys}
         places = self._places_of_replaced(standing)
         added_below: dict[Key, list[_Unit]] = defaultdict(list)
         above: Key = ("top",)  # each version begins with this unit
-        for key in self._following.keys:
+        for key in self._following.units:
             if key in self._leading.units:
                 above = key
             else:
                 added_below[places.get(key, above)] += standing[key]
-        units = (unit for key in self._leading.keys for unit in (*standing[key], *added_below[key]))
+        units = (unit for key in self._leading.units for unit in (*standing[key], *added_below[key]))
         return self._without_repeated(units)
 
     def _places_of_replaced(self, standing: dict[Key, list[_Unit]]) -> dict[Key, Key]:
@@ -633,9 +627,9 @@ def _marked(first: _Unit, second: _Unit) -> _Unit:
     text = first.text
     if "x" in (_box_of(first), _box_of(second)):
         text = _BOX.sub(r"\1[x]", text)
-    if PRIVATE.search(second.text) and not PRIVATE.search(text):
+    if markdown.PRIVATE.search(second.text) and not markdown.PRIVATE.search(text):
         # at the end of the first line, before a block id
-        text = _BLOCK_END.sub(rf" {PRIVATE_MARK}\g<0>", text, count=1)
+        text = _BLOCK_END.sub(rf" {markdown.PRIVATE_MARK}\g<0>", text, count=1)
     return replace(first, text=text)
 
 

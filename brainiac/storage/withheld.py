@@ -21,9 +21,9 @@ from brainiac.formats.markdown import find_events, without_link_targets
 from brainiac.formats.page import find_statements
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
-from brainiac.storage.provenance import without_items
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.storage.store import Store
+from brainiac.storage.versions import outermost
 
 _PARAGRAPH = re.compile(
     r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$)[^\n]+(?:\n|\Z))+|^#{1,6} [^\n]*(?:\n|\Z)", re.MULTILINE
@@ -72,7 +72,11 @@ class Withheld:
         """Return the text of a file without what is hidden in it."""
         kind = self._store.tree.kind_of(path) if self else None
         if kind is PathKind.SHORT_TERM:
-            return self._rest_of_short_term(text)
+            try:
+                document = ShortTermDocument(text).without_event(*self.exchanges)
+            except FormatError:
+                return ""
+            return str(without_items(document, self._hides_item)[0])
         if kind is PathKind.INDEX_PAGE:  # its lines may quote their pages
             pages = {page for page, _ in self._blocks}
             return "".join(line for line in text.splitlines(keepends=True) if not any(page in line for page in pages))
@@ -100,14 +104,6 @@ class Withheld:
     def _hides_item(self, item: Item) -> bool:
         sources = self._log.sources_of_item(item.text)
         return text_hash(item.text) in self._items or bool(sources and sources <= self.exchanges)
-
-    def _rest_of_short_term(self, text: str) -> str:
-        """Return the text of short-term memory without what is hidden in it."""
-        try:
-            document = ShortTermDocument(text).without_event(*self.exchanges)
-        except FormatError:
-            return ""
-        return str(without_items(document, self._hides_item)[0])
 
     def _rest_of_page(self, path: str, text: str) -> str:
         """Return the text of a page without its hidden exchanges and blocks, nor the summary, which may repeat them."""
@@ -159,15 +155,12 @@ def units_of(text: str) -> list[tuple[int, int]]:
     These are its exchanges, statements (with their nested lists), headings and paragraphs.
     """
     offset = split_or_all(text)[1]
-    places = [(placed.start, placed.end) for placed in find_events(text, offset)]
-    places += [(statement.start, statement.end) for statement in find_statements(text, offset)]
     units, at = [], offset
-    for start, end in [*sorted(places, key=lambda place: (place[0], -place[1])), (len(text), len(text))]:
-        if start >= at:
-            units += [match.span() for match in _PARAGRAPH.finditer(text, at, start)]
-            units.append((start, end))
-            at = end
-    return units[:-1]
+    for part in outermost([*find_events(text, offset), *find_statements(text, offset)]):
+        units += [match.span() for match in _PARAGRAPH.finditer(text, at, part.start)]
+        units.append((part.start, part.end))
+        at = part.end
+    return units + [match.span() for match in _PARAGRAPH.finditer(text, at)]
 
 
 def split_or_all(text: str) -> tuple[dict[str, Any], int]:

@@ -22,15 +22,14 @@ from brainiac.formats import prompt as prompts
 from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import parse_prompt
-from brainiac.history.devices import waiting_message
 from brainiac.history.why import StatementMatch, find_statement
 from brainiac.library import read_prompt
 from brainiac.llm.redaction import redact
 from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
+from brainiac.storage.database import read_run_state
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.review import Proposal, review_change
-from brainiac.storage.runstate import read_run_state
+from brainiac.storage.review import Proposal, proposals_change
 from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
@@ -118,7 +117,7 @@ def _hash(*parts: str) -> str:
 def _take_in(brain: Brain, path: str, *, is_new: bool) -> Remembered:
     """Take a note in, or wait a few seconds for the daemon that does; return what became of it."""
     if not brain.is_active:
-        return Remembered(path, is_new, fresh=False, waits=waiting_message(brain))
+        return Remembered(path, is_new, fresh=False, waits=brain.waits_for)
     if not is_running(brain):
         capture_one(brain, path)
     deadline = time.monotonic() + CAPTURE_SECONDS
@@ -400,7 +399,7 @@ def _answer(
 ) -> Asked:
     """Have a prompt answered and return the answer; see `answer`."""
     if brain.git_operation:
-        return Asked(path, waits=waiting_message(brain))
+        return Asked(path, waits=brain.waits_for)
     try:
         if is_again and brain.is_watched:  # the daemon is this process
             target = answer_again(brain, path)
@@ -422,7 +421,7 @@ def _answer(
     if not caller.is_person:
         links = _client_links(path)
         response = replace(response, text=links.feed(response.text) + links.rest())
-    return Asked(path, response, waiting_message(brain) if response.remember else "")
+    return Asked(path, response, brain.waits_for if response.remember else "")
 
 
 def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:
@@ -583,6 +582,6 @@ def _propose(brain: Brain, record: events.ProposalRecord, is_private: bool, call
     for proposal_id, data in rows:
         if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:
             return Suggested(proposal_id, record.what, is_new=False)
-    changes = review_change(brain, [Proposal(record, is_private)])
+    changes = proposals_change(brain.tree, [Proposal(record, is_private)])
     brain.commit(events.ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
     return Suggested(record.id, record.what, is_new=True)

@@ -22,7 +22,7 @@ from brainiac.llm.redaction import redact, without_masks
 from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.search.documents import Hit
 from brainiac.search.query import merged, searches
-from brainiac.storage.answered import Answer as Answered
+from brainiac.storage.said import Answer as Answered
 
 from . import prompt_commands as commands
 

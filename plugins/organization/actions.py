@@ -21,8 +21,7 @@ from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.markdown import find_events, format_link, one_line
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, shareable_text
 from brainiac.llm.schemas import Proposal
-from brainiac.storage.folders import Folders, shortened, title_of_folder
-from brainiac.storage.links import with_repaired_links
+from brainiac.storage.links import Folders, shortened, title_of_folder, with_repaired_links
 from brainiac.storage.pages import INDEX, PageSet
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify

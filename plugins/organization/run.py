@@ -158,7 +158,7 @@ class _Run:
         # while a person edits `review.md` nothing is added to it: the next run finds the same proposals
         if self._is_resting(brain.tree.relative(brain.tree.review)):
             proposals = list(new_proposals(self._pages, self._history, decisions.ask))
-            changes += review.review_change(brain, proposals)
+            changes += review.proposals_change(brain.tree, proposals)
         refused = tuple(decisions.refused)
         # recorded, so that no model is paid for the same answer twice, and the same refusals are journaled once
         is_new_question = self._question_hash != self._history.asked and bool(refused or self._has_model)

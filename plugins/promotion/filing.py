@@ -24,10 +24,8 @@ from brainiac.formats.page import MemoryDocument
 from brainiac.formats.prompt import parse_prompt, parse_response
 from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
-from brainiac.storage.answered import Answer
-from brainiac.storage.filed import FiledExchanges, said_at
-from brainiac.storage.folders import Folders
-from brainiac.storage.links import LinkOrigins
+from brainiac.storage.links import Folders, LinkOrigins
+from brainiac.storage.said import Answer, FiledExchanges, said_at
 from brainiac.storage.statements import StatementLog, text_hash
 
 from .draft import Draft, PageDraft, check_folder, day_page, is_free

@@ -30,9 +30,8 @@ from brainiac.events import (
 from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import folded
-from brainiac.storage.folders import Folders
-from brainiac.storage.links import LinkOrigins, with_links_from
-from brainiac.storage.review import Proposal, review_change
+from brainiac.storage.links import Folders, LinkOrigins, with_links_from
+from brainiac.storage.review import Proposal, proposals_change
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 
 from .apply import Candidate, Step, carry_out, name_and_order
@@ -258,7 +257,7 @@ def _changes(brain: Brain, draft: Draft, work: Work, proposals: Sequence[Proposa
     pages = draft.changes(now)
     # not whole: of the entries on the index pages only those of changed pages are made anew
     index_pages = Folders(brain, pages, _related(draft, work.steps), is_whole=False).changes()
-    return [*pages, *index_pages, *review_change(brain, proposals)]
+    return [*pages, *index_pages, *proposals_change(brain.tree, proposals)]
 
 
 def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:

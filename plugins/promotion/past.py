@@ -19,8 +19,8 @@ from brainiac.formats.short_term import StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import OFFLINE, Purpose
-from brainiac.storage.filed import FiledExchanges, exchanges_in_pages
 from brainiac.storage.files import locked
+from brainiac.storage.said import FiledExchanges, exchanges_in_pages
 
 from .filing import NAME
 from .known import MAX_SHOWN

@@ -34,8 +34,8 @@ from brainiac.llm.schemas import (
     Refused,
     Said,
 )
-from brainiac.storage.filed import FiledExchanges, author_on_page, said_at
 from brainiac.storage.links import LinkOrigins
+from brainiac.storage.said import FiledExchanges, author_on_page, said_at
 from brainiac.storage.statements import StatementLog, event_hash
 from brainiac.text.tokens import likeness
 

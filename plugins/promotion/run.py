@@ -37,9 +37,9 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
-from brainiac.storage.filed import FiledExchanges, author_on_page, waiting_events
 from brainiac.storage.files import locked
 from brainiac.storage.links import LinkOrigins, with_rooted_links
+from brainiac.storage.said import FiledExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, line_id
 from brainiac.text.tokens import coverage, likeness
 

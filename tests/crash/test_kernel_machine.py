@@ -371,7 +371,7 @@ class KernelMachine(RuleBasedStateMachine):
 
     def look(self) -> None:
         """Look at what changed, as the bus does."""
-        for path in self.kernel.observed.changed():
+        for path in self.kernel.changed():
             try:
                 self.kernel.observed.note_change(path)
             except NotRestedError as error:

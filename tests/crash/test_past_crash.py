@@ -19,7 +19,7 @@ from brainiac.formats.page import parse_exchanges
 from brainiac.history.undo import undo
 from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request, Result, SynthesizeRequest
 from brainiac.storage.causes import commits_of
-from brainiac.storage.filed import FiledExchanges
+from brainiac.storage.said import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages, set_model, statements
 from tests.unit.test_month import MONTH, Recording, live
 from tests.unit.test_past import NIGHTLY, files_of

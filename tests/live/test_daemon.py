@@ -23,8 +23,7 @@ from brainiac.formats.prompt import parse_prompt
 from brainiac.library import read_prompt
 from brainiac.pipeline.daemon import Daemon, answer_one, run_once
 from brainiac.search.search import Recall
-from brainiac.storage.database import StateDatabase
-from brainiac.storage.runstate import RunState, read_run_state
+from brainiac.storage.database import RunState, StateDatabase, read_run_state
 from brainiac.storage.serving import is_running
 from brainiac.verbs import Caller
 from tests.support.living import command, unprivileged

@@ -15,7 +15,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.formats.short_term import EMPTY
-from brainiac.storage.runstate import read_run_state
+from brainiac.storage.database import read_run_state
 from brainiac.storage.serving import is_running
 from tests.support.pipeline import eventually, make_folder
 from tests.support.program import Program

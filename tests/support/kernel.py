@@ -62,6 +62,14 @@ class Kernel:
         paths = [self.tree.relative(entry.path) for entry in entries]
         return {path: self.tree.absolute(path).read_bytes() for path in paths if self.tree.is_tracked(path)}
 
+    def changed(self) -> list[str]:
+        """The tracked files that are not as last seen, as a watcher would tell; those that are gone last."""
+        with self.committer.commit_lock():
+            self.committer.finish_pending()  # after git took the journal back, every file counts as changed
+        states = self.committer.file_states.all()
+        missing = [path for path in states if not os.path.lexists(self.tree.absolute(path))]
+        return self.observed.restamped() + [path for path in missing if not states[path].is_held]
+
     def folded(self) -> dict[str, bytes]:
         """The same, as the journal tells it."""
         fold = self.journal.fold()

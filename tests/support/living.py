@@ -14,9 +14,8 @@ from brainiac.brain import Brain
 from brainiac.events import Event
 from brainiac.formats.short_term import EMPTY
 from brainiac.host.trust import TrustStore
-from brainiac.storage.database import StateDatabase
+from brainiac.storage.database import RunState, StateDatabase, read_run_state
 from brainiac.storage.journal import Journal
-from brainiac.storage.runstate import RunState, read_run_state
 from brainiac.tree import LocalPlaces, Tree
 from tests.support.pipeline import eventually, make_folder
 from tests.support.program import Program

@@ -14,8 +14,8 @@ from brainiac.events import new_id, remove
 from brainiac.formats.prompt import Prompt, parse_prompt
 from brainiac.llm.schemas import Answer, Purpose, Request
 from brainiac.pipeline.daemon import answer_one
-from brainiac.storage.answered import Answered
 from brainiac.storage.journal import to_line
+from brainiac.storage.said import Answered
 from tests.support.pipeline import Scripted, answer, make_folder, opened
 from tests.support.promotions import ScriptedEngine, open_brain
 from tests.support.promotions import make_brain as make_modelled

@@ -22,7 +22,7 @@ WRITERS = {
     "brainiac/storage/database.py": "removes a damaged database from the state folder, and files of former versions",
     "brainiac/storage/serving.py": "removes a link in the place of a daemon's lock file",
     "brainiac/host/trust.py": "trust, in the state folder",
-    "brainiac/storage/sources.py": "which folders outside may be read, in the state folder",
+    "brainiac/storage/pages.py": "which folders outside may be read, in the state folder",
     "brainiac/history/digest.py": "a derived file of the logs, which no commit carries",
     "brainiac/history/purge.py": "throws the index away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",

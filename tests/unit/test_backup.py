@@ -19,8 +19,8 @@ from brainiac.history.backup import Made, back_up, backups_in, damages, find_bac
 from brainiac.history.purge import purge
 from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
+from brainiac.storage.database import LOCK
 from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK
 from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 

@@ -16,8 +16,7 @@ from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.health.doctor import examine, mend
 from brainiac.health.overview import overview
-from brainiac.history.copies import settle_copies, settle_markers, settle_versions
-from brainiac.history.devices import waiting_message
+from brainiac.history.copies import settle_versions
 from brainiac.storage.copies import original_of
 from brainiac.storage.journal import to_line
 from brainiac.testing import make_brain
@@ -63,7 +62,7 @@ def test_short_term_memory_merges(brain: Brain) -> None:
     """
     brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1, 3, tasks=("a", "b")))])
     put(brain, STM_COPY, stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there."))
-    (event,) = settle_copies(brain)
+    (event,) = settle_versions(brain)
     memory = brain.short_term().memory
     assert ["e3", "e2", "e1"] == [each.id for each in memory.events]
     assert {"a": True, "b": False, "c": False} == {item.text: item.is_done for item in memory.tasks}
@@ -80,7 +79,7 @@ def test_what_one_side_keeps_private_stays_so(brain: Brain) -> None:
     brain.commit("noted", by="x", changes=[update(STM, EMPTY, text)])
     marked = text.replace("<!-- event: e1 -->\n", "<!-- event: e1 -->\n<!-- private -->\n")
     put(brain, STM_COPY, marked.replace("[ ] b\n", "[ ] b <!-- private -->\n"))
-    settle_copies(brain)
+    settle_versions(brain)
     memory = brain.short_term().memory
     assert {"e1": True, "e2": False} == {event.id: event.is_private for event in memory.events}
     assert [True, "a", "b"] == [memory.is_private, *(item.text for item in memory.tasks)]
@@ -93,7 +92,7 @@ def test_what_was_promoted_does_not_come_back(brain: Brain) -> None:
     put(brain, STM, stm(3, 4))
     brain.observed.note_change(STM)
     put(brain, STM_COPY, stm(1, 2))
-    settle_copies(brain)
+    settle_versions(brain)
     assert ["e4", "e3", "e2"] == [each.id for each in brain.short_term().memory.events]
 
 
@@ -102,16 +101,16 @@ def test_a_remark_that_only_a_copy_has_is_kept(brain: Brain) -> None:
     brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1))])
     theirs = stm(1, 2).replace('"said 1"\n', '"said 1"\nmine\n').replace('"said 2"\n', '"said 2"\nmine too\n')
     put(brain, STM_COPY, theirs)
-    settle_copies(brain)
+    settle_versions(brain)
     assert ["mine too\n", "mine\n"] == [event.remarks for event in brain.short_term().memory.events]
 
 
 def test_a_half_written_copy_waits(brain: Brain) -> None:
     """What cannot be read as short-term memory is left for the next look."""
     put(brain, STM_COPY, "# Short-Term")
-    assert [] == settle_copies(brain)
+    assert [] == settle_versions(brain)
     put(brain, STM_COPY, stm(1))
-    assert ["copy-merged"] == [event.kind for event in settle_copies(brain)]
+    assert ["copy-merged"] == [event.kind for event in settle_versions(brain)]
 
 
 def told_by_another_device(brain: Brain, before: str | None, after: str, device: str = "other-aaaaaa") -> None:
@@ -133,13 +132,13 @@ def test_both_versions_of_a_page_stand(brain: Brain) -> None:
     theirs = text.replace("Tulips", "Zinnias").replace("- Roses. ^cccc\n", "")
     put(brain, COPY, theirs)
     told_by_another_device(brain, text, theirs)
-    (event,) = settle_copies(brain)
+    (event,) = settle_versions(brain)
     page = brain.read_text(PAGE) or ""
     assert ("copy-merged", None, False) == (event.kind, brain.read(COPY), "Roses" in page)
     assert {"Lilies", "Zinnias"} == set(re.findall("Lilies|Zinnias", page))
     review = brain.read_text("memory/review.md") or ""
     assert [True, False] == ["Zinnias" in line for line in (review, shareable_text(review) or "")]
-    assert [] == settle_copies(brain)
+    assert [] == settle_versions(brain)
     assert brain.recall.search("zinnias")
 
 
@@ -152,7 +151,7 @@ def test_what_lost_on_this_device_is_not_taken_for_old(brain: Brain) -> None:
     put(brain, PAGE, text + "- Theirs. ^cccc\n")
     put(brain, COPY, text + "- Mine. ^bbbb\n")
     brain.observed.note_change(PAGE)
-    settle_copies(brain)
+    settle_versions(brain)
     assert {"Tulips", "Mine", "Theirs"} == set(re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE))
 
 
@@ -167,7 +166,7 @@ def test_what_a_sync_tool_put_there_is_no_old_buffer(brain: Brain) -> None:
     put(brain, COPY, ours)
     put(brain, PAGE, "# Garden\n\n- Theirs. ^cccc\n- Tulips. ^aaaa\n")
     brain.observed.note_change(PAGE)
-    settle_copies(brain)
+    settle_versions(brain)
     page = brain.read_text(PAGE) or ""
     assert {"mine", "Ours", "Theirs"} == set(re.findall("mine|Ours|Theirs", page))
     assert brain.read(COPY) is None
@@ -212,7 +211,7 @@ def test_what_was_new_on_one_device_has_no_known_origin(brain: Brain) -> None:
     put(brain, COPY, theirs)
     told_by_another_device(brain, mine, theirs, "laptop-aaaaaa")
     told_by_another_device(brain, None, theirs, "attic-aaaaaa")
-    settle_copies(brain)
+    settle_versions(brain)
     statements = re.findall(r"^- (\w+)", brain.read_text(PAGE) or "", re.MULTILINE)
     assert {"Tulips", "Mine", "More", "Theirs"} == set(statements)
 
@@ -255,7 +254,7 @@ def test_two_prompts_of_one_name_are_both_kept(brain: Brain) -> None:
     """A copy of a prompt that says something else becomes a prompt of its own, called alike on every device."""
     put(brain, "inbox/q.md", "Where is my key?\n")
     put(brain, "inbox/q.sync-conflict-20250916-153000-ABCDEFG.md", "Where is my hat?\n")
-    settle_copies(brain)
+    settle_versions(brain)
     (other,) = (path for path in brain.tree.inbox.glob("q-*.md"))
     assert "Where is my hat?\n" == other.read_text()
 
@@ -273,19 +272,19 @@ def test_conflict_markers_are_merged(brain: Brain, path: str) -> None:
     words = ("said", "said") if path == STM else ("tulips", "roses")
     assert [] == [hit for word in words for hit in brain.recall.search(word) if hit.path == path]
     assert any(path in str(problem) and "markers" in str(problem) for problem in examine(brain))
-    assert ["markers-merged"] == [event.kind for event in settle_markers(brain)]
+    assert ["markers-merged"] == [event.kind for event in settle_versions(brain)]
     text = brain.read_text(path) or ""
     assert all(line in text for line in ("said 1", "said 2") if path == STM)
     assert not has_markers(text)
     assert all(brain.recall.search(word) for word in words)
-    assert [] == settle_markers(brain)
+    assert [] == settle_versions(brain)
 
 
 def test_it_waits_while_git_is_at_work(brain: Brain) -> None:
     """Nothing is merged or answered in the middle of a rebase, and the reason is said."""
     (brain.root / ".git" / "rebase-merge").mkdir(parents=True)
     put(brain, STM_COPY, stm(1))
-    assert ([], True) == (settle_versions(brain), "rebase" in waiting_message(brain))
+    assert ([], True) == (settle_versions(brain), "rebase" in brain.waits_for)
 
 
 def test_a_copy_of_what_was_known_is_set_aside(brain: Brain) -> None:
@@ -295,7 +294,7 @@ def test_a_copy_of_what_was_known_is_set_aside(brain: Brain) -> None:
     index = "memory/long_term/_index.sync-conflict-20250916-153000-ABCDEFG.md"
     for path, text in ((COPY, "# Old\n"), (COPY.replace("153000", "153001"), "# New\n"), (index, "# Index\n")):
         put(brain, path, text)
-    assert ["copy-set-aside"] * 3 == [event.kind for event in settle_copies(brain)]
+    assert ["copy-set-aside"] * 3 == [event.kind for event in settle_versions(brain)]
     assert "# New\n" == brain.read_text(PAGE)
 
 
@@ -303,11 +302,11 @@ def test_a_copy_of_what_was_known_is_set_aside(brain: Brain) -> None:
 def test_a_copy_of_what_is_gone_is_proposed(brain: Brain, mark: str, is_taken: bool) -> None:
     """A page deleted here and edited there: the person is asked once whether to take it back."""
     put(brain, COPY, "# Garden\n\n- Zinnias. ^bbbb\n")
-    settle_copies(brain)
-    assert [] == settle_copies(brain)
+    settle_versions(brain)
+    assert [] == settle_versions(brain)
     put(brain, "memory/review.md", (brain.read_text("memory/review.md") or "").replace("[ ]", f"[{mark}]"))
     settle_reviews(brain)
-    settle_copies(brain)
+    settle_versions(brain)
     assert (is_taken, None) == ("Zinnias" in (brain.read_text(PAGE) or ""), brain.read(COPY))
 
 
@@ -315,7 +314,7 @@ def test_only_the_active_device_settles(brain: Brain) -> None:
     """Two devices that merged the same copy would make new ones."""
     put(brain, "system/config.yaml", (brain.read_text("system/config.yaml") or "") + "\nactive_device: another-one\n")
     put(brain, STM_COPY, stm(1))
-    assert [] == settle_copies(brain)
+    assert [] == settle_versions(brain)
     assert brain.read(STM_COPY)
 
 

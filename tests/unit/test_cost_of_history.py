@@ -14,14 +14,14 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
-from brainiac.history.copies import settle_copies
+from brainiac.history.copies import settle_versions
 from brainiac.llm.costs import Ledger
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.features import _known_unit, encode
 from brainiac.search.text import Analyzer
-from brainiac.storage.answered import MAX_TURNS
 from brainiac.storage.journal import lines_back
+from brainiac.storage.said import MAX_TURNS
 from tests.support.kernel import make_root, open_kernel
 from tests.support.models import model_brain
 from tests.support.openai_server import ChatServer, say, say_json
@@ -176,11 +176,11 @@ def test_a_conflict_copy_that_waits_has_no_earlier_day_read(brain: Brain) -> Non
     today.rename(earlier)
     copy = brain.root / page.replace(".md", ".sync-conflict-20250916-153000-ABCDEFG.md")
     copy.write_text("# Garden\n\n- Zinnias. ^bbbb\n")
-    assert 1 == len(settle_copies(brain))
+    assert 1 == len(settle_versions(brain))
     brain.record("noted", by="x")
-    settle_copies(brain)
+    settle_versions(brain)
     with opened() as files:
-        assert [] == settle_copies(brain)
+        assert [] == settle_versions(brain)
     assert [] == [path for path in files if path == str(earlier)]
 
 

@@ -17,8 +17,8 @@ from brainiac.events import create, new_id
 from brainiac.formats.page import parse_memory
 from brainiac.health.doctor import examine, mend
 from brainiac.health.overview import Problem, unwritable
+from brainiac.storage.database import LOCK
 from brainiac.storage.files import locked
-from brainiac.storage.runstate import LOCK
 from brainiac.testing import make_brain
 
 CONCRETE = "memory/long_term/concrete"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.history.copies import settle_markers, settle_moved, settle_versions
+from brainiac.history.copies import settle_moved, settle_versions
 from brainiac.testing import install_plugin, make_brain
 from tests.support.commands import Shell
 
@@ -106,7 +106,7 @@ def test_without_the_driver_markers_are_left_and_merged_afterwards(
     laptop.git("add", "-A")
     laptop.git("commit", "-q", "--no-edit")
     brain = Brain(laptop.root)
-    assert 1 == len(settle_markers(brain))
+    assert 1 == len(settle_versions(brain))
     brain.close()
     assert {"Lisbon", "Braga"} == {word for word in ("Lisbon", "Braga", "<<<<") if word in laptop.text(PAGE)}
 

@@ -279,14 +279,14 @@ def test_a_same_size_edit_with_its_time_put_back_is_seen(kernel: Kernel) -> None
     time.sleep(2.1)  # stamps are kept of what is older than the coarsest of clocks
     again = open_kernel(kernel.tree.root, clock=kernel.clock)
     again.observed.adopt()
-    assert [B] == again.observed.changed() == again.observed.conflicted
+    assert [B] == again.changed() == again.observed.conflicted
     stat = path.stat()
     path.chmod(0o600)
-    assert {A, B} == set(again.observed.changed())
+    assert {A, B} == set(again.changed())
     assert again.observed.note_change(A) is None
     path.write_bytes(b"ONE\ntwo\nthree\n")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert {A, B} == set(again.observed.changed())
+    assert {A, B} == set(again.changed())
     assert again.observed.note_change(A) is not None
     assert again.tracked() == again.folded()
 
@@ -297,7 +297,7 @@ def test_a_large_file_that_was_not_written_is_no_news(kernel: Kernel) -> None:
     assert kernel.observed.note_change(B) is not None
     kernel.tree.absolute(B).chmod(0o600)
     assert kernel.observed.note_change(B) is None
-    assert B not in kernel.observed.changed()
+    assert B not in kernel.changed()
 
 
 def test_a_table_of_an_earlier_version_is_read(kernel: Kernel) -> None:
@@ -423,7 +423,7 @@ def test_a_journal_that_git_took_back_is_folded_anew(kernel: Kernel) -> None:
     assert kernel.observed.note_change(A) is not None
     journal.unlink()
     journal.write_bytes(old)
-    for path in kernel.observed.changed():
+    for path in kernel.changed():
         kernel.observed.note_change(path)
     assert kernel.tracked() == kernel.folded()
     assert [1, 2] == [event.seq for event in kernel.journal.events()]

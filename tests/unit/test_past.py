@@ -22,7 +22,7 @@ from brainiac.history.undo import undo
 from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose
 from brainiac.storage.causes import commits_of, last_caused
-from brainiac.storage.filed import FiledExchanges
+from brainiac.storage.said import FiledExchanges
 from tests.support.exports import chatgpt, write_json
 from tests.support.promotions import (
     ScriptedEngine,

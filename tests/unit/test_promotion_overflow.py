@@ -23,8 +23,8 @@ from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
 from brainiac.llm.schemas import Purpose, Reflection, ReflectRequest, Request, Result
 from brainiac.storage.commit import Committer
-from brainiac.storage.filed import MAX_WAITING, FiledExchanges
 from brainiac.storage.journal import Journal
+from brainiac.storage.said import MAX_WAITING, FiledExchanges
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, PowerDisk
 from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, statements, tell

@@ -19,7 +19,7 @@ from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
 from brainiac.history.targets import find_words
 from brainiac.history.undo import correct, possible_targets
-from brainiac.storage.filed import FiledExchanges
+from brainiac.storage.said import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 from tests.unit.test_month import Recording, live
 from tests.unit.test_past import NIGHTLY, later

@@ -188,7 +188,7 @@ def test_a_persons_statement_is_retired_by_their_tick(scene: Scene) -> None:
         sources=(),
     )
     records = [record, replace(record, id="two", hash="other")]
-    review = with_proposals(None, map(Proposal, records)).replace("[ ]", "[x]")
+    review = with_proposals("", map(Proposal, records)).replace("[ ]", "[x]")
     changes = [create(path, page), create(REVIEW, review)]
     data = {"proposals": [each.to_json() for each in records]}
     brain.commit("memory-promoted", by="promotion", changes=changes, data=data)

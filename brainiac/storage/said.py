@@ -1,15 +1,16 @@
-"""Which prompts have been answered, by which file, and what was said before in their conversations.
+"""What was said: which prompts were answered by which file, and which exchanges were filed to the pages of their days.
 
-These are queries on the projection and the files of the inbox. The bus asks what to answer, the Core Loop where an
-answer goes.
+These are queries on the projection, the files of the inbox and those pages. The bus asks what to answer, the Core Loop
+where an answer goes; Promotion which exchanges wait for consolidation, and which no model has read.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,10 +19,18 @@ from brainiac.clock import is_within, iso
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import Change, Event, EventUndone, ExchangeEvent, PromptMoved, content_hash, remove
 from brainiac.formats import prompt as prompts
-from brainiac.formats.authors import PERSON
+from brainiac.formats.authors import ORIGINS, PERSON, Author, author_in
+from brainiac.formats.discretion import is_private
+from brainiac.formats.frontmatter import split
+from brainiac.formats.markdown import StmEvent, find_events
+from brainiac.storage.causes import undone_events
 from brainiac.storage.journal import from_line
+from brainiac.storage.statements import LINE
 from brainiac.storage.store import Store
+from brainiac.storage.withheld import Withheld
 from brainiac.tree import is_printable
+
+# --- exchanges that were answered -----------------------------------------------------------------------------------
 
 MAX_TURNS = 20
 MAX_RESPONSES = 99  # to one prompt; a file's name must have room for the number
@@ -129,8 +138,8 @@ class Answered:
     @property
     def last_exchange_at(self) -> str | None:
         """When something was last said, ISO 8601."""
-        rows = self._projection.query("SELECT at FROM exchanges ORDER BY event DESC LIMIT 1")
-        return rows[0][0] if rows else None
+        at: str | None = self._projection.value("SELECT at FROM exchanges ORDER BY event DESC LIMIT 1")
+        return at
 
     def of(self, path: str) -> Answer | None:
         """Return the last answer to the prompt at a path, to its present text or an earlier one; None for none."""
@@ -238,12 +247,10 @@ class Answered:
     def previous_version(self, exchange: str) -> str | None:
         """Return the id of the exchange that an exchange revises; None where it is the first of its prompt."""
         # ids sort by time: of the same prompt's exchanges the greatest id below this one is the version before
-        rows = self._projection.query(
-            "SELECT max(event) FROM exchanges WHERE event < ?1"
-            " AND prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?1)",
-            exchange,
-        )
-        return rows[0][0] if rows else None
+        sql = """SELECT max(event) FROM exchanges WHERE event < ?1
+            AND prompt_id = (SELECT prompt_id FROM exchanges WHERE event = ?1)"""
+        previous: str | None = self._projection.value(sql, exchange)
+        return previous
 
     def is_undelivered(self, exchange: str) -> bool:
         """Return whether an exchange has no outcome yet (no process handled it) and this device is to handle it."""
@@ -251,7 +258,7 @@ class Answered:
 
     def has_outcome(self, exchange: str) -> bool:
         """Return whether a journal has an outcome of an exchange."""
-        return bool(self._projection.query("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
+        return bool(self._projection.value("SELECT 1 FROM outcomes WHERE exchange = ? LIMIT 1", exchange))
 
     def undelivered(self, own_until: str = _LAST) -> list[Event]:
         """Return the events of exchanges that have no outcome yet and that this device is to handle.
@@ -470,3 +477,163 @@ class Answered:
 def _is_response_elsewhere(answer: Answer | None, path: str) -> bool:
     """Return whether the response to the prompt at a path is not beside it: the prompt was moved without it."""
     return answer is not None and answer.response is not None and path not in prompts.prompt_path_of(answer.response)
+
+
+# --- exchanges that were filed --------------------------------------------------------------------------------------
+
+MAX_WAITING = 200  # so many are consolidated in one run, which must not take an hour
+# SQL conditions; `it` is the row of an exchange in `FiledExchanges._exchanges`, and `?1` are the undone events there
+_UNDONE = "(SELECT value FROM json_each(?1))"
+_IS_REVISED = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.supersedes = it.exchange
+    AND later.supersedes != '' AND later.event NOT IN {_UNDONE})"""
+_IS_CONSOLIDATED = f"""EXISTS (SELECT 1 FROM filings done WHERE done.exchange = it.exchange
+    AND done.is_consolidated AND done.event NOT IN {_UNDONE})"""
+_NOT_DONE = f"NOT {_IS_CONSOLIDATED} AND NOT {_IS_REVISED}"
+
+
+class FiledExchanges:
+    """Queries on filed exchanges; events that were undone do not count.
+
+    Args:
+        store: Whose journals are asked.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._undone = json.dumps(list(undone_events(store)))
+        self._projection, self._withheld = store.projection, Withheld(store).exchanges
+
+    @property
+    def waiting(self) -> list[str]:
+        """Ids of the exchanges that were filed and not consolidated, oldest first; those that are hidden wait on."""
+        return [name for name in self._exchanges("filings", f"is_filed AND {_NOT_DONE}") if name not in self._withheld]
+
+    @property
+    def without_model(self) -> list[str]:
+        """Ids of the exchanges that were consolidated without a model, oldest first.
+
+        An exchange was consolidated with a model where one was asked about it and a later promotion used its answer.
+        Forgotten and revised exchanges are left out.
+        """
+        # the promotion for which the model was asked must not be undone either
+        is_read = f"""EXISTS (SELECT 1 FROM analyses asked, filings done
+            WHERE asked.exchange = it.exchange AND done.exchange = it.exchange AND done.is_consolidated
+            AND done.event > asked.event AND done.event NOT IN {_UNDONE} AND NOT EXISTS (
+                SELECT 1 FROM promotions WHERE promotions.run = asked.run AND promotions.event IN {_UNDONE}))"""
+        is_gone = f"""EXISTS (SELECT 1 FROM filings gone
+            WHERE gone.exchange = it.exchange AND gone.is_gone AND gone.event NOT IN {_UNDONE})"""
+        return self._exchanges("filings", f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {_IS_REVISED}")
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Ids of the exchanges that the last catch-up did not show to its model, since they are private."""
+        sql = "SELECT withheld FROM catch_ups WHERE withheld IS NOT NULL ORDER BY event DESC LIMIT 1"
+        return frozenset(json.loads(self._projection.value(sql) or "[]"))
+
+    @property
+    def unextracted(self) -> set[str]:
+        """Ids of the exchanges that Reflection noted without a model, and that are not consolidated yet.
+
+        Their goals, facts and tasks are still to be extracted.
+        """
+        is_extracted_later = f"""EXISTS (SELECT 1 FROM outcomes later WHERE later.exchange = it.exchange
+            AND later.is_extracted AND later.event > it.event AND later.event NOT IN {_UNDONE})"""
+        # 0 where it was noted without a model; NULL in the rows of other outcomes
+        return set(self._exchanges("outcomes", f"is_extracted = 0 AND NOT {is_extracted_later} AND {_NOT_DONE}"))
+
+    @property
+    def lines(self) -> list[str]:
+        """Ids of the lines under Key Facts that were consolidated, while they may stand there still."""
+        return self._exchanges("filings", f"is_consolidated AND exchange GLOB '{LINE}*'")
+
+    @property
+    def filed_at(self) -> str:
+        """When exchanges were last filed, ISO 8601; "" for never."""
+        sql = f"SELECT max(at) FROM filings WHERE is_filed AND event NOT IN {_UNDONE}"
+        return self._projection.value(sql, self._undone) or ""
+
+    def page_of(self, exchange: str) -> str:
+        """Return the path of the page that an exchange was put on; "" for none."""
+        sql = f"""SELECT page FROM filings WHERE event NOT IN {_UNDONE} AND exchange = ? AND page IS NOT NULL
+            ORDER BY event DESC LIMIT 1"""
+        return self._projection.value(sql, self._undone, exchange) or ""
+
+    def _exchanges(self, table: str, where: str) -> list[str]:
+        """Return the ids of exchanges in a table, oldest first.
+
+        Args:
+            table: With the columns `exchange` and `event`.
+            where: A SQL condition, in which `it` is the row and `?1` are the undone events.
+        """
+        # ids ascend in time
+        sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where} AND event NOT IN {_UNDONE} ORDER BY exchange"
+        return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
+
+
+class WaitingExchanges(NamedTuple):
+    """The oldest exchanges that wait to be consolidated, as their pages have them now.
+
+    Attributes:
+        events: The exchanges, oldest first.
+        removed: Ids of those that are on no page any more: a person removed them.
+        is_partial: Whether further exchanges wait.
+    """
+
+    events: list[StmEvent]
+    removed: list[str]
+    is_partial: bool
+
+
+def waiting_events(store: Store) -> WaitingExchanges:
+    """Return the oldest exchanges that wait to be consolidated, at most `MAX_WAITING`."""
+    waiting = FiledExchanges(store).waiting
+    ids = waiting[:MAX_WAITING]
+    events = exchanges_in_pages(store, ids)
+    removed = [exchange for exchange in ids if exchange not in events]
+    return WaitingExchanges(sorted(events.values(), key=said_at), removed, len(waiting) > len(ids))
+
+
+def said_at(event: StmEvent) -> tuple[str, str]:
+    """Return the sort key that puts exchanges into the order in which they were said."""
+    return event.at, event.id
+
+
+def exchanges_in_pages(store: Store, ids: Sequence[str]) -> dict[str, StmEvent]:
+    """Return exchanges as their pages have them now, by id; those that are on no page any more are left out."""
+    exchanges = FiledExchanges(store)
+    events = _exchanges_on_pages(store, {exchanges.page_of(exchange) for exchange in ids}, ids)
+    if any(exchange not in events for exchange in ids):  # a person may have moved their page
+        tree = store.tree
+        paths = tree.scan(tree.long_term / "events", tree.archive)
+        events |= _exchanges_on_pages(store, paths, [exchange for exchange in ids if exchange not in events])
+    return events
+
+
+def _exchanges_on_pages(store: Store, paths: Collection[str], ids: Collection[str]) -> dict[str, StmEvent]:
+    """Return the exchanges with these ids that are on these pages, by id.
+
+    All of a page are private where its front matter says so or cannot be parsed.
+    """
+    exchanges: dict[str, StmEvent] = {}
+    for path in paths:
+        text = store.read_text(path) or ""
+        try:
+            meta, offset = split(text, path)
+        except FormatError:
+            meta, offset = {"private": True}, 0
+        events = (placed.event for placed in find_events(text, offset) if placed.event.id in ids)
+        exchanges |= {each.id: replace(each, is_private=is_private(meta) or each.is_private) for each in events}
+    return exchanges
+
+
+def author_on_page(store: Store, path: str) -> Author:
+    """Return the author of the exchanges on a page by its front matter; of an import this is the service.
+
+    Args:
+        store: Of the brain.
+        path: Of the page; "" for none, which gives the person.
+    """
+    try:
+        meta, _ = split(store.read_text(path) or "", path) if path else ({}, 0)
+    except FormatError:
+        return Author(ORIGINS[-1])  # unclear, so the least trusted
+    return author_in(meta)
