@@ -1,4 +1,4 @@
-"""Learn the weights of `brainiac/search/rank.py`: a softmax of each unit of evidence against all that is none.
+"""Learn the weights of `brainiac/search/signals.py`: a softmax of each unit of evidence against all that is none.
 
     python benchmarks/learning.py --talk LOCOMO.json --chats BEAM.json --people FRIENDS.json \\
         --notes benchmarks/data/notes/hatch.json FOLDER --notes benchmarks/data/notes/pymdown.json FOLDER \\
@@ -33,12 +33,12 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks import chats, locomo, notes, questions
 from benchmarks.vault import unpack
-from brainiac.search import embed, rank
+from brainiac.search import embed, signals
 from brainiac.search.documents import page_of
 from brainiac.search.query import searches
-from brainiac.search.rank import BY_WORDS, N_SORTS, ORDER, WEIGHTS, WITH_MEANING, Ranked
+from brainiac.search.retrieval import Ranked
 from brainiac.search.search import Recall
-from brainiac.search.signals import FACTS, NOTES, TALK
+from brainiac.search.signals import BY_WORDS, FACTS, N_SORTS, NOTES, ORDER, TALK, WEIGHTS, WITH_MEANING
 
 RIDGE = 1e-3
 FOLDS = 5
@@ -354,7 +354,7 @@ def table_of(by_kind: dict[str, list[Example]], mixed: Sequence[Example]) -> np.
 
 
 def write_weights(weights: np.ndarray, column: int) -> None:
-    """Replace the columns of the learned table in `brainiac/search/rank.py`."""
+    """Replace the columns of the learned table in `brainiac/search/signals.py`."""
     values = dict(zip((*NAMES, *BASES), weights, strict=True))
 
     def row(match: re.Match[str]) -> str:
@@ -362,7 +362,7 @@ def write_weights(weights: np.ndarray, column: int) -> None:
         figures[column : column + N_SORTS] = values[match[1]].tolist()
         return f'    "{match[1]}": ({", ".join(f"{figure:.2f}" for figure in figures)}),'
 
-    path = Path(rank.__file__)
+    path = Path(signals.__file__)
     table = rf'^    "(\w+)": \(((?:-?[\d.]+, ){{{2 * N_SORTS - 1}}}-?[\d.]+)\),$'
     text = re.sub(table, row, path.read_text("utf-8"), flags=re.MULTILINE)
     path.write_text(text.replace("-0.00", "0.00"), "utf-8")

@@ -64,7 +64,7 @@ class Brain(Library):
     @cached_property
     def recall(self) -> Recall:
         """Search."""
-        from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
+        from brainiac.llm.completion import RemoteEmbedder  # with it comes numpy
         from brainiac.search.search import Recall
         from brainiac.storage.withheld import Withheld
 

@@ -19,7 +19,7 @@ from brainiac.cli import session
 from brainiac.search.documents import NO_DAY, Hit
 from brainiac.search.features import day_of
 from brainiac.search.query import FIELDS_HELP, excerpt, matches, without_fields
-from brainiac.search.rank import contributions
+from brainiac.search.signals import contributions
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.text.tokens import as_sentence

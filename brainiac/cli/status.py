@@ -108,7 +108,7 @@ def costs(brain: Brain, *, days: Annotated[int, typer.Option(min=1)] = 30) -> It
     Args:
         days: How many days back.
     """
-    from brainiac.llm.costs import Ledger, cost_rows  # with it come the requests to models, too slow for `status`
+    from brainiac.llm.catalog import Ledger, cost_rows  # with it come the requests to models, too slow for `status`
 
     rows = cost_rows(brain, brain.midnight(1 - days).date().isoformat())
     answers, background = Ledger(brain).spent_today()

@@ -245,7 +245,7 @@ def _faults(brain: Brain) -> list[dict[str, Any]]:
 
 def _spent_today_usd(brain: Brain) -> float:
     """Return what this device's model calls cost since the person's midnight, in USD."""
-    # not by `llm.costs`, which imports the model catalog: `status` must be fast
+    # not by `llm.catalog`, which imports requests to models: `status` must be fast
     brain.projection.follow()
     sql, device = "SELECT cost_usd FROM calls WHERE device = ? AND at >= ?", brain.journal.device
     return round(sum(float(usd) for (usd,) in brain.projection.query(sql, device, iso(brain.midnight()))), 8)
@@ -327,7 +327,7 @@ def _embedder_problem(brain: Brain, machine: MachineSettings, *, is_thorough: bo
     # the model on this machine must be loaded to be checked, for which only `doctor` has the time
     if name == "none" or (name in ("auto", "local") and not is_thorough):
         return ""
-    from brainiac.llm.embedding import RemoteEmbedder  # with it comes numpy
+    from brainiac.llm.completion import RemoteEmbedder  # with it comes numpy
     from brainiac.search.embed import EmbedderError, make_embedder
 
     try:

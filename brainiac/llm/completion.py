@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,12 +18,15 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from brainiac.clock import SYSTEM
-from brainiac.errors import ModelError, WindowError
+from brainiac.errors import ModelError, StorageError, WindowError
 from brainiac.events import ModelCalled
-from brainiac.llm.catalog import Endpoint, count, facts, host_of, missing_key
-from brainiac.llm.costs import MAX_TIMEOUTS, Ledger, Usage
-from brainiac.llm.gate import Released
+from brainiac.llm import catalog
+from brainiac.llm.gate import Released, released_texts
+from brainiac.search.embed import EmbedderError, Matrix, unit_norm
+from brainiac.settings import MachineSettings
 
 _CHARS_PER_TOKEN = 16  # the answer of a server that ignores max_tokens is cut off at so many
 # providers of which litellm takes a key from `PROVIDER_API_KEY` alone; it is asked itself about the others
@@ -58,7 +61,7 @@ class Completion:
     refusal: str = ""
     finish: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    usage: catalog.Usage = field(default_factory=catalog.Usage)
     cost_usd: float = 0.0
     is_begun: bool = False
 
@@ -70,8 +73,8 @@ class Completion:
 
 @contextmanager
 def metered(
-    ledger: Ledger,
-    endpoint: Endpoint,
+    ledger: catalog.Ledger,
+    endpoint: catalog.Endpoint,
     purpose: str,
     input_tokens: int,
     max_tokens: int,
@@ -98,11 +101,11 @@ def metered(
             yield completion
         finally:
             # also after a failure, which may be charged for
-            if completion.usage == Usage():  # the server reported none
+            if completion.usage == catalog.Usage():  # the server reported none
                 # a reasoning model that broke off may have used all its tokens for thoughts that are not shown
-                is_unknown = not completion.finish and facts(endpoint.model).is_reasoning
-                written = max_tokens if is_unknown else count(completion.written, endpoint.model)
-                completion.usage = Usage(input_tokens, written)
+                is_unknown = not completion.finish and catalog.facts(endpoint.model).is_reasoning
+                written = max_tokens if is_unknown else catalog.count(completion.written, endpoint.model)
+                completion.usage = catalog.Usage(input_tokens, written)
             usage = completion.usage
             completion.cost_usd = price.cost(usage.input, usage.output, usage.cached, usage.written)
             if completion.is_begun:
@@ -121,7 +124,7 @@ def metered(
 
 
 def complete(
-    endpoint: Endpoint,
+    endpoint: catalog.Endpoint,
     messages: Released,
     completion: Completion,
     *,
@@ -149,7 +152,7 @@ def complete(
     content = messages.for_endpoint(endpoint)
     library = _litellm_for(endpoint)
     # the system's clock, not the brain's, which a test may have stopped
-    longest_seconds = MAX_TIMEOUTS * timeout_seconds
+    longest_seconds = catalog.MAX_TIMEOUTS * timeout_seconds
     deadline = SYSTEM.monotonic() + longest_seconds
     try:
         stream = library.completion(
@@ -192,7 +195,9 @@ def complete(
         raise _failed(error, endpoint, completion) from None
 
 
-def embed(endpoint: Endpoint, texts: Released, timeout_seconds: float, completion: Completion) -> list[list[float]]:
+def embed(
+    endpoint: catalog.Endpoint, texts: Released, timeout_seconds: float, completion: Completion
+) -> list[list[float]]:
     """Return the vectors of texts, and fill the completion in with the tokens of the call.
 
     Raises:
@@ -254,13 +259,13 @@ def _take(chunk: Any, completion: Completion, on_text: Callable[[str], None] | N
                 on_text(text)
 
 
-def _usage(usage: Any) -> Usage:
+def _usage(usage: Any) -> catalog.Usage:
     """Return the tokens that a server reported."""
     # providers report the tokens read from their cache under one of two names
     details = getattr(usage, "prompt_tokens_details", None)
     cached = getattr(details, "cached_tokens", None) or getattr(usage, "cache_read_input_tokens", None) or 0
     written = getattr(usage, "cache_creation_input_tokens", None) or 0
-    return Usage(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0), int(cached), int(written))
+    return catalog.Usage(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0), int(cached), int(written))
 
 
 # --- litellm -------------------------------------------------------------------------------------------------------
@@ -298,7 +303,7 @@ def _raised() -> tuple[type[BaseException], ...]:
     return (*of_litellm, openai.OpenAIError, httpx.HTTPError, httpx.StreamError, *of_parsing)
 
 
-def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) -> ModelError:
+def _failed(error: BaseException, endpoint: catalog.Endpoint, completion: Completion) -> ModelError:
     """Return our error for litellm's; after a timeout mark the call as begun, since the server may charge for it.
 
     The caller raises it `from None`: the traceback of litellm's error holds the key.
@@ -308,7 +313,7 @@ def _failed(error: BaseException, endpoint: Endpoint, completion: Completion) ->
     return model_error(error, endpoint)
 
 
-def _litellm_for(endpoint: Endpoint) -> Any:
+def _litellm_for(endpoint: catalog.Endpoint) -> Any:
     """Return litellm for a call to an endpoint; for one on this machine the process's `NO_PROXY` gets its host.
 
     Raises:
@@ -317,16 +322,17 @@ def _litellm_for(endpoint: Endpoint) -> Any:
     # a server of the person's own may need no key
     needs_key = not endpoint.api_key and not endpoint.api_base
     if needs_key and endpoint.provider in _USUAL_KEY and not os.environ.get(endpoint.key_variable):
-        raise missing_key(endpoint.model, [endpoint.key_variable])  # before a person waits for the import
+        raise catalog.missing_key(endpoint.model, [endpoint.key_variable])  # before a person waits for the import
     library = litellm()
     if needs_key:
         # litellm would report a missing key as a server error, which is retried for ever
         variables = library.validate_environment(endpoint.model)["missing_keys"]
         if missing := [name for name in variables if not name.endswith("_BASE")]:  # such variables have addresses
-            raise missing_key(endpoint.model, missing)
+            raise catalog.missing_key(endpoint.model, missing)
     if endpoint.is_local:
+        host = catalog.host_of(endpoint.place)
         for name in ("NO_PROXY", "no_proxy"):
-            hosts = [*os.environ.get(name, "").split(","), "127.0.0.1", "localhost", "::1", host_of(endpoint.place)]
+            hosts = [*os.environ.get(name, "").split(","), "127.0.0.1", "localhost", "::1", host]
             os.environ[name] = ",".join(dict.fromkeys(filter(None, hosts)))
     return library
 
@@ -392,7 +398,7 @@ _CLASSES = re.compile(r"\A(?:(?:litellm\.)?\w+(?:Error|Exception)(?::| -)\s*)+")
 _KEY_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)(?:_|$)")
 
 
-def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
+def model_error(error: BaseException, endpoint: catalog.Endpoint) -> ModelError:
     """Return our error for one that litellm, or a library below it, raised.
 
     Args:
@@ -402,7 +408,7 @@ def model_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     text = str(error)
     # errors whose class says less than their text or their chain
     if "missing credentials" in text.lower() or "api_key client option must be set" in text.lower():
-        return missing_key(endpoint.model, [])
+        return catalog.missing_key(endpoint.model, [])
     if is_unreachable(error):
         return ModelError(
             f"Nothing answers at {endpoint.place} for `{endpoint.model}`.",
@@ -482,3 +488,64 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+# --- embedders at a provider, each batch within the budget and through the gate -------------------------------------
+
+_BATCH = 256
+_TIMEOUT_SECONDS = 15
+
+
+class RemoteEmbedder:
+    """Any embedding model that litellm reaches.
+
+    Args:
+        model: A litellm name such as `openai/text-embedding-3-small`.
+        machine: Endpoints and key names of this machine.
+        ledger: Returns the brain's account of costs; None where calls are not accounted for.
+
+    Raises:
+        EmbedderError: The name is no model's name, or its key is missing.
+    """
+
+    def __init__(
+        self, model: str, machine: MachineSettings, ledger: Callable[[], catalog.Ledger] | None = None
+    ) -> None:
+        try:
+            self._endpoint = catalog.endpoint_of(model, machine)
+        except ModelError as error:
+            raise _embedder_error(error) from error
+        self.name, self._ledger = model, ledger
+        self.is_remote = not self._endpoint.is_local
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
+        """Return the vectors of texts, of unit norm; a query is embedded like a page."""
+        ledger = self._ledger() if self._ledger else None
+        vectors: list[list[float]] = []
+        try:
+            for start in range(0, len(texts), _BATCH):
+                vectors += self._batch(texts[start : start + _BATCH], ledger)
+        except ModelError as error:
+            raise _embedder_error(error) from error
+        except StorageError as error:  # the costs cannot be recorded; search goes on by words alone meanwhile
+            raise EmbedderError(f"recall.embedder: {error.problem}") from error
+        return unit_norm(np.array(vectors, np.float32))
+
+    def _batch(self, texts: Sequence[str], ledger: catalog.Ledger | None) -> list[list[float]]:
+        """Return the vectors of one batch.
+
+        Raises:
+            ModelError: The server fails.
+            BudgetError: The call does not fit into the budget; it is not made.
+        """
+        released = released_texts(texts, self._endpoint)
+        # free calls to this machine are not journaled: there is one for every page and question
+        if ledger is None or (self._endpoint.is_local and ledger.price_of(self._endpoint) == catalog.FREE):
+            return embed(self._endpoint, released, _TIMEOUT_SECONDS, Completion())
+        estimate = sum(catalog.count(text, self.name) for text in texts)
+        with metered(ledger, self._endpoint, catalog.EMBED, estimate, 0) as completion:
+            return embed(self._endpoint, released, _TIMEOUT_SECONDS, completion)
+
+
+def _embedder_error(error: ModelError) -> EmbedderError:
+    return EmbedderError(f"recall.embedder: {error.problem} {error.advice}".strip())

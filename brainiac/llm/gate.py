@@ -32,7 +32,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
 from brainiac.storage.pages import INDEX, linked_path
-from brainiac.storage.withheld import Withheld
+from brainiac.storage.withheld import Withheld, unescaped
 from brainiac.tree import Tree
 
 R = TypeVar("R", bound="Request")
@@ -168,6 +168,19 @@ class Gate:
         self._parts: dict[str, tuple[str, set[str]] | None] = {}
         self._is_visible: dict[str, bool] = {}  # by path
 
+    @classmethod
+    def of(cls, library: Library, request: Request, *, is_remote: bool) -> Gate:
+        """Return the gate for a request, whose answer is remembered unless it is off the record.
+
+        Args:
+            library: The memory that is read.
+            request: The request.
+            is_remote: Whether it leaves this machine.
+        """
+        prompt = getattr(request, "prompt", None)
+        is_door = prompt is not None and bool(prompt.by)  # doors name their client there; a person's prompt has none
+        return cls(library, is_remote=is_remote, is_answer_kept=not request.off_record, is_door=is_door)
+
     @cached_property
     def _withheld(self) -> Withheld:
         """What the person asked to have forgotten: hidden from every model and door until they decide."""
@@ -238,13 +251,12 @@ class Gate:
 
     def hits(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return the hits that may be shown; one in an exchange has its words that no longer hold in `former`."""
-        shown = [hit for hit in hits if self._shows_hit(hit)]
+        shown = []
+        for hit in hits:  # the index knows what is private, but a new mark must count at once
+            exchange = hit.anchor if hit.kind == "exchange" else ""
+            if self._shows(hit.path, hit.text, exchange) and not (exchange and self.is_private_by_now(exchange)):
+                shown.append(hit)
         return with_former(self._library, shown, hides_private=self._hides_private)
-
-    def _shows_hit(self, hit: Hit) -> bool:
-        """Return whether a hit may be shown; the index knows what is private, but a new mark must count at once."""
-        exchange = hit.anchor if hit.kind == "exchange" else ""
-        return self._shows(hit.path, hit.text, exchange) and not (exchange and self.is_private_by_now(exchange))
 
     def _shows(self, path: str, words: str, exchange: str = "") -> bool:
         """Return whether words may be shown: the file may, by its text of now, and they stand in no hidden part of it.
@@ -263,11 +275,11 @@ class Gate:
                 return False
             shown = self._visible_part(path, text) or ""
             hidden = _exchanges_in(text) - _exchanges_in(shown) if shown != text else set()
-            self._parts[path] = None if shown == text else (_folded(shown), hidden)
+            self._parts[path] = None if shown == text else (unescaped(shown), hidden)
         if (parts := self._parts[path]) is None:  # all of it may be shown
             return True
         shown, hidden = parts
-        return shown != "" and (exchange not in hidden if exchange else _folded(words) in shown)
+        return shown != "" and (exchange not in hidden if exchange else unescaped(words) in shown)
 
     def _visible_part(self, path: str, text: str) -> str | None:
         """Return the part of a file that may be shown; None where that is nothing."""
@@ -298,7 +310,7 @@ class Gate:
         for name, summary in folders.items():
             if self.knows(f"{top}/{name}"):
                 index = self.read_note(f"{top}/{name}/{INDEX}", tops=("memory",)) if summary else None
-                folders_to_show[name] = summary if index and _folded(summary) in _folded(index) else ""
+                folders_to_show[name] = summary if index and unescaped(summary) in unescaped(index) else ""
         return folders_to_show
 
     def _patterns(self, patterns: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -425,12 +437,6 @@ def is_private_request(library: Library, request: Request) -> bool:
     return hasattr(request, "candidates") and any(map(is_private_event, getattr(request, "events", ())))
 
 
-def is_through_door(request: Request) -> bool:
-    """Return whether a request is about a prompt of a door's client, who must see nothing private."""
-    prompt = getattr(request, "prompt", None)
-    return prompt is not None and bool(prompt.by)  # doors name the client there; a person's prompt has none
-
-
 def _cleared(content: Any, own: Collection[str] = ()) -> Any:
     """Return a message's content (a text, or parts), with `WITHHELD` for each private paragraph not in `own`."""
     if isinstance(content, str):
@@ -444,8 +450,3 @@ def _cleared(content: Any, own: Collection[str] = ()) -> Any:
 def _exchanges_in(text: str) -> set[str]:
     """Return the ids of the exchanges in a page."""
     return {placed.event.id for placed in find_events(text)}
-
-
-def _folded(text: str) -> str:
-    """Return a text without line breaks and Markdown escapes, to find it in a file."""
-    return " ".join(text.replace("\\", "").split())

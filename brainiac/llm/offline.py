@@ -14,16 +14,8 @@ from datetime import tzinfo
 from typing import Literal
 
 from brainiac.clock import day_in
+from brainiac.formats import markdown
 from brainiac.formats.authors import PERSON
-from brainiac.formats.markdown import (
-    Link,
-    blocks_of,
-    format_link,
-    one_line,
-    relative_link,
-    retarget_links,
-    without_link_targets,
-)
 from brainiac.formats.prompt import parse_commands
 from brainiac.llm import schemas
 from brainiac.search import wishes
@@ -92,19 +84,14 @@ class OfflineEngine:
             TypeError: It serves no such purpose.
         """
         match request:
-            case schemas.QueriesRequest():
-                return schemas.Queries()  # the prompt itself is searched for
+            # the prompt itself is searched for, and marked words are kept with every engine: nothing else is judged
+            case schemas.QueriesRequest() | schemas.ReflectRequest() | schemas.ConsolidateRequest():
+                return request.result()
             case schemas.AnswerRequest():
                 result = answer(request)
                 if request.on_text is not None:
                     request.on_text(result.text)
                 return result
-            case schemas.ReflectRequest():
-                return schemas.Reflection()  # Reflection notes the marked words with every engine
-            case schemas.ConsolidateRequest():
-                return (
-                    schemas.Consolidation()
-                )  # Promotion keeps the marked words with every engine; nothing else is judged
             case schemas.SynthesizeRequest():
                 return schemas.Page(
                     kind=request.kind, title=request.title or NOTES, folder=NOTES, steps=list(request.steps)
@@ -193,7 +180,9 @@ def quotations(
         if len(fences) % 2:  # the excerpt ends within a code fence, which has to be closed
             text += f"\n{fences[-1].strip()}"
         yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-        yield _source(hit, folder, zone) + "".join(f"\n{one_line(as_sentence(former))}" for former in hit.former)
+        yield _source(hit, folder, zone) + "".join(
+            f"\n{markdown.one_line(as_sentence(former))}" for former in hit.former
+        )
 
 
 def of_days(hits: Sequence[Hit]) -> list[int]:
@@ -229,18 +218,18 @@ def listing(hits: Sequence[Hit], chosen: Sequence[int], folder: str, zone: tzinf
 def _with_links_from(text: str, page_folder: str, folder: str) -> str:
     """Return a text of a page with its relative links made relative to another folder."""
 
-    def target_of(link: Link) -> str:
+    def target_of(link: markdown.Link) -> str:
         """Return a link's new target; "" to leave a path from the root as it is."""
         target = posixpath.normpath(posixpath.join(page_folder, link.target))
-        return "" if link.target.startswith("/") else relative_link(target, folder)
+        return "" if link.target.startswith("/") else markdown.relative_link(target, folder)
 
-    return retarget_links(text, target_of)
+    return markdown.retarget_links(text, target_of)
 
 
 def _source(hit: Hit, folder: str, zone: tzinfo | None) -> str:
     """Return the line below a quotation: whose words it is where not the person's, its day, a link to its page."""
     block_id = hit.anchor if hit.kind == "statement" else ""
-    link = format_link(hit.title, relative_link(hit.path, folder), hit.uuid, block_id)
+    link = markdown.format_link(hit.title, markdown.relative_link(hit.path, folder), hit.uuid, block_id)
     marks = [mark for mark, holds in (("earlier", hit.is_earlier), ("archived", hit.is_archived)) if holds]
     return "— " + ", ".join(filter(None, [hit.author.named, day_in(zone, hit.at), link, *marks]))
 
@@ -272,8 +261,8 @@ def _beginning(said: str) -> str:
 
     They have at most `LAST_SAID_CHARACTERS`: a longer sentence is not cut but left out.
     """
-    first_block = next(iter(blocks_of(parse_commands(said)[1])), "")
-    sentences = list(map(one_line, pieces(without_link_targets(first_block))))
+    first_block = next(iter(markdown.blocks_of(parse_commands(said)[1])), "")
+    sentences = list(map(markdown.one_line, pieces(markdown.without_link_targets(first_block))))
     beginnings = (" ".join(sentences[:count]) for count in range(len(sentences), 0, -1))
     return next((text for text in beginnings if len(text) <= LAST_SAID_CHARACTERS), "")
 

@@ -363,7 +363,11 @@ def _detected(line: str, offset: int) -> Iterator[Span]:
     from detect_secrets.core.scan import scan_line  # heavy; needed once something leaves or is shown
     from detect_secrets.settings import transient_settings
 
-    spans = [_value_span(word) for word in _TOKEN.finditer(line)]
+    spans = []
+    for word in _TOKEN.finditer(line):
+        # without `NAME=` before it and punctuation after it; a `=` further behind is no name's: it fills up base64
+        name_end = word[0].rfind("=", 0, -_ENTROPY_LENGTH) + 1
+        spans.append((word.start() + name_end, word.start() + len(word[0].rstrip(".,:!?"))))
     yield from (Span(offset + start, offset + end, "key") for start, end in spans if _is_random(line[start:end]))
     with transient_settings({"plugins_used": [{"name": name} for name in _detectors()]}):
         secrets = list(scan_line(line))
@@ -373,14 +377,6 @@ def _detected(line: str, offset: int) -> Iterator[Span]:
         for start, end in spans:
             if value and value in line[start:end] and not _PLAIN_WORD.fullmatch(line, start, end):
                 yield Span(offset + start, offset + end, kind)
-
-
-def _value_span(word: re.Match[str]) -> tuple[int, int]:
-    """Return the start and end of a word without `NAME=` before it and punctuation after it."""
-    text = word.group()
-    # a `=` further behind is no name's: it fills up a value in base64
-    name_end = text.rfind("=", 0, -_ENTROPY_LENGTH) + 1
-    return word.start() + name_end, word.start() + len(text.rstrip(".,:!?"))
 
 
 @cache

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import IntEnum
-from functools import lru_cache, partial
-from typing import Any, Literal
+from functools import cached_property, lru_cache, partial
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from brainiac.clock import iso
@@ -31,7 +32,7 @@ from brainiac.formats.markers import has_markers
 from brainiac.formats.page import own_date, shareable_text
 from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import document_of
-from brainiac.search.links import Link, wiki_name
+from brainiac.tree import Tree
 
 NO_DAY = -(2**31)  # of what has no date: before every day, which is why a query's fields must rule it out by itself
 HitKind = Literal["memory", "statement", "exchange", "note"]
@@ -334,14 +335,18 @@ def _is_links(text: str) -> bool:
 def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
     """Yield the paragraphs and statements of a text without exchanges, in order, each with what stands above it.
 
-    An item without a block id is text, and begins a paragraph. The page's own title (`# …`) is left out.
+    An item without a block id is text, and begins a paragraph. The page's own title (`# …`) is left out, and so are
+    comments and the sections History, Manifest and Related Memories.
     """
     paragraph: list[str] = []
     headings = [title]  # those above the line, one a level
     above = title  # of the paragraph
     # a paragraph of headings alone goes before the text below them
     has_text, fence = False, ""
-    for line in _searched_text(body).split("\n"):
+    # most texts have no section that is left out, and looking for a heading first is cheaper than the patterns
+    if "\n## " in body or body.startswith("## "):
+        body = _RELATED_MEMORIES.sub("", _HISTORY_OR_MANIFEST.sub("", body))
+    for line in (_COMMENT.sub("", body) if "<!--" in body else body).split("\n"):
         bare = line.strip()
         if fence:  # inside a code block: `#` is no heading there, and `-` no item
             paragraph.append(line)
@@ -357,7 +362,9 @@ def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
         if is_heading and not is_title:
             level = len(bare) - len(bare.lstrip("#"))
             headings = [*headings[: level - 1], *[""] * (level - 1 - len(headings)), bare.lstrip("# ")]
-        if item and (block_id := _block_id(line)):
+        at = line.rfind("^") if item else -1
+        block_id = _BLOCK_ID.match(line, at - 1) if at > 0 else None
+        if item and block_id:
             yield replace(_statement(line[item.end() : block_id.start()], block_id[1], zone), above=_above(headings))
         elif bare and not is_title:
             if not paragraph:
@@ -371,14 +378,6 @@ def _prose_units(body: str, zone: tzinfo, title: str = "") -> Iterator[Unit]:
 
 def _above(headings: Sequence[str]) -> str:
     return "\n".join(filter(None, headings))
-
-
-def _searched_text(body: str) -> str:
-    """Return a text without its comments and the sections History, Manifest and Related Memories."""
-    # most texts have no such section, and looking for a heading first is cheaper than the patterns
-    if "\n## " in body or body.startswith("## "):
-        body = _RELATED_MEMORIES.sub("", _HISTORY_OR_MANIFEST.sub("", body))
-    return _COMMENT.sub("", body) if "<!--" in body else body
 
 
 def _statement(text: str, block_id: str, zone: tzinfo) -> Unit:
@@ -400,12 +399,6 @@ def _noon(day: str, zone: tzinfo) -> str:
         return iso(datetime.fromisoformat(f"{day}T12:00:00").replace(tzinfo=zone))
     except (ValueError, OverflowError):
         return ""
-
-
-def _block_id(line: str) -> re.Match[str] | None:
-    """Return the match of the block id (` ^f3k9`) at the end of a line; None where there is none."""
-    at = line.rfind("^")
-    return _BLOCK_ID.match(line, at - 1) if at > 0 else None
 
 
 def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
@@ -446,7 +439,11 @@ def _is_dialogue(events: Sequence[StmEvent]) -> bool:
 def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
     """Yield a unit for each text of an exchange: the person's message, then the answer, split by speaker and length."""
     is_private, is_person = is_private_event(event), event.origin == PERSON
-    said = ("user" if is_person else "ai", event.author, _messages(event.user) if is_person else (event.user,))
+    messages: tuple[str, ...] = (event.user,)
+    if is_person:  # each text that a `/remember` names is searched, and what follows the commands
+        commands, rest = parse_commands(event.user)
+        messages = (*arguments(commands, "remember"), rest)
+    said = ("user" if is_person else "ai", event.author, messages)
     answer = ("ai", Author("assistant"), (event.ai,))
     is_answered = bool(_pieces(event.ai))
     for side, author, messages in (said, answer):
@@ -455,12 +452,6 @@ def _turns(event: StmEvent, is_dialogue: bool) -> Iterator[Unit]:
             for speaker, turn in _by_speaker(message, is_dialogue):
                 for text in _pieces(turn):
                     yield of_all(text, speaker=speaker or side, author=author, is_answered=is_answered)
-
-
-def _messages(message: str) -> tuple[str, ...]:
-    """Return the texts of a message that are searched: what each `/remember` names, and what follows the commands."""
-    commands, rest = parse_commands(message)
-    return (*arguments(commands, "remember"), rest)
 
 
 def _pieces(text: str) -> list[str]:
@@ -502,3 +493,121 @@ def _names(meta: Mapping[str, Any], key: str, between: str = ",") -> Iterator[st
     for value in values if isinstance(values, list) else ():
         if value is not None and (name := str(value).strip()):
             yield name
+
+
+class Link(NamedTuple):
+    """A link found on a page: the identity it names, if any, and the path it leads to, relative to the root.
+
+    A wiki link has no path but a name, which stands in `path` as `wiki_name` gives it.
+    """
+
+    uuid: str
+    path: str
+
+    @property
+    def target(self) -> str:
+        """What it is looked up by: the uuid is the truth."""
+        return self.uuid or self.path
+
+
+def wiki_name(name: str) -> str:
+    """Return the form in which a wiki link's name is compared: `[[folder/name]]`, without capitals and `.md`."""
+    return f"[[{name.strip().strip('/').casefold().removesuffix('.md')}]]"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPage:
+    """A page as the link graph sees it."""
+
+    path: str
+    uuid: str
+    title: str
+    at: str
+    links: tuple[Link, ...]
+
+
+class LinkGraph:
+    """The links of a brain at one moment.
+
+    Args:
+        pages: Every page with its links.
+        tree: The brain's places.
+
+    Attributes:
+        pages: Every page by its path.
+    """
+
+    def __init__(self, pages: Iterable[LinkedPage], tree: Tree) -> None:
+        self._tree = tree
+        self.pages = {page.path: page for page in pages}
+        self._path_of = {page.uuid: page.path for page in self.pages.values() if page.uuid}
+
+    def path_of(self, uuid: str) -> str:
+        """Return the path of the page with a uuid; "" when there is none."""
+        return self._path_of.get(uuid, "")
+
+    def resolve(self, link: Link) -> str:
+        """Return the path a link means; "" when there is no such page or file."""
+        if link.path.startswith("[["):
+            return self._path_by_name.get(link.path, "")
+        # a page that was moved keeps its uuid; the path in the link may be its old one
+        if link.uuid in self._path_of:
+            return self._path_of[link.uuid]
+        if link.path in self.pages or (not link.uuid and self._tree.holds(link.path)):
+            return link.path
+        return ""
+
+    @cached_property
+    def _path_by_name(self) -> Mapping[str, str]:
+        """Path by the name of a wiki link; of several pages the one with the shortest path, as Obsidian has it."""
+        paths: dict[str, str] = {}
+        titles: dict[str, str] = {}
+        for page in sorted(self.pages.values(), key=lambda page: (page.path.count("/"), page.path)):
+            parts = page.path.split("/")
+            for start in range(len(parts)):  # its file's name, with any of the folders above it
+                paths.setdefault(wiki_name("/".join(parts[start:])), page.path)
+            titles.setdefault(wiki_name(page.title), page.path)
+        return titles | paths  # a file's name comes before another's title
+
+    def forward(self, name: str) -> list[str]:
+        """Return the paths that a page, named by path or uuid, links to."""
+        page = self.pages.get(self._path_of.get(name, name))
+        return list(dict.fromkeys(filter(None, map(self.resolve, page.links)))) if page else []
+
+    def back(self, name: str) -> list[str]:
+        """Return the paths of the pages that link to a page, named by path or uuid."""
+        return sorted(self._back.get(self._path_of.get(name, name), ()))
+
+    @cached_property
+    def _back(self) -> dict[str, set[str]]:
+        """The paths of the pages that link to each path."""
+        back: dict[str, set[str]] = defaultdict(set)
+        for source, target in self._edges():
+            back[target].add(source)
+        return back
+
+    def _edges(self) -> Iterator[tuple[str, str]]:
+        """Yield each link between two pages as source and target; links that lead nowhere are left out."""
+        for page in self.pages.values():
+            for link in page.links:
+                target = self.resolve(link)
+                if target and target != page.path:
+                    yield page.path, target
+
+    def orphans(self) -> list[str]:
+        """Return memories that no page links to and that link to none; index pages aside."""
+        return [path for path in self._memories() if not self.forward(path) and not self._back.get(path)]
+
+    def hubs(self) -> list[tuple[LinkedPage, int]]:
+        """Return memories with the number of their connections, most first, ties by the latest change."""
+        memories = set(self._memories())
+        edges: Counter[str] = Counter()
+        # a pair of pages is one connection, whichever way and however often they link
+        for pair in {tuple(sorted(pair)) for pair in self._edges()}:
+            if memories.issuperset(pair):
+                edges.update(pair)
+        ranked = sorted(edges, key=lambda path: (edges[path], self.pages[path].at, path), reverse=True)
+        return [(self.pages[path], edges[path]) for path in ranked]
+
+    def _memories(self) -> Iterator[str]:
+        return (path for path in self.pages if self._tree.kind_of(path) is PathKind.MEMORY)

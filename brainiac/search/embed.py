@@ -416,7 +416,7 @@ class Vectors:
             "cosine": own,
             "embedded": has_vector.astype(np.float64),
             "meaning": meaning,
-            "meaning_page": units.best_of_scope(meaning),
+            "meaning_page": np.maximum.reduceat(meaning, units.scope.start)[units.scope.of],
         }
 
     def newest(self, keys: Sequence[int]) -> tuple[Matrix, Matrix]:

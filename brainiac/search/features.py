@@ -173,7 +173,7 @@ def _encoded_unit(unit: Unit, at: str, analyzer: Analyzer) -> _EncodedUnit:
     return _EncodedUnit(
         words=words.hashes,
         features=_ROW.pack(n_words, flags, speaker, day, first_day, last_day, _minute(at)),
-        content=_digest(unit),
+        content=content_key(unit).to_bytes(8, sys.byteorder),
         terms=" ".join(filter(None, (words.stems, *marks))),
         n_words=n_words,
         n_terms=n_words + len(marks),
@@ -192,13 +192,9 @@ USER, AI = term_hash("user"), term_hash("ai")  # who speaks where no transcript 
 
 
 def content_key(unit: Unit) -> int:
-    """Return a unit's 64-bit content hash; the same words by the same speaker have the same vector."""
-    return int.from_bytes(_digest(unit), sys.byteorder)
-
-
-def _digest(unit: Unit) -> bytes:
-    """Return the 8-byte hash of a unit's speaker and text, and of what stands above it."""
-    return hashlib.blake2b(f"{unit.speaker}\0{unit.read}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    """Return the 64-bit hash of a unit's speaker and text, and of what stands above it: such units have one vector."""
+    said = f"{unit.speaker}\0{unit.read}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), sys.byteorder)
 
 
 def _flags_of(unit: Unit, signs: int) -> int:

@@ -18,14 +18,13 @@ from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brainiac.search.documents import IMPORTED, Page
+from brainiac.search.documents import IMPORTED, Link, LinkedPage, Page
 from brainiac.search.features import EncodedPage
-from brainiac.search.links import Link, LinkedPage
 from brainiac.search.text import EDGE, SIZE_BITS, Word, folded, grams_of, word_id
 from brainiac.tree import Stamp
 
@@ -45,6 +44,7 @@ class Matching(NamedTuple):
 
 
 Ids: TypeAlias = NDArray[np.int64]
+T = TypeVar("T")
 
 VERSION = 14
 FILE = "pages.db"
@@ -55,7 +55,7 @@ _MOST_POSTINGS = 20_000  # passages that are looked at, by the rarest terms firs
 _MOST_REMEMBERED = 20_000  # trigrams
 
 # What is raised where the index is damaged, of another version, or made for another language: it must be built anew.
-DAMAGED = (sqlite3.Error, ValueError, OSError)
+DAMAGED = (sqlite3.Error, OSError)
 
 # Terms are given with blanks between them: all other signs belong to them.
 _SIGNS = "".join(sign for sign in string.punctuation).replace("'", "''").replace('"', '""')
@@ -99,7 +99,7 @@ class Index:
         key: What its pages were made with, see `Analyzer.key`; they serve no other.
 
     Raises:
-        ValueError: It was made by another version or for another language.
+        sqlite3.DatabaseError: It was made by another version or for another language.
     """
 
     def __init__(self, folder: Path | None, key: str) -> None:
@@ -123,7 +123,7 @@ class Index:
                 self._db.execute("insert or ignore into meta values ('key', ?)", (key,))
             made_as = self._db.execute("select value from meta where key = 'key'").fetchone()
             if made_as != (key,):
-                raise ValueError(f"{folder}: made as {made_as[0] if made_as else 'unknown'}, not as {key}")
+                raise sqlite3.DatabaseError(f"{folder}: made as {made_as[0] if made_as else 'unknown'}, not as {key}")
         except BaseException:
             self._db.close()
             raise
@@ -238,8 +238,13 @@ class Index:
             self._refresh()
             allowed = self._allowed(allows) if allows else None
             if not terms and not required:
-                return Matching(self._load(self._newest(allowed, limit)), n_passages=self._n_passages)
-            counts = self._counts(terms)
+                among = None if allowed is None else set(allowed.tolist())
+                # the order of the listing in `search`: the newest day first
+                rows = self._db.execute("select id from pages order by last_day desc, at desc, path")
+                newest = islice((page for (page,) in rows if among is None or page in among), limit)
+                return Matching(self._load(list(newest)), n_passages=self._n_passages)
+            in_how_many = "select term, doc from json_each(?) cross join counts where term = value"
+            counts = Counter(dict(self._db.execute(in_how_many, _given(dict.fromkeys(terms))).fetchall()))
             # all that fit are looked at where most do not
             most = _MOST_POSTINGS if allowed is None and not required else self._n_passages
             numbers, scores = self._scored(self._weights(counts, terms, variants), most)
@@ -277,11 +282,6 @@ class Index:
             )
             self._page[numbers], self._place[numbers] = page, place
         self._n_passages = self._db.execute("select count(*) from passages").fetchone()[0]
-
-    def _counts(self, terms: Iterable[str]) -> Counter[str]:
-        """Return in how many passages each term stands."""
-        query = "select term, doc from json_each(?) cross join counts where term = value"
-        return Counter(dict(self._db.execute(query, _given(dict.fromkeys(terms))).fetchall()))
 
     def _with(self, tokens: Iterable[str], table: str = "terms") -> Iterator[Ids]:
         """Yield for each of some tokens the numbers of the rows that have it, passages or with `grams` words, in order.
@@ -344,13 +344,6 @@ class Index:
         best: Ids = numbers[order]
         return best
 
-    def _newest(self, allowed: NDArray[np.int64] | None, limit: int) -> list[int]:
-        """Return the numbers of the newest pages, newest first; only of those in `allowed`, unless that is None."""
-        among = None if allowed is None else set(allowed.tolist())
-        # the order of the listing in `retrieval`: the newest day first
-        rows = self._db.execute("select id from pages order by last_day desc, at desc, path")
-        return list(islice((number for (number,) in rows if among is None or number in among), limit))
-
     def _allowed(self, allows: Callable[[Page, tuple[int, int]], bool]) -> NDArray[np.int64]:
         """Return the numbers of the pages that are allowed, given also the first and last day of their units."""
         rows = self._db.execute("select id, path, head, first_day, last_day from pages")
@@ -363,7 +356,7 @@ class Index:
         """Return the pages with these numbers, in this order; a number without a page is left out."""
         rows = self._db.execute(f"select id, {_COLUMNS} from pages where id in {_GIVEN}", _given(ids))
         loaded = {
-            number: EncodedPage(_page(path, head), Stamp.parse(stamp), *arrays)
+            number: EncodedPage(_page(path, head), _parsed(Stamp.parse, stamp), *arrays)
             for number, path, stamp, _at, _first_day, _last_day, head, *arrays in rows
         }
         return [loaded[number] for number in ids if number in loaded]
@@ -375,7 +368,7 @@ class Index:
 
     def stamps(self) -> Mapping[str, Stamp]:
         """Return the stamp of every page as it was when indexed."""
-        return {path: Stamp.parse(stamp) for path, stamp in self._db.execute("select path, stamp from pages")}
+        return {path: _parsed(Stamp.parse, stamp) for path, stamp in self._db.execute("select path, stamp from pages")}
 
     def contents(self) -> Iterable[tuple[str, bytes]]:
         """Return the path of every page with the content hashes of its units."""
@@ -443,6 +436,18 @@ def _given(values: Iterable[str | int]) -> tuple[str]:
     return (json.dumps(list(values)),)
 
 
+def _parsed(parse: Callable[[str], T], stored: str) -> T:
+    """Return what stands in a row; what cannot be read is damage, unlike a mistake in what is asked of the index.
+
+    Raises:
+        sqlite3.DatabaseError: It cannot be read.
+    """
+    try:
+        return parse(stored)
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"damaged: {stored[:80]!r}") from error
+
+
 def _row(encoded: EncodedPage) -> tuple[object, ...]:
     """Return a page as a row of the table `pages`, in the order of `_COLUMNS`."""
     page = encoded.page
@@ -455,7 +460,7 @@ def _row(encoded: EncodedPage) -> tuple[object, ...]:
 
 def _page(path: str, head: str) -> Page:
     """Return a page without its units, as `_row` stored what else is said of it."""
-    title, uuid, at, tags, links, is_archived, aliases = json.loads(head)
+    title, uuid, at, tags, links, is_archived, aliases = _parsed(json.loads, head)
     return Page(
         path, title, (), uuid, at, tuple(tags), tuple(Link(*link) for link in links), is_archived, tuple(aliases)
     )

@@ -7,7 +7,7 @@ hit says so: otherwise a reader would take the old words for true.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from brainiac.errors import FormatError
@@ -31,42 +31,37 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
     exchanges = {hit.anchor for hit in hits if hit.kind == "exchange" and hit.anchor}
     if not exchanges:
         return list(hits)
-    rows, ticked = _rows(store, exchanges), _ticked(store, exchanges)
-    pages = _Pages(store, hides_private=hides_private)
-    current = {row.hash for _, row in rows if pages.holds(row)}
-    return [replace(hit, former=tuple(_former(hit, ticked, rows, current, pages))) for hit in hits]
-
-
-def _ticked(store: Store, exchanges: Collection[str]) -> list[RetireProposal]:
-    """Return the proposals that a person ticked by which words of exchanges are replaced, newest first."""
-    undone = undone_events(store)
-    rows = store.projection.query(
+    undone, wanted = undone_events(store), json.dumps(sorted(exchanges))  # it brings the projection up to date
+    decided = store.projection.query(
         "SELECT decisions.event, data FROM proposals, decisions WHERE proposals.id = proposal AND kind = ?"
         " AND json_extract(data, '$.said_in') IN (SELECT value FROM json_each(?)) ORDER BY decisions.event DESC",
         ProposalApplied.kind,
-        json.dumps(list(exchanges)),
+        wanted,
     )
-    return [RetireProposal.from_json(json.loads(data)) for event, data in rows if event not in undone]
-
-
-def _rows(store: Store, exchanges: Iterable[str]) -> list[tuple[str, StatementRecord]]:
-    """Return the records of statements that rest on exchanges, each with its exchange, oldest first."""
-    undone = undone_events(store)  # it brings the projection up to date
-    # step 0: the statement itself; `instr` is a rough filter, and the last line is exact
-    rows = store.projection.query(
+    # by which a person ticked that words are replaced, newest first
+    ticked = [RetireProposal.from_json(json.loads(data)) for event, data in decided if event not in undone]
+    # step 0: the statement itself; `instr` is a rough filter, and `rows` below is exact
+    stated = store.projection.query(
         "SELECT wanted.value, event, data FROM statements, json_each(?) wanted"
         " WHERE step = 0 AND instr(data, wanted.value) ORDER BY event",
-        json.dumps(sorted(exchanges)),
+        wanted,
     )
-    records = [(name, StatementRecord.from_json(json.loads(data))) for name, event, data in rows if event not in undone]
-    return [(name, row) for name, row in records if row.block and name in row.sources]
+    records = [
+        (name, StatementRecord.from_json(json.loads(data))) for name, event, data in stated if event not in undone
+    ]
+    rows = [(name, row) for name, row in records if row.block and name in row.sources]
+    pages = _Pages(store, hides_private=hides_private)
+    # a statement that was only put into other words still holds; "" is the hash of a record that states nothing
+    reworded = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced}
+    holding = {"", *reworded, *(row.hash for _, row in rows if pages.holds(row))}
+    return [replace(hit, former=tuple(_former(hit, ticked, rows, holding, pages))) for hit in hits]
 
 
 def _former(
     hit: Hit,
     ticked: Iterable[RetireProposal],
     rows: Sequence[tuple[str, StatementRecord]],
-    current: set[str],
+    holding: set[str],
     pages: _Pages,
 ) -> Iterable[Former]:
     """Yield the words of a hit that no longer hold, each once.
@@ -74,14 +69,11 @@ def _former(
     Args:
         hit: The hit.
         ticked: What a person said is replaced.
-        rows: The records that rest on any of the exchanges, each with its exchange.
-        current: Hashes of the statements that still hold.
+        rows: The records of statements that rest on any of the exchanges, each with its exchange, oldest first.
+        holding: Hashes of the statements that still hold.
         pages: Where statements that hold instead are looked up.
     """
-    # a statement that was only put into other words still holds
-    reworded = {row.replaced.hash for _, row in rows if row.operation == "REWORD" and row.replaced}
-    done = {"", *current, *reworded}  # "": a record that states nothing
-    text = _folded(hit.text)
+    done, text = set(holding), _folded(hit.text)
     for proposal in ticked:
         new = StatementRecord(page=proposal.held_by, block=proposal.replaced_by)
         if hit.anchor == proposal.said_in and _folded(proposal.words) in text:

@@ -24,11 +24,10 @@ from brainiac.errors import ConfinementError
 from brainiac.events import TO_ANSWER, PathKind
 from brainiac.formats.markdown import StmEvent
 from brainiac.formats.prompt import response_path
-from brainiac.search.documents import SEARCHED, Page, page_of, waiting_page
+from brainiac.search.documents import SEARCHED, LinkedPage, Page, page_of, waiting_page
 from brainiac.search.embed import Vectors
 from brainiac.search.features import NO_STAMP, EncodedPage, encode
 from brainiac.search.index import DAMAGED, Index, destroy
-from brainiac.search.links import LinkedPage
 from brainiac.search.text import Analyzer
 from brainiac.tree import NOTE_ENDINGS, Stamp, Tree, stamp_of
 
@@ -113,7 +112,10 @@ class Pages:
         self.rescan()
 
     def ask(self, question: Callable[[Index], T]) -> T | None:
-        """Return what a question to the index returns; None where another process writes it, or it was made anew."""
+        """Return what a question to the index returns; None where another process writes it, or it was made anew.
+
+        What the question itself gets wrong is raised: the index is not at fault.
+        """
         with self._mutex:
             # whoever clears the cache folder while we run gets a new index, not answers out of deleted files
             if self.index.is_lost:

@@ -333,7 +333,10 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
 
     Of a long prompt the beginning and the end are searched for.
     """
-    asked = _as_prose(ends_of(prompt))
+    if len(prompt) > PROMPT_CHARACTERS:  # cut between words
+        head, tail = prompt[: PROMPT_CHARACTERS * 3 // 4], prompt[-(PROMPT_CHARACTERS // 4) :]
+        prompt = f"{head.rsplit(None, 1)[0]}\n\n{tail.split(None, 1)[-1]}"
+    asked = _as_prose(prompt)
     words = _words(asked)
     further = (_as_prose(query) for query in queries if not _words(query) <= words)
     return [asked, *dict.fromkeys(further)]
@@ -342,14 +345,6 @@ def searches(prompt: str, queries: Iterable[str]) -> list[str]:
 def _as_prose(text: str) -> str:
     """Return a text in which nothing is field syntax: without quotation marks and minus, with a blank after `path:`."""
     return _SYNTAX.sub(r"\1 ", text)
-
-
-def ends_of(text: str, limit: int = PROMPT_CHARACTERS) -> str:
-    """Return a text; of one longer than `limit` characters its beginning and its end, cut between words."""
-    if len(text) <= limit:
-        return text
-    head, tail = text[: limit * 3 // 4], text[-(limit // 4) :]
-    return f"{head.rsplit(None, 1)[0]}\n\n{tail.split(None, 1)[-1]}"
 
 
 def merged(searched: Sequence[Sequence[Hit]]) -> list[Hit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,8 +15,7 @@ from brainiac.search.embed import Vectors
 from brainiac.search.features import FEATURES, EncodedPage
 from brainiac.search.index import Index, Matching
 from brainiac.search.query import Query, allows_page
-from brainiac.search.rank import Ranked, rank
-from brainiac.search.signals import FACTS, Matches, PageArrays, Signals, Units, all_signals, idf_of
+from brainiac.search.signals import FACTS, Matches, PageArrays, Signals, Units, Vector, all_signals, idf_of, rank
 from brainiac.search.text import Analyzer, Token, plain_words, term_hash
 from brainiac.search.vocabulary import LikeWords, Numbers, Places
 
@@ -36,6 +35,31 @@ _SHARE_OF_NEAREST, _LEAST_AMONG_HITS = 0.8, 0.1
 _SAME_SUBJECT, _SOUNDS_NEW, _ANSWERS_LESS, _COMPARED = 0.3, -0.2, 2.0, 10
 _BEYOND_WORDS = 1e3  # more than any words are worth
 WAYS: tuple[FoundBy, ...] = ("words", "title", "meaning", "context", "day", "fields")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The units of a query's candidates with their scores.
+
+    Attributes:
+        query: What was asked.
+        units: Candidates.
+        scores: One a unit, higher is better.
+        signals: By name, one number a unit.
+        found_by: What led to each unit, by its place in `WAYS`; -1 where nothing did.
+        chance_cosine: See `Vectors.chance_cosine`.
+        earlier: The unit that a newer telling of the same stands before; -1 for none.
+        doubted: Units among the first that are about what is asked, and seem not to answer it.
+    """
+
+    query: Query
+    units: Units
+    scores: Vector
+    signals: Signals
+    found_by: NDArray[np.int8]
+    chance_cosine: float = 0.0
+    earlier: int = -1
+    doubted: frozenset[int] = frozenset()
 
 
 class Candidates(NamedTuple):

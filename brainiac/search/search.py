@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,14 +16,12 @@ import numpy as np
 from brainiac.clock import SYSTEM, Clock
 from brainiac.formats.markdown import StmEvent
 from brainiac.search import embed
-from brainiac.search.absence import absent_words
-from brainiac.search.documents import Hit, HitKind, Page, Unit, UnitKind
-from brainiac.search.links import LinkGraph
+from brainiac.search.documents import Hit, HitKind, LinkGraph, Page, Unit, UnitKind
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, allowed_units, allows_page, parse_query
-from brainiac.search.rank import Ranked
-from brainiac.search.retrieval import WAYS, Candidates, looked_up, ranked_units, without_speakers
+from brainiac.search.retrieval import WAYS, Candidates, Ranked, looked_up, ranked_units, without_speakers
 from brainiac.search.text import Analyzer, holds
+from brainiac.search.vocabulary import absent_words
 from brainiac.settings import MachineSettings, Settings, load
 from brainiac.storage.withheld import Withheld
 from brainiac.text.tokens import ends_as_question
@@ -76,22 +73,15 @@ class Recall:
         with self._mutex:
             if self._opened is None:
                 analyzer = Analyzer(self._settings.recall.language, ZoneInfo(self._settings.time_zone))
-                vectors = self._open_vectors()
+                vectors = None
+                try:
+                    machine = load(self._places.config, MachineSettings)
+                    if embedder := embed.make_embedder(self._settings.recall.embedder, machine, self._remote):
+                        vectors = embed.Vectors(self._places.cache / "vectors", embedder)
+                except embed.EmbedderError as error:
+                    self._embedder_problem = str(error)
                 self._opened = Pages(self.tree, self._places.cache / "index", analyzer, vectors, self._said_in)
             return self._opened
-
-    def _open_vectors(self) -> embed.Vectors | None:
-        """Return the vectors of the brain; None where its settings want none or the embedder cannot be had.
-
-        Why it cannot be had is noted in `_embedder_problem`.
-        """
-        try:
-            machine = load(self._places.config, MachineSettings)
-            embedder = embed.make_embedder(self._settings.recall.embedder, machine, self._remote)
-        except embed.EmbedderError as error:
-            self._embedder_problem = str(error)
-            return None
-        return embed.Vectors(self._places.cache / "vectors", embedder) if embedder else None
 
     def search(
         self,
@@ -119,8 +109,22 @@ class Recall:
             include_repeats: Also turns that have no other words than the query, which are left out as a rule.
             asking: Path of the prompt whose words the query has: its own file is no hit.
         """
-        parsed, hits_of = self._parsed(query, now), partial(self._hits, limit=limit, kinds=kinds)
-        hits_of = partial(hits_of, is_private=is_private, include_repeats=include_repeats, asking=asking)
+
+        def hits_of(query: Query) -> list[Hit]:
+            """Return the best hits, best first; their files are read again, so that none shows other words."""
+            hits: list[Hit] = []
+            for _ in range(3):  # again when a file turns out to be other than it was when ranked
+                ranked = self._ranked(query, is_private=is_private, asking=asking)
+                if ranked is None:
+                    return []
+                hits, changed = self._read_hits(ranked, limit, kinds, include_repeats=include_repeats)
+                if not changed:
+                    break
+                for path in changed:
+                    self._pages.note_change(path)
+            return hits
+
+        parsed = self._parsed(query, now)
         hits = hits_of(parsed)
         if parsed.listing and kinds is None:  # what was said on its days comes first
             listed = [replace(hit, found_by="fields") for hit in hits_of(parsed.listing)]
@@ -167,29 +171,6 @@ class Recall:
         keys = [key for keys in near.values() for key in keys]
         return ranked_units(query, Candidates(like, matching, candidates, vectors, text, keys), pages.analyzer)
 
-    def _hits(
-        self,
-        query: Query,
-        *,
-        limit: int,
-        kinds: Collection[HitKind] | None,
-        is_private: bool,
-        include_repeats: bool,
-        asking: str,
-    ) -> list[Hit]:
-        """Return the best hits, best first; their files are read again, so that none shows other words."""
-        hits: list[Hit] = []
-        for _ in range(3):  # again when a file turns out to be other than it was when ranked
-            ranked = self._ranked(query, is_private=is_private, asking=asking)
-            if ranked is None:
-                return []
-            hits, changed = self._read_hits(ranked, limit, kinds, include_repeats=include_repeats)
-            if not changed:
-                break
-            for path in changed:
-                self._pages.note_change(path)
-        return hits
-
     def _read_hits(
         self, ranked: Ranked, limit: int, kinds: Collection[HitKind] | None, *, include_repeats: bool
     ) -> tuple[list[Hit], list[str]]:
@@ -213,7 +194,10 @@ class Recall:
             if unit.side == "user" and not include_repeats:
                 is_known = unit.text in user_texts
                 user_texts.add(unit.text)
-                if is_known or self._says_no_more(unit, query):
+                # the words of the query in their order and no others
+                words = dict.fromkeys(token.word for token in self._pages.analyzer.tokens(unit.text))
+                is_repeat = not query.phrases and list(words) == [token.word for token in query.tokens]
+                if is_known or is_repeat:
                     tells = not is_known and query.is_question and not ends_as_question(unit.text)
                     (confirmed if tells else repeated).append(hit)
                     continue
@@ -228,11 +212,6 @@ class Recall:
         hits += [replace(hit, score=min(hit.score, least)) for hit in repeated[: limit - len(hits)]]
         return hits, [path for path, page in pages.items() if page is None]
 
-    def _says_no_more(self, unit: Unit, query: Query) -> bool:
-        """Return whether a unit has the words of the query in their order and no others."""
-        words = dict.fromkeys(token.word for token in self._pages.analyzer.tokens(unit.text))
-        return not query.phrases and list(words) == [token.word for token in query.tokens]
-
     def absent(self, text: str, *, asking: str = "") -> list[str]:
         """Return words of a text that stand nowhere in memory, as they are written, the most telling first.
 
@@ -242,7 +221,10 @@ class Recall:
             text: A prompt.
             asking: Its path.
         """
-        return absent_words(text, self._pages, asking)
+        pages = self._pages
+        # what was written a moment ago brings words of its own, and forms of those asked for
+        pages.catch_up(asking)
+        return pages.ask(lambda index: absent_words(text, index, pages.analyzer, asking)) or []
 
     def nearness(self, text: str, others: Sequence[str]) -> list[float]:
         """Return how near each of some texts is to another one in meaning, as a cosine from -1 to 1.
@@ -359,7 +341,7 @@ def _hit(page: Page, unit: Unit, ranked: Ranked, number: int) -> Hit:
         is_doubted=number in ranked.doubted,
         is_earlier=number == ranked.earlier,
         is_archived=page.is_archived,
-        signals=ranked.signals_of(number),
+        signals={name: float(values[number]) for name, values in ranked.signals.items() if values[number]},
         origin=unit.author.origin,
         by=unit.author.by,
     )

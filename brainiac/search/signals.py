@@ -1,6 +1,6 @@
 """Signals: numbers by name that say how well a unit fits a query, computed for the candidates of that query alone.
 
-Each signal is a vector over all units of the candidate pages; `rank.py` has their weights. Lexical ones are BM25
+Each signal is a vector over all units of the candidate pages; `WEIGHTS` are theirs. Lexical ones are BM25
 (Robertson and Zaragoza, 2009) divided by the best candidate's, since scores fuse better by value over maximum than by
 rank. Words match by their stems and, in any language, by the character trigrams that they share.
 """
@@ -31,7 +31,6 @@ _FEW_PASSAGES, _FEW_DOCUMENTS = 8, 64
 # Where there are vectors: a question in other words than the answer's is met by chance alone, and the best of what has
 # little of the question must not count in full. Measured on facts (docs/decisions/ranker.md): .2 to .6 serve as well.
 _GOOD_SHARE = 0.3
-_SPREAD_FROM = 5  # pages whose links lead to others that fit
 
 
 class PageArrays:
@@ -133,14 +132,8 @@ class Units:
         self.is_labelled = self.is_turn * ~np.isin(self.speaker, [f.USER, f.AI])
         is_fact = np.isin(self.kind, (UnitKind.TURN, UnitKind.STATEMENT))
         self.sort = np.where(self.is_labelled > 0, TALK, np.where(is_fact, FACTS, NOTES))
-        self._find_groups()
-
-    def _find_groups(self) -> None:
-        """Set which units belong together, and which stand beside one another.
-
-        A conversation begins with a turn after a pause, and with each turn of which only the day is known. What is
-        around is the exchange of a message, or the page; in a transcript it is the turns beside, see `around`.
-        """
+        # A conversation begins with a turn after a pause, and with each turn of which only the day is known. What is
+        # around is the exchange of a message, or the page; in a transcript it is the turns beside, see `around`.
         minute, is_turn = self.features["minute"].astype(np.int64), self.is_turn > 0
         longest_pause = np.where(self.is_labelled[1:] > 0, _TRANSCRIPT_PAUSE, _CHAT_PAUSE)
         is_apart = (np.abs(np.diff(minute)) > longest_pause) | (minute[1:] == NO_DAY)
@@ -186,11 +179,6 @@ class Units:
         of_exchange = self._exchange.sums(values)[..., self._exchange.of]
         around: NDArray[Any] = np.where(self.is_labelled > 0, window, of_exchange)
         return around
-
-    def best_of_scope(self, values: Vector) -> Vector:
-        """Return for each unit the highest value in its conversation or page."""
-        best: Vector = np.maximum.reduceat(values, self.scope.start)[self.scope.of]
-        return best
 
 
 # --- arithmetic of scores ---------------------------------------------------------------------------------------
@@ -282,7 +270,8 @@ class Matches:
     ) -> None:
         self.units, self.query, self._like = units, query, like
         self._match_speakers()
-        is_name = np.array([_is_name(term, self.named) for term in like.terms])
+        # whole or without its end, which a stemmer may have cut; fewer than three letters begin too many names
+        is_name = np.array([len(term) > 2 and any(w.startswith(term) for w in self.named) for term in like.terms])
         # names rank by who speaks, not as words, unless nothing else is asked
         self._is_term = is_name if is_name.all() else ~is_name
         owner = units.number[occurrences[0]]
@@ -365,12 +354,6 @@ class Matches:
         is_rare = documents <= max(_FEW_PASSAGES, total * COMMON_SHARE)
         # where no term is rare, all of them count
         self.met: Vector = self.best_near[is_rare if is_rare.any() else ~is_rare].max(0, initial=0)
-
-
-def _is_name(term: str, names: set[str]) -> bool:
-    """Return whether a term is a speaker's name, whole or without its end, which a stemmer may have cut."""
-    # fewer than three letters begin too many names
-    return len(term) > 2 and any(name.startswith(term) for name in names)
 
 
 # --- the signals ------------------------------------------------------------------------------------------------
@@ -501,3 +484,84 @@ def _words_and_mark(name: str, analyzer: Analyzer) -> tuple[frozenset[str], str]
     tells = any(not token.is_stop and len(token.word) > 2 and not token.word.isdecimal() for token in tokens)
     words = frozenset(token.word for token in tokens) if tells else frozenset()
     return words, mark_of(tokens)
+
+
+# --- the ranking: one weighted sum, and the one table of weights ---------------------------------------------------
+
+# Each learned signal with its weights by words alone in talk, facts and notes (`Units.sort`), and then
+# where there are vectors. Learned by `benchmarks/learning.py` (sources and figures: docs/decisions/ranker.md).
+WEIGHTS: dict[str, tuple[float, ...]] = {
+    "covered": (0.62, 5.12, 3.79, 0.18, 1.24, 2.82),
+    "trigram": (3.11, 4.70, 5.98, 2.68, 1.82, 4.41),
+    "whole": (-0.15, 2.29, 3.18, -0.69, 1.60, 2.71),
+    "whole_covered": (0.42, -4.90, 0.28, 0.41, -2.39, 0.30),
+    "around": (3.16, 1.70, 0.73, 2.80, 2.22, 0.45),
+    "page": (2.24, 0.00, -1.97, 1.82, 0.00, -1.54),
+    "title": (1.63, 0.00, 8.51, 1.58, 0.00, 4.81),
+    "about": (2.14, 2.14, 2.14, 2.20, 2.20, 2.20),
+    "first_named": (2.05, 0.00, 0.00, 2.13, 0.00, 0.00),
+    "asks": (-0.72, -3.00, 0.00, -0.65, -3.00, 0.00),
+    "answers": (1.96, 0.00, 0.00, 1.55, 0.00, 0.00),
+    "fits": (1.31, -0.15, 0.00, 0.94, -0.70, 0.00),
+    "day": (3.73, 3.73, 3.73, 3.78, 3.78, 3.78),
+    "meaning": (0.00, 0.00, 0.00, 3.38, 6.14, 8.77),
+    "meaning_page": (0.00, 0.00, 0.00, 3.11, 2.34, 0.96),
+    # of all units of a sort: what makes the scores of talk and notes comparable with those of facts
+    "is_talk": (-2.95, 0.00, 0.00, -3.64, 0.00, 0.00),
+    "is_notes": (0.00, 0.00, -2.89, 0.00, 0.00, -3.33),
+}
+# No likelihoods, but what stands before what: first what is asked for by its name, last what is archived, unless it
+# alone has all words; an assistant's words behind a person's.
+ORDER: dict[str, float] = {"titled": 1000.0, "headed": 0.0, "from_ai": -5.0, "archived": -2000.0}
+_FULL = 1000.0
+N_SORTS = 3
+BY_WORDS, WITH_MEANING = 0, N_SORTS  # where the columns of the learned table begin
+
+
+def rank(units: Units, signals: Mapping[str, Vector]) -> Vector:
+    """Return a score for each unit, higher is better: the weighted sum of its signals, and what orders all scores.
+
+    Args:
+        units: Candidates.
+        signals: By name; without `meaning` the weights by words apply.
+    """
+    scores = _learned(units, signals, BY_WORDS)
+    if "meaning" in signals:  # then at least one unit has a vector
+        by_words, has_vector = scores, signals["embedded"] > 0
+        scores = _learned(units, signals, WITH_MEANING)
+        # a unit without a vector is scored by its words, and gains as much by meaning as the others do on average
+        mean_gain = (scores - by_words)[has_vector].mean()
+        scores = np.where(has_vector, scores, by_words + mean_gain)
+    scores = scores + weighed(np.array([signals[name] for name in ORDER]), np.array(list(ORDER.values())))
+    is_archived, is_full = signals["archived"] > 0, signals["full"] > 0
+    if (is_archived & is_full).any():
+        scores += np.where(is_full, _FULL - is_archived * (ORDER["archived"] - ORDER["from_ai"]), 0.0)
+    return scores
+
+
+def _learned(units: Units, signals: Mapping[str, Vector], column: int) -> Vector:
+    """Return the learned score of each unit, by the weights of its sort.
+
+    Args:
+        units: Candidates.
+        signals: By name.
+        column: Of the table, `BY_WORDS` or `WITH_MEANING`.
+    """
+    names = [name for name in WEIGHTS if name in signals]
+    values = np.array([signals[name] for name in names])
+    weights = np.array([WEIGHTS[name] for name in names])[:, column + units.sort]
+    # not a product of matrices: its last bits depend on where a column stands, and equal units must stay equal
+    learned: Vector = (values * weights).sum(0)
+    return learned
+
+
+def contributions(signals: Mapping[str, float]) -> dict[str, tuple[float, float, float]]:
+    """Return value, weight and their product for each signal of one hit that counted.
+
+    Args:
+        signals: Of the hit, those that are not 0: they tell which column of the table its weights stand in.
+    """
+    sort = TALK if "is_talk" in signals else NOTES if "is_notes" in signals else FACTS
+    column = sort + (WITH_MEANING if "embedded" in signals else BY_WORDS)
+    weights = {name: row[column] for name, row in WEIGHTS.items()} | ORDER
+    return {name: (value, weights[name], value * weights[name]) for name, value in signals.items() if name in weights}

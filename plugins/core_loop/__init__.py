@@ -15,7 +15,7 @@ from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
 from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
-from brainiac.llm.context.instructions import workflow_named
+from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.memory import MEMORY_HITS, missing_focus
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import redact, without_masks

@@ -21,7 +21,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock, day_in, moment_in
 from brainiac.events import ModelCalled
 from brainiac.formats.page import parse_exchanges
-from brainiac.llm.costs import Ledger, cost_rows
+from brainiac.llm.catalog import Ledger, cost_rows
 from brainiac.llm.schemas import AnswerRequest, Consolidation, Evidence, Operation, Page, Purpose
 from brainiac.search.query import parse_query
 from brainiac.search.text import Analyzer

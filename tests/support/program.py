@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent.parent
 PRELOADED = (
     "brainiac.cli.ask", "brainiac.cli.brains", "brainiac.cli.explain", "brainiac.cli.log", "brainiac.cli.run",
     "brainiac.cli.search", "brainiac.cli.status", "brainiac.health.doctor",
-    "brainiac.llm.gateway", "brainiac.llm.embedding", "brainiac.llm.offline", "brainiac.search.pages",
+    "brainiac.llm.gateway", "brainiac.llm.offline", "brainiac.search.pages",
     "brainiac.search.retrieval", "brainiac.server.rest", "brainiac.server.openai", "ruamel.yaml", "structlog",
     "Stemmer", "uvicorn",
 )  # fmt: skip

@@ -115,7 +115,7 @@ FLOORS = (
     "brainiac.formats",
     "brainiac.storage.files",
     "brainiac.settings",
-    "brainiac.storage brainiac.search.documents brainiac.search.links",
+    "brainiac.storage brainiac.search.documents",
     "brainiac.search",
     "brainiac.library",
     "brainiac.llm",

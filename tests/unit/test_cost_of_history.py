@@ -15,7 +15,7 @@ from brainiac.clock import ManualClock, iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.copies import settle_versions
-from brainiac.llm.costs import Ledger
+from brainiac.llm.catalog import Ledger
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.features import _known_unit, encode

@@ -20,8 +20,7 @@ from brainiac.cli.session import name_brain
 from brainiac.clock import ManualClock
 from brainiac.errors import BudgetError, ModelError
 from brainiac.events import ModelCalled
-from brainiac.llm.catalog import Endpoint, Price
-from brainiac.llm.costs import Ledger, cost_rows
+from brainiac.llm.catalog import Endpoint, Ledger, Price, cost_rows
 from brainiac.llm.schemas import Purpose
 from tests.support.models import (
     NOW,

@@ -22,7 +22,7 @@ from brainiac.llm.completion import Completion, embed
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate, Released, released_texts
-from brainiac.llm.litellm_engine import LiteLLMEngine
+from brainiac.llm.gateway import LiteLLMEngine
 from brainiac.llm.schemas import Answer, AnswerRequest, Engine, Purpose, Request, Result, Summary
 from brainiac.search.documents import page_of
 from brainiac.settings import MachineSettings
@@ -233,6 +233,18 @@ def test_an_answer_of_a_local_model_from_a_private_note_in_focus_is_private(tmp_
         assert not brain.models.rests_on_private(asked, Answer(text="So."))
         hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
         assert brain.models.rests_on_private(asked, Answer(text="So."))
+        brain.close()
+
+
+def test_off_the_record_notes_are_shown_where_the_answer_is_off_the_record_too(tmp_path: Path) -> None:
+    """A model on this machine might repeat them in an answer that is kept: what is previewed is what it is given."""
+    with ChatServer() as server:
+        brain = model_brain(tmp_path, server)
+        note = tmp_path / "memory/long_term/concrete/portland.md"
+        note.write_text(note.read_text().replace("tags: []", "tags: []\nremember: false"))
+        kept = answer_request(prompt_of("What of it?", "focus: '[[Portland]]'"), [])
+        given = [brain.models.working_memory(asked).text for asked in (kept, replace(kept, off_record=True))]
+        assert [True, False] == ["no such note" in text for text in given]
         brain.close()
 
 

@@ -26,7 +26,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import BrainiacError
 from brainiac.events import NoteCaptured, PromptAnswered
 from brainiac.llm.context.blocks import Block, Stability
-from brainiac.llm.litellm_engine import MAX_CALLS
+from brainiac.llm.gateway import MAX_CALLS
 from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Hit
 from tests.support.models import NOW, make_brain, write_machine

@@ -14,7 +14,7 @@ from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
-from brainiac.llm.context.instructions import schema_of
+from brainiac.llm.context.assembler import schema_of
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
 from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
 

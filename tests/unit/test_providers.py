@@ -199,7 +199,7 @@ def test_a_missing_key_is_said_before_litellm_is_imported(tmp_path: Path) -> Non
     done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == 1
     assert "OPENAI_API_KEY is not set" in done.stderr
-    assert "brainiac.llm.litellm_engine" in done.stderr
+    assert "brainiac.llm.gateway" in done.stderr
     assert [] == [text for text in done.stderr.splitlines() if text.rpartition("|")[2].strip() == "litellm"]
 
 

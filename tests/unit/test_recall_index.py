@@ -65,7 +65,7 @@ def test_it_lasts(tmp_path: Path) -> None:
 def test_another_language_is_refused(tmp_path: Path) -> None:
     """An index stemmed for one language does not serve another."""
     Index(tmp_path, "english").close()
-    with pytest.raises(ValueError, match="english"):
+    with pytest.raises(DAMAGED, match="english"):
         Index(tmp_path, "german")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainiac.search.documents import links_of
-from brainiac.search.links import LinkedPage, LinkGraph
+from brainiac.search.documents import LinkedPage, LinkGraph, links_of
 from brainiac.tree import Tree
 
 TOP = "memory/long_term"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -112,6 +113,23 @@ def test_a_file_written_while_it_was_read_is_read_again(
     assert [] == recall.search("tomatoes")
     assert ["User grows courgettes now."] == [hit.text for hit in recall.search("courgettes")]
     recall.close()
+
+
+def test_a_mistake_in_a_question_costs_no_index(root: Path, pages: Pages, tmp_path: Path) -> None:
+    """An error that the asker made is the asker's; a row that cannot be read is damage, and the index is made anew."""
+    (root / f"{CONCRETE}/garden.md").write_text("# Garden\n\n- Tomatoes. ^a1\n", "utf-8")
+    pages.note_change(f"{CONCRETE}/garden.md")
+    pages.catch_up()
+    index = pages.index
+    with pytest.raises(ValueError, match="mistaken"):
+        pages.ask(lambda index: int("mistaken"))
+    assert index is pages.index
+    with sqlite3.connect(tmp_path / "index/pages.db") as database:
+        database.execute("update pages set head = 'no longer JSON'")
+    database.close()
+    assert pages.ask(lambda index: index.linked()) is None
+    pages.catch_up()
+    assert ["Garden"] == [page.title for page in pages.linked()]
 
 
 def test_what_there_was_no_time_for_is_counted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from brainiac.formats.markdown import PRIVATE_MARK, StmEvent
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.llm.embedding import RemoteEmbedder
+from brainiac.llm.completion import RemoteEmbedder
 from brainiac.search.documents import Page, Unit, UnitKind
 from brainiac.search.embed import (
     ORDINARY_SENTENCES,
@@ -31,10 +31,9 @@ from brainiac.search.embed import (
 )
 from brainiac.search.features import encode
 from brainiac.search.query import parse_query
-from brainiac.search.rank import ORDER, WEIGHTS, rank
 from brainiac.search.retrieval import without_speakers
 from brainiac.search.search import Recall
-from brainiac.search.signals import PageArrays, Units
+from brainiac.search.signals import ORDER, WEIGHTS, PageArrays, Units, rank
 from brainiac.search.text import Analyzer
 from brainiac.settings import MachineSettings, RecallSettings, Settings
 from brainiac.tree import LocalPlaces, Tree

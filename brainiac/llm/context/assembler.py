@@ -1,18 +1,27 @@
-"""The assembler: it makes working memory, all that a model sees, from a request."""
+"""The assembler: it makes working memory, all that a model sees, from a request.
+
+A purpose has one template of instructions; the brain's `system/prompts/NAME.md` replaces it. Workflows are procedures
+in `system/workflows/`, started from a prompt's front matter.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import posixpath
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import lru_cache, partial
+from importlib.resources import files
 from itertools import chain
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
+from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.authors import PERSON
+from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Exchange, Prompt
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
@@ -26,14 +35,15 @@ from brainiac.llm.context.blocks import (
     WorkingMemory,
     fit,
     quoted,
+    reference,
     safe_line,
     spoken,
     tokens_of,
     tool_tokens,
 )
 from brainiac.llm.context.blocks import budget_tokens as most_tokens
-from brainiac.llm.context.instructions import form_of, instructions, workflow_block, workflow_named, workflows
 from brainiac.llm.gate import Gate
+from brainiac.text.tokens import as_sentence
 
 IDENTITY_HEADING, PROMPT_HEADING = "## Core Identity", "## User Prompt"
 HEADINGS = (IDENTITY_HEADING, recalled.SHORT_TERM_HEADING, recalled.LONG_TERM_HEADING, PROMPT_HEADING)
@@ -136,13 +146,21 @@ class Assembler:
         schema = form_of(request.result)
         base = instructions(library, gate, "base", **values)
         role = instructions(library, gate, request.purpose.value, schema=schema, complaint=has_refused, **values)
-        identity = _identity(gate.system_text(library.tree.core_identity) or "")
+        lines = (gate.system_text(library.tree.core_identity) or "").strip().splitlines()
+        # a first line that only repeats our heading is left out
+        is_heading = bool(lines) and lines[0].lstrip("# ").strip().casefold() == "core identity"
+        identity = spoken("\n".join(lines[is_heading:]).strip()) or "(empty)"
         blocks = [
             Block("core identity", [identity], Stability.IDENTITY, IDENTITY_HEADING),
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
             Block("tools", ["\n".join(f"- {line}" for line in tools)] if tools else [], Stability.TOOLS, "## Tools"),
         ]
-        return [*blocks, recalled.background_block(library, gate)] if has_background else blocks
+        if has_background:
+            hubs = recalled.ShownPages(library, gate).most_linked(recalled.HUBS)
+            lines = [f"- {reference(page.title, page.path, page.uuid)}: {edges} links" for page, edges in hubs]
+            background = Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)
+            blocks.append(background)
+        return blocks
 
     def _plugin_blocks(self, request: schemas.Request, gate: Gate) -> list[Block]:
         """Return the blocks that plugins add, within bounds.
@@ -166,14 +184,6 @@ class Assembler:
                 )
             )
         return blocks
-
-
-def _identity(text: str) -> str:
-    """Return the person's Core Identity, without a first line that only repeats our heading."""
-    lines = text.strip().splitlines()
-    if lines and lines[0].lstrip("# ").strip().casefold() == "core identity":
-        lines = lines[1:]
-    return spoken("\n".join(lines).strip()) or "(empty)"
 
 
 # --- sections: the blocks of each purpose, in the order of requirements C1 and C2 (docs/requirements.md) --------------
@@ -202,10 +212,9 @@ class _Sections:
     def of(self, request: schemas.Request) -> list[Block]:
         """Return the sections of a request."""
         match request:
-            case schemas.QueriesRequest():
-                return [*self._turn(request), _prompt(request, request.prompt, JSON_ONLY)]
-            case schemas.AnswerRequest():
-                return [*self._turn(request), _prompt(request, request.prompt)]
+            case schemas.QueriesRequest() | schemas.AnswerRequest():
+                ending = JSON_ONLY if isinstance(request, schemas.QueriesRequest) else ""
+                return [*self._turn(request), _prompt(request, request.prompt, ending)]
             case schemas.ReflectRequest():
                 return self._reflect(request)
             case schemas.ConsolidateRequest():
@@ -221,7 +230,16 @@ class _Sections:
     def _turn(self, request: schemas.QueriesRequest | schemas.AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged_ids = {event.id for event in request.short_term.events}
-        blocks = [*self._short_term(request.short_term), workflow_block(workflows(self.library, self.gate))]
+        lines = [
+            f"- `{safe_line(w.name)}`: {safe_line(w.description, 200)} When: {safe_line(w.trigger, 200)}"
+            for w in workflows(self.library, self.gate)
+        ]
+        intro = "The person starts one with `workflow: NAME` in a prompt's front matter; suggest one where it fits."
+        parts = [intro, "\n".join(lines)] if lines else []
+        blocks = [
+            *self._short_term(request.short_term),
+            Block("workflows", parts, Stability.WORKFLOWS, "## Workflows"),
+        ]
         turns = self._timed(request.conversation)
         blocks += recalled.conversation_blocks(turns, logged_ids, self.limit_tokens, self.count)
         blocks += recalled.focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
@@ -263,7 +281,10 @@ class _Sections:
         exchanges = list(map(self._exchange, request.said))
         task = ["What becomes of long-term memory?"]
         if request.refused:
-            task = [REFUSED, *map(_refused, request.refused)]
+            task = [REFUSED]
+            for operation, problem in ((refused.operation, refused.problem) for refused in request.refused):
+                what = f"{operation.action} {', '.join(operation.ids)} “{operation.text}”"
+                task.append(quoted(f"{what} on “{operation.page.path or operation.page.title}”: {problem}"))
         memories = self._memories(request.pages, request.existing) or ["Nothing is known yet: only `new` is possible."]
         return [
             Block("event log", log, Stability.SHORT_TERM, "## Short-Term Memory Event Log"),
@@ -277,7 +298,10 @@ class _Sections:
         (event,) = self._timed([replace(exchange.event, id=exchange.id)])
         event = replace(event, at=_with_weekday(event.at))
         text = recalled.event_text(event, self.limit_tokens, self.count, with_id=True, thread=exchange.thread)
-        return _end_of_answer(exchange.before) + text
+        # the prompt may refer to it ("yes, that one")
+        answer = exchange.before and exchange.before.response
+        end = " ".join(answer.text.split())[-MAX_BEFORE:] if answer else ""
+        return (f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n" if end else "") + text
 
     def _memories(self, pages: Sequence[schemas.PageName], existing: Sequence[schemas.Existing]) -> list[str]:
         """Return a part for each page with statements, then for each other near page, and one that lists all others."""
@@ -292,17 +316,13 @@ class _Sections:
             about = f". {safe_line(page.about, MAX_ABOUT)}" if page.about else ""
             title = f"{safe_line(self._below_top(path))}: {'; '.join(map(safe_line, page.names))}{about}"
             parts.append(quoted("\n".join([title, *lines])))
-        return [*parts, *self._other_pages([page for page in pages if page.path not in lines_at])]
-
-    def _other_pages(self, pages: Sequence[schemas.PageName]) -> list[str]:
-        """Return a part that lists pages by folder, each with its names and what it is about; [] for no page."""
         folders: dict[str, list[str]] = {}
-        for page in pages:
+        for page in (page for page in pages if page.path not in lines_at):
             about = f" ({safe_line(page.about, MAX_ABOUT)})" if page.about else ""
             folder = posixpath.dirname(self._below_top(page.path))
             folders.setdefault(folder, []).append(", ".join(map(safe_line, page.names)) + about)
         lines = [f"{safe_line(folder)}/: {'; '.join(names)}" for folder, names in folders.items()]
-        return [quoted("\n".join([OTHER_PAGES, *lines]))] if lines else []
+        return [*parts, *([quoted("\n".join([OTHER_PAGES, *lines]))] if lines else [])]
 
     def _below_top(self, path: str) -> str:
         """Return a page's path below long-term memory."""
@@ -367,15 +387,6 @@ def _organize(request: schemas.OrganizeRequest) -> list[Block]:
     ]
 
 
-def _end_of_answer(exchange: Exchange | None) -> str:
-    """Return the end of an earlier answer, which the next prompt may refer to ("yes, that one"); "" for none."""
-    answer = exchange.response.text if exchange and exchange.response else ""
-    if not answer.strip():
-        return ""
-    end = " ".join(answer.split())[-MAX_BEFORE:]
-    return f"Before that, and consolidated already, AI:\n{quoted(f'…{end}')}\n\n"
-
-
 def _with_weekday(at: str) -> str:
     """Return an ISO 8601 moment with its weekday in front, from which a model works out what "on Saturday" means."""
     try:
@@ -389,13 +400,6 @@ def _statement(statement: schemas.Existing) -> str:
     day = "" if statement.since in statement.content else statement.since
     about = ", ".join(filter(None, [day, recalled.BY_HAND if statement.is_by_hand else ""]))
     return f"[{safe_line(statement.id)}] {statement.content}" + (f" ({about})" if about else "")
-
-
-def _refused(refused: schemas.Refused) -> str:
-    """Return the line of a refused operation, with what is wrong with it."""
-    operation = refused.operation
-    page = operation.page.path or operation.page.title
-    return quoted(f"{operation.action} {', '.join(operation.ids)} “{operation.text}” on “{page}”: {refused.problem}")
 
 
 def _prompt(request: schemas.Request, prompt: Prompt, ending: str = "", text: str | None = None) -> Block:
@@ -425,12 +429,10 @@ def _messages(blocks: Sequence[Block], *, has_marks: bool) -> list[dict[str, Any
     # the system message has the blocks that stay the same from turn to turn
     system = [block for block in blocks if block.stability < Stability.SHORT_TERM]
     user = [block for block in blocks if block.stability >= Stability.SHORT_TERM]
-    content = _marked if has_marks else _joined
-    return [{"role": "system", "content": content(system)}, {"role": "user", "content": content(user)}]
-
-
-def _joined(blocks: Sequence[Block]) -> str:
-    return "\n\n".join(block.text for block in blocks)
+    return [
+        {"role": role, "content": _marked(part) if has_marks else "\n\n".join(block.text for block in part)}
+        for role, part in (("system", system), ("user", user))
+    ]
 
 
 def _marked(blocks: Sequence[Block]) -> list[dict[str, Any]]:
@@ -448,3 +450,153 @@ def _marked(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     if stable:
         parts[stable - 1]["cache_control"] = {"type": "ephemeral"}
     return parts
+
+
+# --- instructions, and the form of a result ------------------------------------------------------------------------
+
+_VALUE = re.compile(r"\{\{\s*(.*?)\s*\}\}")  # in a template
+_NOT_FOR_MODELS = ("title", "maxLength", "maxItems", "default", "description")
+
+
+def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
+    """Return the instructions for a purpose.
+
+    Args:
+        library: The memory, whose `system/prompts/NAME.md` replaces the built-in template.
+        gate: The gate; where it withholds the brain's own template, the built-in one is used.
+        name: A purpose, or `base` for the context that all purposes share.
+        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`, `is_turn`.
+
+    Raises:
+        ModelError: The brain's own template does not work.
+    """
+    path = library.tree.prompts / f"{name}.md"
+    source = gate.system_text(path) if os.path.lexists(path) else None
+    if source is None:
+        return _built_in(name, tuple(sorted(values.items())))  # hashable, for its cache
+    relative = library.tree.relative(path)
+    try:
+        text = source[split(source, relative)[1] :].strip()
+        # nothing is computed: a synced template may come from anybody
+        if "{%" in text:
+            raise ValueError("it has a statement (`{%`); only values such as `{{ schema }}` are filled in")
+        if unknown := [name for name in _VALUE.findall(text) if name not in values]:
+            raise ValueError(f"there is no value `{unknown[0][:80]}`; there are {', '.join(values)}")
+        return _VALUE.sub(lambda match: str(values[match[1]]), text)
+    except (FormatError, ValueError) as error:
+        problem = error.problem if isinstance(error, FormatError) else str(error)
+        raise ModelError(
+            as_sentence(f"The template {relative} does not work: {problem}"),
+            advice="Mend it, or remove it to go back to the built-in one.",
+        ) from error
+
+
+@lru_cache(maxsize=64)
+def _built_in(name: str, values: tuple[tuple[str, Any], ...]) -> str:
+    """Return a built-in template with its values filled in."""
+    from jinja2 import Template  # an answer of the offline engine needs no template and should not wait for it
+
+    source = (files("brainiac.llm") / "prompts" / f"{name}.md").read_text("utf-8")
+    text: str = Template(source[split(source)[1] :]).render(dict(values))
+    return text.strip()
+
+
+@lru_cache(maxsize=16)
+def schema_of(result: type[schemas.Result]) -> dict[str, Any]:
+    """Return a result's JSON schema without bounds, titles and descriptions, for servers that enforce a schema."""
+    schema: dict[str, Any] = _without_bounds(result.model_json_schema())
+    return schema
+
+
+@lru_cache(maxsize=16)
+def form_of(result: type[schemas.Result]) -> str:
+    """Return the schema of a result in a short form for instructions, with a third of the tokens of JSON schema."""
+    schema = schema_of(result)
+    return _form(schema, schema.get("$defs", {}))
+
+
+def _form(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Return the short form of a JSON schema: `{name: string, kind: "a"|"b", items: [...]}`."""
+    if name := schema.get("$ref"):
+        return _form(definitions[name.rpartition("/")[2]], definitions)
+    if values := schema.get("enum"):
+        return "|".join(json.dumps(value) for value in values)
+    if choices := schema.get("anyOf"):
+        return "|".join(_form(choice, definitions) for choice in choices)
+    match schema.get("type"):
+        case "array":
+            return f"[{_form(schema['items'], definitions)}]"
+        case "object":
+            fields = (f"{name}: {_form(field, definitions)}" for name, field in schema.get("properties", {}).items())
+            return "{" + ", ".join(fields) + "}"
+    return str(schema.get("type"))
+
+
+def _without_bounds(schema: Any) -> Any:
+    """Return a JSON schema, or a part of one, without the keys of `_NOT_FOR_MODELS` at any depth."""
+    if isinstance(schema, list):
+        return [_without_bounds(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # the keys under `properties` are names of fields, which stay: one may be called `title`
+    properties = {name: _without_bounds(value) for name, value in schema.get("properties", {}).items()}
+    rest = {k: _without_bounds(v) for k, v in schema.items() if k not in ("properties", *_NOT_FOR_MODELS)}
+    return {**rest, **({"properties": properties} if properties else {})}
+
+
+# --- workflows ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A procedure of `system/workflows/`.
+
+    Attributes:
+        name: The name by which a prompt starts it.
+        description: What it does, in a sentence.
+        trigger: When it fits, in a sentence.
+        steps: Its steps, Markdown.
+    """
+
+    name: str
+    description: str
+    trigger: str
+    steps: str
+
+
+def workflows(library: Library, gate: Gate) -> list[Workflow]:
+    """Return the brain's workflows in the order of their files.
+
+    A symbolic link out of the brain, a file that does not parse and one that the gate withholds are left out.
+    """
+    procedures = []
+    for path in sorted(library.tree.workflows.glob("*.md")):
+        try:
+            text = gate.system_text(path)
+            if text is None:
+                continue
+            meta, offset = split(text, library.tree.relative(path))
+        # a broken workflow, which most prompts do not need, must not keep them from being answered
+        except (ConfinementError, FormatError):
+            continue
+        name, description, trigger = (str(meta.get(key) or "") for key in ("name", "description", "trigger"))
+        procedures.append(Workflow(name or path.stem, description, trigger, text[offset:].strip()))
+    return procedures
+
+
+def workflow_named(library: Library, gate: Gate, name: str) -> Workflow:
+    """Return the workflow of a name, in any case of letters.
+
+    Raises:
+        ModelError: There is none, or the gate withholds it.
+    """
+    procedures = workflows(library, gate)
+    for workflow in procedures:
+        if workflow.name.casefold() == name.strip().casefold():
+            return workflow
+    names = ", ".join(workflow.name for workflow in procedures) or "none"
+    raise ModelError(
+        f"There is no workflow `{safe_line(name)}` that this model may be shown.",
+        advice=f"Name one of system/workflows/ in the prompt's front matter: {names}. One that is private is for a "
+        "model on this machine: add `private: true` to the prompt.",
+    )

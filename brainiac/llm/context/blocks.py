@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import accumulate
 from typing import Any, Literal
 from urllib.parse import quote as percent_encode
 
@@ -201,21 +202,11 @@ def _within(block: Block, room: int, count: Count, reason: str, cuts: list[Cut])
         return block
     sizes = [count(part) + 1 for part in block.parts]  # with a line break
     room -= before - sum(sizes)  # the tokens of the heading, which stays
-    fitting_slice = _newest(sizes, room) if block.drops == "first-quarters" else _first(sizes, room)
-    smaller = replace(block, parts=tuple(block.parts[fitting_slice]))
+    first = slice(sum(total <= room for total in accumulate(sizes)))
+    smaller = replace(block, parts=tuple(block.parts[_newest(sizes, room) if block.drops != "last" else first]))
     if n_dropped := len(block.parts) - len(smaller.parts):
         cuts.append(Cut(block.name, n_dropped, before - tokens_of(smaller, count), f"over {reason}"))
     return smaller
-
-
-def _first(sizes: Sequence[int], room: int) -> slice:
-    """Return the slice of the first parts that fit into the room."""
-    total = 0
-    for index, size in enumerate(sizes):
-        total += size
-        if total > room:
-            return slice(0, index)
-    return slice(None)
 
 
 def _newest(sizes: Sequence[int], room: int) -> slice:

@@ -31,8 +31,7 @@ from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm.context.blocks import Block, Count, Stability, preview, quoted, reference, safe_line, shortened
 from brainiac.llm.gate import Gate
-from brainiac.search.documents import Hit
-from brainiac.search.links import LinkedPage
+from brainiac.search.documents import Hit, LinkedPage
 from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
 from brainiac.text.tokens import as_sentence
@@ -220,17 +219,12 @@ class ShownPages:
             for candidate in (path, f"{path}.md"):
                 if pages := self._shown([candidate]):
                     return pages
-        return self._by_name(name)
-
-    def _by_name(self, name: str) -> list[LinkedPage]:
-        """Return the pages whose path ends with a name or, where there are none, those with this title."""
-        folded = name.casefold().removesuffix(".md")
-        if not folded:
+        if not (folded := name.casefold().removesuffix(".md")):
             return []
-        pages = self._graph.pages
         # editors write file names or ends of paths, people write titles
-        by_path = self._shown(path for path in pages if f"/{path.casefold()}".endswith(f"/{folded}.md"))
-        by_title = (path for path, page in pages.items() if page.title.casefold() == folded)
+        all_pages = self._graph.pages
+        by_path = self._shown(path for path in all_pages if f"/{path.casefold()}".endswith(f"/{folded}.md"))
+        by_title = (path for path, page in all_pages.items() if page.title.casefold() == folded)
         return sorted(by_path or self._shown(by_title), key=lambda page: page.path)
 
     def linked_from(self, page: LinkedPage) -> list[LinkedPage]:
@@ -347,16 +341,6 @@ def _other_note(gate: Gate, link: str, folder: str) -> tuple[str, str | None]:
     return target, None
 
 
-# --- the most linked pages -----------------------------------------------------------------------------------------
-
-
-def background_block(library: Library, gate: Gate) -> Block:
-    """Return the block of the pages with most links, with title, uuid and number of links."""
-    hubs = ShownPages(library, gate).most_linked(HUBS)
-    lines = [f"- {reference(page.title, page.path, page.uuid)}: {edges} links" for page, edges in hubs]
-    return Block("background", lines, Stability.BACKGROUND, "## Background", share=0.1, cut_order=20)
-
-
 # --- short-term memory -----------------------------------------------------------------------------------------------
 
 SHORT_TERM_HEADING = "## Short-Term Memory"
@@ -419,7 +403,12 @@ class ShownLists:
             epoch = self._epochs.get(reader)
             # of each change the event must still be in the log, and a further one needs an event to stand below
             is_continued = epoch and epoch.beginning == beginning and ids and epoch.changes.keys() <= set(ids)
-            if epoch is None or not is_continued or _has_lost(epoch.now, now):
+            # the text of a line is missing from its list; a tick is no loss
+            has_lost = epoch is not None and any(
+                {line[_TEXT_AT:] for line in before} - {line[_TEXT_AT:] for line in lines}
+                for before, lines in zip(epoch.now, now, strict=True)
+            )
+            if epoch is None or not is_continued or has_lost:
                 epoch = _Epoch(beginning, first=now, now=now)
             if changes := _changes(epoch.now, now):
                 epoch.changes.setdefault(ids[0], []).extend(changes)
@@ -433,14 +422,6 @@ class ShownLists:
         """End a reader's epoch, since lines about changes were cut out of the log: the next request begins another."""
         with self._mutex:
             self._epochs.pop(reader, None)
-
-
-def _has_lost(before: Lists, now: Lists) -> bool:
-    """Return whether the text of a line is missing from its list now; a tick is no loss."""
-    return any(
-        {line[_TEXT_AT:] for line in old} - {line[_TEXT_AT:] for line in new}
-        for old, new in zip(before, now, strict=True)
-    )
 
 
 def _changes(before: Lists, now: Lists) -> list[str]:
