@@ -227,7 +227,21 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
-    response = _response_at(target.path, prompt, outcome, at)
+    response = Response(
+        path=target.path,
+        text=_body(target.path, outcome),
+        in_reply_to=posixpath.basename(prompt.path),
+        prompt_id=prompt.id or events.new_id(),
+        prompt_sha256=prompt.sha256,
+        created_at=at,
+        model=outcome.answer.model,
+        memories=tuple(_link(target.path, source) for source in outcome.sources),
+        tokens=outcome.answer.tokens,
+        cost_usd=outcome.answer.cost_usd,
+        took_ms=outcome.took_ms,
+        remember=prompt.remember,
+        private=outcome.is_private,
+    )
     text = render_response(response)
     # observed: the journal keeps the very text that was answered
     changes: list[events.Change] = [events.observe(prompt.path, raw)] if prompt.remember else []
@@ -251,25 +265,6 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: events.content_hash(raw)})
-
-
-def _response_at(path: str, prompt: Prompt, outcome: _Outcome, at: str) -> Response:
-    """Return the response to a prompt, for a file at a path."""
-    return Response(
-        path=path,
-        text=_body(path, outcome),
-        in_reply_to=posixpath.basename(prompt.path),
-        prompt_id=prompt.id or events.new_id(),
-        prompt_sha256=prompt.sha256,
-        created_at=at,
-        model=outcome.answer.model,
-        memories=tuple(_link(path, source) for source in outcome.sources),
-        tokens=outcome.answer.tokens,
-        cost_usd=outcome.answer.cost_usd,
-        took_ms=outcome.took_ms,
-        remember=prompt.remember,
-        private=outcome.is_private,
-    )
 
 
 def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]:

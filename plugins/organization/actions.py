@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 
@@ -32,8 +32,7 @@ NAME = "organization"
 MANY, MANY_SHARE = 20, 0.3  # more than this put to rest at once is a person's decision
 MAX_LINKED = 6
 MIN_GROUP = 5  # fewer pages of a kind stay where they are: a folder for two of them is no order
-Key = Callable[[Memory], str]
-
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MAX_NAME = 40  # characters of a folder's name
 _MAX_QUOTE = 200  # characters of what was said that a digest shows; the whole is one link away
 
@@ -55,9 +54,20 @@ class Action:
     reason: str = ""
 
 
-@dataclass(slots=True)
+# --- checking ----------------------------------------------------------------------------------------------
+
+
 class Decisions:
-    """The actions that proposals led to.
+    """The actions that proposals lead to, checked against the tree, the counts, and what a person did.
+
+    A page is moved, split or archived by one of them at most. To archive very many pages is proposed to the person.
+
+    Args:
+        brain: The brain.
+        pages: All pages.
+        history: Which pages a person wrote and moved.
+        patterns: What stands out in the counts.
+        proposals: The proposals.
 
     Attributes:
         do: Actions to be carried out now.
@@ -65,37 +75,17 @@ class Decisions:
         refused: Proposals that were not in order, with the reason.
     """
 
-    do: list[Action] = field(default_factory=list)
-    ask: list[Action] = field(default_factory=list)
-    refused: list[events.Refused] = field(default_factory=list)
-
-
-# --- checking ----------------------------------------------------------------------------------------------
-
-
-class ProposalCheck:
-    """Checks proposals against the tree, the counts, and what a person did.
-
-    Args:
-        brain: The brain.
-        pages: All pages.
-        history: Which pages a person wrote and moved.
-        patterns: What stands out in the counts.
-    """
-
-    def __init__(self, brain: Brain, pages: PageSet, history: UsageHistory, patterns: Patterns) -> None:
+    def __init__(
+        self, brain: Brain, pages: PageSet, history: UsageHistory, patterns: Patterns, proposals: Iterable[Proposal]
+    ) -> None:
         self._brain, self._pages, self._history = brain, pages, history
         self._now = brain.clock.now()
         self._unused = {row["path"] for row in patterns.get("unused", ())}
         self._overgrown = {row["folder"] for row in patterns.get("overgrown", ())}
         self._claimed: set[str] = set()  # pages that an earlier proposal moves or archives
-        self._decisions = Decisions()
-
-    def decide(self, proposals: Iterable[Proposal]) -> Decisions:
-        """Return the actions for proposals; a page is moved, split or archived by one of them at most.
-
-        To archive very many pages is proposed to the person.
-        """
+        self.do: list[Action] = []
+        self.ask: list[Action] = []
+        self.refused: list[events.Refused] = []
         checks = {
             "link": self._link,
             "move": self._move,
@@ -106,12 +96,11 @@ class ProposalCheck:
         for proposal in proposals:
             checks[proposal.action](proposal)
         self._ask_about_many()
-        return self._decisions
 
     def _refuse(self, proposal: Proposal, reason: str, *names: str) -> None:
         """Note why a proposal, or the named part of it, is refused."""
         subject = ", ".join(names or proposal.paths[:3])
-        self._decisions.refused.append(events.Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
+        self.refused.append(events.Refused(proposal=f"{proposal.action} {subject}"[:300], reason=reason))
 
     def _admits(self, proposal: Proposal, path: str) -> bool:
         """Return whether a proposal may be about a page: one with a uuid of its own, which nobody edits now.
@@ -153,7 +142,7 @@ class ProposalCheck:
         if not 2 <= len(paths) <= MAX_LINKED:
             self._refuse(proposal, f"two to {MAX_LINKED} memories are linked at once")
             return
-        self._decisions.do.append(Action("link", tuple(paths), reason=proposal.reason))
+        self.do.append(Action("link", tuple(paths), reason=proposal.reason))
 
     def _move(self, proposal: Proposal) -> None:
         """Accept a proposal to move pages up, within their kind (`concrete/`, `skills/`); pages of days stay."""
@@ -174,7 +163,7 @@ class ProposalCheck:
         self._claimed.update(action.paths)
         by_person = tuple(path for path in action.paths if path in self._history.placed)
         by_process = tuple(path for path in action.paths if path not in self._history.placed)
-        for paths, actions in ((by_process, self._decisions.do), (by_person, self._decisions.ask)):
+        for paths, actions in ((by_process, self.do), (by_person, self.ask)):
             if paths:
                 actions.append(Action(action.kind, paths, action.target, action.reason))
 
@@ -216,8 +205,8 @@ class ProposalCheck:
                 to_ask[posixpath.dirname(path)].append(path)
             else:
                 now.append(path)
-        self._decisions.do += self._archive_actions(proposal, now)
-        self._decisions.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
+        self.do += self._archive_actions(proposal, now)
+        self.ask += [Action("archive", tuple(paths), reason=proposal.reason) for paths in to_ask.values()]
 
     def _archive_actions(self, proposal: Proposal, paths: list[str]) -> Iterator[Action]:
         """Yield the actions for pages to be archived.
@@ -247,11 +236,11 @@ class ProposalCheck:
 
     def _ask_about_many(self) -> None:
         """Where a large part of memory would be archived, as by a wrong clock, ask the person before."""
-        archiving = [action for action in self._decisions.do if action.kind in ("archive", "compress")]
+        archiving = [action for action in self.do if action.kind in ("archive", "compress")]
         count = sum(len(action.paths) for action in archiving)
         if count > MANY and count > MANY_SHARE * len(self._pages.memories):
-            self._decisions.do = [action for action in self._decisions.do if action not in archiving]
-            self._decisions.ask += archiving
+            self.do = [action for action in self.do if action not in archiving]
+            self.ask += archiving
 
 
 # --- dividing a folder -------------------------------------------------------------------------------------
@@ -269,11 +258,15 @@ def divide(
         day_of: Returns the person's day of a stamp; for a folder in `events/`, where the date comes first.
     """
     ordered = sorted(pages, key=lambda page: page.path)
-    keys: list[Key] = [_subject, _tag, _letter]
+    # the user themselves are no subject: most pages are about them
+    subjects = [_folder_name(page.subject) if page.subject not in ("", "User") else "" for page in ordered]
+    tags = [_folder_name(page.tags[0]) if page.tags else "" for page in ordered]
+    names = [subjects, tags]
     if day_of is not None:
-        keys = [lambda page: _day(page, day_of)[:7], lambda page: _day(page, day_of), *keys]
+        days = [day if _ISO_DAY.fullmatch(day := day_of(page.created_at)) else "" for page in ordered]
+        names = [[day[:7] for day in days], days, *names]
     # the first that works, from the one that says most to alphabetic groups, which nearly always work
-    for groups in [*(_grouped(ordered, key) for key in keys), _alphabetic_groups(ordered, limit)]:
+    for groups in [*(_grouped(ordered, row) for row in names), _alphabetic_groups(ordered, limit)]:
         n_moving = sum(map(len, groups.values()))
         n_staying = n_others + len(pages) - n_moving
         is_division = len(groups) > 1 or n_staying > 0  # one subfolder with everything is none
@@ -283,40 +276,18 @@ def divide(
     return {}
 
 
-def _grouped(pages: Sequence[Memory], key: Key) -> dict[str, list[str]]:
-    """Return the paths of pages by their key, groups of at least `MIN_GROUP` only."""
+def _grouped(pages: Sequence[Memory], names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the paths of pages by their names, "" left out, groups of at least `MIN_GROUP` only."""
     groups: dict[str, list[str]] = defaultdict(list)
-    for page in pages:
-        if name := key(page):
+    for page, name in zip(pages, names, strict=True):
+        if name:
             groups[name].append(page.path)
     return {name: paths for name, paths in sorted(groups.items()) if len(paths) >= MIN_GROUP}
-
-
-def _day(page: Memory, day_of: Callable[[str], str]) -> str:
-    """Return the day a page was created on, ISO 8601; "" where its front matter has none."""
-    match = re.match(r"\d{4}-\d\d-\d\d", day_of(page.created_at))
-    return match[0] if match else ""
 
 
 def _folder_name(text: str) -> str:
     """Return a text as the name of a folder."""
     return slugify(text)[:_MAX_NAME].strip("-")
-
-
-def _subject(page: Memory) -> str:
-    """Return a folder's name from what a page is about; "" for the user themselves, whom most pages are about."""
-    return _folder_name(page.subject) if page.subject not in ("", "User") else ""
-
-
-def _tag(page: Memory) -> str:
-    """Return a folder's name from a page's first tag; "" for a page without tags."""
-    return _folder_name(page.tags[0]) if page.tags else ""
-
-
-def _letter(page: Memory) -> str:
-    """Return the first letter or digit of a page's file name."""
-    match = re.search(r"[^\W_]", posixpath.basename(page.path))
-    return slugify(match[0]) if match else ""
 
 
 def _alphabetic_groups(pages: Sequence[Memory], limit: int) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from brainiac.storage import review
 from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
 
-from .actions import NAME, Action, Decisions, Draft, ProposalCheck, derive_manifests, folders_of
+from .actions import NAME, Action, Decisions, Draft, derive_manifests, folders_of
 from .usage import Patterns, Row, UsageHistory, find_patterns, log_removal, read_history, read_usage
 
 ATTEMPTS = 3
@@ -127,7 +127,7 @@ class _Run:
                 assert isinstance(answer, Proposals)
                 proposals = [*proposals, *answer.proposals]
             self._question_hash = question_hash
-        return ProposalCheck(self._brain, self._pages, self._history, patterns).decide(proposals)
+        return Decisions(self._brain, self._pages, self._history, patterns, proposals)
 
     def _is_hidden(self, row: Row) -> bool:
         """Return whether a row names a private page or folder, which no model is shown; the offline engine sees all."""

@@ -366,8 +366,16 @@ def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: Usag
     Where they changed since it was made, or somebody saved one at each of `ATTEMPTS` attempts, record its expiry.
     """
     for _ in range(ATTEMPTS):
-        changes, statements = _proposed_changes(brain, proposal, history)
-        if not changes:
+        changes: list[Change] = []
+        statements: tuple[events.StatementRecord, ...] = ()
+        match proposal:  # one to forget is carried out by `settle_reviews`
+            case events.CopyProposal():
+                changes = changes_for_copy(brain, proposal)
+            case events.RetireProposal() | events.ReplaceProposal():
+                changes, statements = _revision(brain, proposal)
+            case events.OrganizeProposal():
+                changes, statements = _reorganization(brain, proposal, history)
+        if not changes:  # its target changed since
             break
         try:
             applied = events.ProposalApplied(proposal=proposal.id, statements=statements)
@@ -377,20 +385,6 @@ def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: Usag
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
     return brain.record(events.ProposalExpired(proposal=proposal.id), by=by)
-
-
-def _proposed_changes(
-    brain: Brain, proposal: events.ProposalRecord, history: UsageHistory
-) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
-    """Return the changes of a proposal and the statements that it writes; nothing where its target changed since."""
-    match proposal:
-        case events.CopyProposal():
-            return changes_for_copy(brain, proposal), ()
-        case events.RetireProposal() | events.ReplaceProposal():
-            return _revision(brain, proposal)
-        case events.OrganizeProposal():
-            return _reorganization(brain, proposal, history)
-    return [], ()  # a proposal to forget is carried out by `settle_reviews`
 
 
 def _reorganization(

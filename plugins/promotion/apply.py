@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from brainiac.clock import iso
@@ -119,7 +119,10 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
         return [_take_out(draft, step)]
     if operation.page.is_whole and operation.action == "new":  # a note that is a page of its own
         return [_begin_whole(draft, step)]
-    step = _with_links(draft, step)
+    # on its page, links are relative to the page
+    text, *steps = (with_links_from(draft.brain, text, step.path) for text in (operation.text, *operation.steps))
+    linked = operation.model_copy(update={"text": text, "steps": steps})
+    step = replace(step, candidate=replace(step.candidate, operation=linked))
     page_draft = draft.opened(step.path)
     _check(draft, page_draft, step)
     _collect_meta(page_draft, step)
@@ -141,17 +144,6 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
     other_targets = [] if operation.action == "same" else step.targets[1:]
     records = [record, *(_retire_duplicate(draft, step, target, record) for target in other_targets)]
     return [*records, *_merge(draft, page_draft, step, record)]
-
-
-def _with_links(draft: Draft, step: Step) -> Step:
-    """Return a step whose links are relative to its page."""
-
-    def linked(text: str) -> str:
-        return with_links_from(draft.brain, text, step.path)
-
-    operation = step.operation
-    texts = {"text": linked(operation.text), "steps": list(map(linked, operation.steps))}
-    return replace(step, candidate=replace(step.candidate, operation=operation.model_copy(update=texts)))
 
 
 def _check(draft: Draft, page_draft: PageDraft, step: Step) -> None:
@@ -248,20 +240,17 @@ def _add(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecor
     for statement in page_draft.current:
         if folded(statement.text) == folded(text):
             return _reinforce(draft, page_draft, statement, record)
-    # a model writes dates into its statements; marked words are kept as they are, so that the day is added
-    line = _dated(draft, step) if step.operation.marked_by else text
+    line = text
+    if step.operation.marked_by:
+        # a model writes dates into its statements; marked words are kept as they are: a link to their day is added
+        at = step.candidate.events[0].at
+        path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
+        page = draft.pages.memories.get(path)
+        link = posixpath.relpath(path, posixpath.dirname(step.path))
+        line = with_day_link(step.operation.text, draft.brain.day_of(at), link, page.uuid if page else "")
     block = page_draft.document.block_id_for(line)
     page_draft.document = page_draft.document.add_statement(line, block)
     return _with_statement(draft, record, block, text)
-
-
-def _dated(draft: Draft, step: Step) -> str:
-    """Return a person's own words followed by their day, as a link to the page of that day."""
-    at = step.candidate.events[0].at
-    path, _ = free_day_page(draft, at, is_private=step.candidate.is_private)
-    page = draft.pages.memories.get(path)
-    link = posixpath.relpath(path, posixpath.dirname(step.path))
-    return with_day_link(step.operation.text, draft.brain.day_of(at), link, page.uuid if page else "")
 
 
 def _replace(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
@@ -447,19 +436,12 @@ def renew_summary(draft: Draft, path: str) -> None:
     first = current[0] if current else ""
     summary = str(memory.meta.get("summary") or "")
     retired = [text for text in former if text not in current]
-    if first and _is_outdated(summary, memory.title, retired, current) and _is_ours(draft, page_draft):
+    # the summary's words of retired statements; those of the title say nothing
+    shared = set(words(" ".join(retired))) & set(words(summary)) - set(words(memory.title))
+    # one word alone says nothing, unless it is gone: the new wording of a statement keeps most of its words
+    is_outdated = len(shared) > 1 or bool(shared - set(words(" ".join(current))))
+    if first and is_outdated and _is_ours(draft, page_draft):
         page_draft.summary = one_line(first)
-
-
-def _is_outdated(summary: str, title: str, retired: Iterable[str], current: Iterable[str]) -> bool:
-    """Return whether a page's summary seems to rest on its retired statements.
-
-    It does if it has two words of theirs that are not in the title, or one that no current statement has.
-    """
-    shared = set(words(" ".join(retired))) & set(words(summary)) - set(words(title))
-    has_retired_word = bool(shared - set(words(" ".join(current))))
-    # one word alone says nothing: the new wording of a statement keeps most of its words
-    return len(shared) > 1 or has_retired_word
 
 
 # --- the answer of synthesis -------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from brainiac.events import Event, NoteCaptured, PathKind
 from brainiac.formats.authors import PERSON
 from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import blocks_of, decode_text, tags_in, wiki_links_in
-from brainiac.formats.prompt import Exchange, arguments, parse_commands
+from brainiac.formats.prompt import arguments, parse_commands
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.exchanges import Exchanges
 from brainiac.llm.offline import NOTES
@@ -67,12 +67,7 @@ class Marked:
 
 
 def marked_candidates(
-    brain: Brain,
-    draft: Draft,
-    events: Sequence[StmEvent],
-    lines: Mapping[str, str],
-    exchanges: Exchanges,
-    origins: LinkOrigins,
+    brain: Brain, draft: Draft, events: Sequence[StmEvent], lines: Mapping[str, str], origins: LinkOrigins
 ) -> list[Candidate]:
     """Return a candidate for all marked words of events that no earlier run has decided on, oldest first.
 
@@ -81,14 +76,17 @@ def marked_candidates(
         draft: The pages that the run changes.
         events: Events of short-term memory, a person's own lines under Key Facts among them.
         lines: The texts of these lines, by event id.
-        exchanges: Exchanges, from the journals.
         origins: Resolves the links in an event's text.
     """
     by_id: dict[str, Marked] = {}
-    for marked in _marked_in_events(brain, events, lines, exchanges):
-        # a person who deleted what was written from these words must not get it again
-        if not draft.log.is_decided(marked.id):
-            by_id.setdefault(marked.id, marked)
+    exchanges = Exchanges(brain)
+    for event in events:
+        is_line = event.id in lines  # a person's own line under Key Facts is marked whole
+        found = [Marked(lines[event.id], event, "key-fact")] if is_line else _marked_in(brain, event, exchanges)
+        for marked in found:
+            # a person who deleted what was written from these words must not get it again
+            if not draft.log.is_decided(marked.id):
+                by_id.setdefault(marked.id, marked)
     candidates = []
     for name, marked in sorted(by_id.items(), key=lambda item: (item[1].event.at, item[0])):
         operation = Operation(
@@ -104,28 +102,15 @@ def marked_candidates(
     return candidates
 
 
-def _marked_in_events(
-    brain: Brain, events: Sequence[StmEvent], lines: Mapping[str, str], exchanges: Exchanges
-) -> Iterator[Marked]:
-    """Yield the marked words of events; a person's own line under Key Facts (`lines`, by event id) is marked whole."""
-    for event in events:
-        if event.id in lines:
-            yield Marked(lines[event.id], event, "key-fact")
-            continue
-        recorded, exchange = exchanges.event(event.id), exchanges.texts_of(event.id)
-        if exchange is not None and event.origin == PERSON:  # the log may be older than its labels
-            event = replace(event, origin=exchange.prompt.author.origin, by=exchange.prompt.author.by)
-        yield from _marked_in_exchange(brain, event, recorded, exchange)
-
-
-def _marked_in_exchange(
-    brain: Brain, event: StmEvent, recorded: Event | None, exchange: Exchange | None
-) -> Iterator[Marked]:
+def _marked_in(brain: Brain, event: StmEvent, exchanges: Exchanges) -> Iterator[Marked]:
     """Yield the marked words of one exchange: by `/remember`, as a note, or a block by a tag, a link or repetition.
 
     Of several marks on a text the first of these counts. Of others' words only a note is kept: all else marks what the
     person holds dear.
     """
+    recorded, exchange = exchanges.event(event.id), exchanges.texts_of(event.id)
+    if exchange is not None and event.origin == PERSON:  # the log may be older than its labels
+        event = replace(event, origin=exchange.prompt.author.origin, by=exchange.prompt.author.by)
     tags = exchange.prompt.tags if exchange else ()
     is_note = recorded is not None and recorded.kind == NoteCaptured.kind
     conversation = conversation_of(brain, str(recorded.data.get("prompt") or "")) if recorded and not is_note else ""

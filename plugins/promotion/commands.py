@@ -16,7 +16,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, agree, moment_named, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.history.rebuild import Raw, check_folder, is_rebuilt_from, make_raw, settle
+from brainiac.history.rebuild import check_folder, is_rebuilt_from, make_raw, settle
 from brainiac.terminal import say
 from brainiac.text.dates import TIMES
 
@@ -143,14 +143,11 @@ def _read_lines(outcome: Outcome) -> Iterator[str]:
         yield "What was read is kept; the same command goes on where it was."
     if outcome.event is not None:
         yield f"{_count(outcome.exchanges)} read; statements: {_done(outcome)}."
-    for event, reason in outcome.left.items():
-        yield f"left    {event}: {reason}"
-    for refusal in outcome.refused:
-        yield f"refused {refusal.statement[:80]!r}: {refusal.reason}"
+    yield from _details(outcome)
 
 
-def _count(exchanges: int) -> str:
-    return f"{exchanges:,} exchange{'' if exchanges == 1 else 's'}"
+def _count(number: int, name: str = "exchange") -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
 
 
 def _were(number: int) -> str:
@@ -181,8 +178,13 @@ def rebuild(
         raw = None if is_begun else make_raw(brain, into)
     with closing(Brain(into, clock=brain.clock)) as new:
         settle(new)
-        for line in _raw_lines(raw) if raw and not as_json else ():
-            say(line)
+        if raw and not as_json:
+            left = (
+                f"; {_count(raw.left, 'page')} of what models had made {_were(raw.left)} left out" if raw.left else ""
+            )
+            say(f"Took over {_count(raw.pages, 'page')}, with what was said and what you wrote yourself{left}.")
+            for path in raw.unreadable:
+                say(f"{path} cannot be read and is there as it was")
         plan, _, outcome = _read_past(new, since="", model=model, is_agreed=yes, as_json=as_json)
     if as_json:
         print_json({"raw": asdict(raw) if raw else None, "plan": asdict(plan)} | _as_json(outcome))
@@ -190,18 +192,6 @@ def rebuild(
         say(f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two.")
     if outcome.problem:
         raise typer.Exit(1)
-
-
-def _raw_lines(raw: Raw) -> Iterator[str]:
-    """Yield what the new brain took over before a model reads."""
-    left = f"; {_pages(raw.left)} of what models had made {_were(raw.left)} left out" if raw.left else ""
-    yield f"Took over {_pages(raw.pages)}, with what was said and what you wrote yourself{left}."
-    for path in raw.unreadable:
-        yield f"{path} cannot be read and is there as it was"
-
-
-def _pages(number: int) -> str:
-    return f"{number:,} page{'' if number == 1 else 's'}"
 
 
 # --- what is shown of a run --------------------------------------------------------------------------------------

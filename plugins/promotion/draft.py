@@ -119,10 +119,6 @@ class PageDraft:
         """Its statements that hold now."""
         return self.document.memory.current_statements
 
-    def copied(self) -> PageDraft:
-        """Return a copy that further work does not change."""
-        return replace(self, sources=dict(self.sources), tags=dict(self.tags), aliases=dict(self.aliases))
-
     def finished(self, now: str, mentions: Mentions) -> MemoryDocument:
         """Return the page with its front matter brought up to date.
 
@@ -220,7 +216,11 @@ class Draft:
     @contextmanager
     def undone_on_error(self, paths: Collection[str]) -> Iterator[None]:
         """Give pages their former content where the block raises: a step changes all of its pages or none."""
-        before = {path: self.page_drafts[path].copied() for path in paths if path in self.page_drafts}
+        before = {
+            path: replace(page, sources=dict(page.sources), tags=dict(page.tags), aliases=dict(page.aliases))
+            for path in paths
+            if (page := self.page_drafts.get(path))
+        }
         try:
             yield
         except BaseException:
@@ -285,24 +285,17 @@ class Draft:
     def statement(self, statement_id: str) -> CurrentStatement | None:
         """Return the current statement of an id; None where there is none, or its page is off the record."""
         uuid_or_path, _, _ = statement_id.partition("#")
-        path = self.pages.path_by_uuid.get(uuid_or_path) or self._path_of_added(uuid_or_path) or uuid_or_path
+        added = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
+        path_of_added = {memory.uuid: memory.path for memory in added}.get(uuid_or_path, uuid_or_path)
+        path = self.pages.path_by_uuid.get(uuid_or_path, path_of_added)
         page_draft = self.page_drafts.get(path)
         memory = page_draft.document.memory if page_draft else self.pages.memories.get(path)
         if memory is None or memory.is_off_record:
             return None
         return next((current for current in self.statements_of(memory) if current.id == statement_id), None)
 
-    def _path_of_added(self, uuid: str) -> str:
-        """Return the path of the page that this run added with a uuid; "" where there is none."""
-        new = (draft.document.memory for draft in self.page_drafts.values() if draft.before is None)
-        return next((memory.path for memory in new if memory.uuid == uuid), "")
-
-    def id_of_words(self, text: str, *, is_private: bool) -> str:
-        """Return the id of a current statement in the same words, on any page; "" where there is none."""
-        return self._first_ids_by_words[is_private].get(folded(text), "")
-
     @cached_property
-    def _first_ids_by_words(self) -> tuple[dict[str, str], dict[str, str]]:
+    def first_ids_by_words(self) -> tuple[dict[str, str], dict[str, str]]:
         """`ids_by_words` when it was first asked for, of what is open and of what is private."""
         return self.ids_by_words(is_private=False), self.ids_by_words(is_private=True)
 
@@ -314,22 +307,15 @@ class Draft:
                 ids.setdefault(folded(statement.text), _statement_id(memory.uuid or memory.path, statement))
         return ids
 
-    def n_statements(self) -> int:
-        """Return the number of current statements when the pages were read."""
-        return sum(len(memory.current_statements) for memory in self.pages.memories.values())
-
     # --- places -----------------------------------------------------------------------------------------
 
     def folders(self) -> dict[str, str]:
         """Return the summaries of the folders of `concrete/` and `skills/`, by their path below long-term memory."""
         top = self.pages.root + "/"
         names = [folder.removeprefix(top) for folder in self.pages.children if folder.startswith(top)]
-        return {name: self._summary_of(top + name) for name in names if name.split("/")[0] in ("concrete", "skills")}
-
-    def _summary_of(self, folder: str) -> str:
-        """Return what a folder's index page says of it; "" where there is none."""
-        index = self.pages.pages.get(f"{folder}/_index.md")
-        return parse_index(index.path, index.text).summary if index else ""
+        names = [name for name in names if name.split("/")[0] in ("concrete", "skills")]
+        indexes = {name: self.pages.pages.get(f"{top}{name}/_index.md") for name in names}
+        return {name: parse_index(page.path, page.text).summary if page else "" for name, page in indexes.items()}
 
     def free_path(self, folder: str, title: str) -> str:
         """Return a path in a folder for a new page, named by its title, that no file and no new page has."""
@@ -340,11 +326,6 @@ class Draft:
                 return path
             names.add(posixpath.basename(path).casefold())
 
-    def _is_left_empty(self, path: str, page_draft: PageDraft) -> bool:
-        """Return whether this run took the last statement off a page on which no person ever wrote."""
-        is_empty = page_draft.may_be_empty and is_bare(page_draft.document.memory)
-        return is_empty and not self.log.touched_at(path)
-
     def mentions(self) -> Mentions:
         """Return what finds the pages that texts name, as the run leaves them."""
         drafted = {path: draft.document.memory for path, draft in self.page_drafts.items()}
@@ -352,16 +333,17 @@ class Draft:
 
     # --- what the commit is to write ----------------------------------------------------------------------
 
-    def changes(self, now: str) -> list[Change]:
-        """Return the changes of files for the commit; `now` becomes the pages' `updated_at`."""
+    def changes(self) -> list[Change]:
+        """Return the changes of files for the commit; the pages get the present moment as `updated_at`."""
         changes: list[Change] = []
-        mentions = self.mentions()
+        mentions, now = self.mentions(), iso(self.brain.clock.now())
         for path, page_draft in sorted(self.page_drafts.items()):
             text = str(page_draft.finished(now, mentions))
-            if page_draft.before is not None and self._is_left_empty(path, page_draft):
-                changes.append(remove(path, page_draft.before))
-            elif page_draft.before is None:
+            is_empty = page_draft.may_be_empty and is_bare(page_draft.document.memory)
+            if page_draft.before is None:
                 changes.append(create(path, text))
+            elif is_empty and not self.log.touched_at(path):  # a page on which no person ever wrote
+                changes.append(remove(path, page_draft.before))
             elif text != page_draft.before:
                 changes.append(update(path, page_draft.before, text))
         return changes

@@ -28,7 +28,7 @@ from brainiac.storage.links import Folders, LinkOrigins
 from brainiac.storage.said import Answer, FiledExchanges, said_at
 from brainiac.storage.statements import StatementLog, text_hash
 
-from .draft import Draft, PageDraft, check_folder, day_page, is_free
+from .draft import Draft, check_folder, day_page, is_free
 
 NAME = "promotion"
 OVERFULL = 2  # at so many times the limit all beyond the limit is filed, so that it is done seldom
@@ -68,20 +68,16 @@ def add_exchanges(
             by_path.setdefault(path, []).append(replace(origins.moved(event, path), thoughts=""))
     pages: dict[str, list[str]] = {}
     for path, exchanges in by_path.items():
-        if ids := _add_to_page(draft.page_drafts[path], path, exchanges):
+        page_draft = draft.page_drafts[path]
+        text = _with_exchanges(str(page_draft.document), exchanges)
+        if text != str(page_draft.document):
+            page_draft.document = MemoryDocument(text, path)
+        on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
+        if ids := [event.id for event in exchanges if (event.id, event.user, event.ai) in on_page]:
             pages[path] = ids
         # a person corrected them there, or here
         left |= {event.id: f"it stands in {path} in other words" for event in exchanges if event.id not in ids}
     return pages
-
-
-def _add_to_page(page_draft: PageDraft, path: str, exchanges: Sequence[StmEvent]) -> list[str]:
-    """Add the exchanges that a page lacks; return the ids of those that it has word for word then."""
-    text = _with_exchanges(str(page_draft.document), exchanges)
-    if text != str(page_draft.document):
-        page_draft.document = MemoryDocument(text, path)
-    on_page = {(placed.event.id, placed.event.user, placed.event.ai) for placed in find_events(text)}
-    return [event.id for event in exchanges if (event.id, event.user, event.ai) in on_page]
 
 
 def _has_exchange(draft: Draft, path: str, exchange: str) -> bool:
@@ -237,7 +233,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     noted_hashes = _noted_items(brain, ids) if document.memory.facts else set()
     facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted_hashes]
     remaining = document.without_event(*ids).without_items(facts=facts)
-    changes: list[Change] = draft.changes(iso(brain.clock.now()))
+    changes: list[Change] = draft.changes()
     # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.
     in_new_folders = [change for change in changes if brain.read(f"{posixpath.dirname(change.path)}/_index.md") is None]
     if in_new_folders:
@@ -258,7 +254,9 @@ def _oldest(document: ShortTermDocument, limit: int) -> list[StmEvent]:
     if len(text) <= OVERFULL * limit:  # a token is a character or more
         return []
     placed, sizes = document.logged, [n_tokens(text[event.start : event.end]) for event in document.logged]
-    total = n_tokens(_without(text, placed)) + sum(sizes)
+    # what stands between the events
+    starts, ends = [0, *(event.end for event in placed)], [*(event.start for event in placed), len(text)]
+    total = n_tokens("".join(text[start:end] for start, end in zip(starts, ends, strict=True))) + sum(sizes)
     if total <= OVERFULL * limit:
         return []
     movable = [(event.event, size) for event, size in zip(placed, sizes, strict=True) if _is_unedited(text, event)]
@@ -281,13 +279,6 @@ def _is_unedited(text: str, placed: PlacedEvent) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _without(text: str, placed: Sequence[PlacedEvent]) -> str:
-    """Return a text without the spans of events."""
-    starts = [0, *(event.end for event in placed)]
-    ends = [*(event.start for event in placed), len(text)]
-    return "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def conversation_of(brain: Brain, prompt: str) -> str:

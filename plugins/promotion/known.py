@@ -19,10 +19,9 @@ from brainiac.brain import Brain
 from brainiac.formats.markdown import blocks_of
 from brainiac.formats.page import STEPS, Memory, Statement
 from brainiac.formats.short_term import StmEvent
-from brainiac.llm.schemas import OFFLINE, PageName, PageRef
+from brainiac.llm.schemas import PageName, PageRef
 from brainiac.search.documents import Hit, HitKind
 from brainiac.search.query import searches
-from brainiac.storage.statements import StatementLog
 from brainiac.text.tokens import coverage, trigrams, words
 
 from .apply import Step
@@ -41,19 +40,6 @@ _MAX_HITS = 10  # statements searched for each block of what was said, and block
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What a consolidating call is shown.
-
-    Attributes:
-        statements: Current statements, page by page, the likeliest page first.
-        pages: The names of pages: those near to what was said first, the others briefly.
-    """
-
-    statements: list[CurrentStatement]
-    pages: list[PageName]
-
-
-@dataclass(frozen=True, slots=True)
 class _Entry:
     """What is shown or left out together: a statement, or all steps of a how-to, which changes as a whole.
 
@@ -68,8 +54,12 @@ class _Entry:
     pieces: frozenset[str]
 
 
-def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent]) -> Known:
-    """Return the statements and pages that exchanges may be about.
+def known_for(
+    brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequence[StmEvent]
+) -> tuple[list[CurrentStatement], list[PageName]]:
+    """Return the current statements that exchanges may be about, page by page, the likeliest page first, and pages.
+
+    Of the pages, those near to what was said come first, and the others are described briefly.
 
     Args:
         brain: The brain.
@@ -90,7 +80,7 @@ def known_for(brain: Brain, draft: Draft, memories: Sequence[Memory], said: Sequ
     ]
     # an operation never names the page of a day
     pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]
-    return Known(statements, _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))]))
+    return statements, _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))])
 
 
 def _pages_to_rank(
@@ -100,14 +90,9 @@ def _pages_to_rank(
     if sum(len(memory.current_statements) for memory in memories) <= MAX_RANKED:
         return list(memories)
     paths = named_paths | draft.page_drafts.keys()
-    paths |= {hit.path for event in said for text in (event.user, event.ai) for hit in _hits(brain, text)}
+    for text in (text for event in said for text in (event.user, event.ai)):
+        paths |= {hit.path for block in blocks_of(text)[:_MAX_HITS] for hit in near_hits(brain, block, {"statement"})}
     return [memory for memory in memories if memory.path in paths]
-
-
-def _hits(brain: Brain, text: str) -> Iterator[Hit]:
-    """Yield the statements that a search finds for the first blocks of a text."""
-    for block in blocks_of(text)[:_MAX_HITS]:
-        yield from near_hits(brain, block, {"statement"})
 
 
 def near_hits(brain: Brain, text: str, kinds: Collection[HitKind]) -> list[Hit]:
@@ -226,64 +211,52 @@ def _about(memory: Memory, *, is_near: bool) -> str:
 # --- statements that are not shown ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StandIns:
-    """The statements that were kept without a model, of exchanges that no model has read.
-
-    Attributes:
-        sources: The exchanges that each rests on, oldest first, by page and block id; block id "" means a whole page.
-    """
-
-    sources: Mapping[tuple[str, str], Sequence[str]]
-
-    def has(self, page: str, statement: Statement) -> bool:
-        """Return whether a statement is a stand-in; its page is given by uuid or path."""
-        return (page, statement.block_id) in self.sources or (page, "") in self.sources
-
-    def are_all_of(self, memory: Memory) -> bool:
-        """Return whether a page has no other statements than stand-ins, or is a note that was kept whole."""
-        page = memory.uuid or memory.path
-        current = memory.current_statements
-        return (page, "") in self.sources or (bool(current) and all(self.has(page, statement) for statement in current))
-
-    def steps_to_take_out(self, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]) -> Iterator[Step]:
-        """Yield the steps that take out the stand-ins whose words a model's steps have by now.
-
-        Args:
-            draft: The page drafts, with these steps carried out.
-            exchanges: The exchanges that the model has read by now.
-            steps: The steps of its operations.
-        """
-        target_ids = {target.id for step in steps for target in step.targets}
-        for (page, block), sources in self.sources.items():
-            if not block:
-                continue  # a note that was kept whole stays
-            read_ids = set(sources).intersection(exchanges)
-            successors = [step for step in steps if _rests_on(step, read_ids)]
-            statement = draft.statement(f"{page}#{block}") if successors else None
-            if statement is None or not statement.is_ours or statement.id in target_ids:
-                continue
-            # lines that a person wrote below the statement would lose their meaning
-            has_lines = draft.opened(statement.path).document.has_lines_below(block)
-            if not has_lines and _have_words(successors, read_ids, statement.text):
-                yield _taking_out(successors[-1], statement)
+# What was kept without a model of exchanges that no model has read: the exchanges that each statement rests on, oldest
+# first, by its page (uuid or path) and block id; block id "" means a whole page.
+StandIns = Mapping[tuple[str, str], Sequence[str]]
 
 
-def stand_ins_of(log: StatementLog, unread: Collection[str]) -> StandIns:
-    """Return the statements kept without a model that rest on nothing but exchanges which no model has read.
+def is_stand_in(stand_ins: StandIns, page: str, statement: Statement) -> bool:
+    """Return whether a statement is a stand-in; its page is given by uuid or path."""
+    return (page, statement.block_id) in stand_ins or (page, "") in stand_ins
+
+
+def has_only_stand_ins(stand_ins: StandIns, memory: Memory) -> bool:
+    """Return whether a page has no other statements than stand-ins, or is a note that was kept whole."""
+    page, current = memory.uuid or memory.path, memory.current_statements
+    is_all = bool(current) and all(is_stand_in(stand_ins, page, statement) for statement in current)
+    return (page, "") in stand_ins or is_all
+
+
+def steps_to_take_out(
+    stand_ins: StandIns, draft: Draft, exchanges: Collection[str], steps: Sequence[Step]
+) -> Iterator[Step]:
+    """Yield the steps that take out the stand-ins whose words a model's steps have by now.
 
     Args:
-        log: Statements, from the journals.
-        unread: The ids of the exchanges that no model has read.
+        stand_ins: The stand-ins.
+        draft: The page drafts, with these steps carried out.
+        exchanges: The exchanges that the model has read by now.
+        steps: The steps of its operations.
     """
-    by_place = log.made_by(OFFLINE)
-    return StandIns({place: sources for place, sources in by_place.items() if set(sources) <= set(unread)})
-
-
-def _rests_on(step: Step, exchanges: Collection[str]) -> bool:
-    """Return whether a step writes a statement that rests on one of the exchanges."""
-    is_stating = bool(step.operation.text) and not step.proposal and not step.is_taking_out
-    return is_stating and any(event.id in exchanges for event in step.candidate.events)
+    target_ids = {target.id for step in steps for target in step.targets}
+    for (page, block), sources in stand_ins.items():
+        if not block:
+            continue  # a note that was kept whole stays
+        read_ids = set(sources).intersection(exchanges)
+        successors = [
+            step
+            for step in steps
+            if step.operation.text and not step.proposal and not step.is_taking_out
+            if any(event.id in read_ids for event in step.candidate.events)
+        ]
+        statement = draft.statement(f"{page}#{block}") if successors else None
+        if statement is None or not statement.is_ours or statement.id in target_ids:
+            continue
+        # lines that a person wrote below the statement would lose their meaning
+        has_lines = draft.opened(statement.path).document.has_lines_below(block)
+        if not has_lines and _have_words(successors, read_ids, statement.text):
+            yield _taking_out(successors[-1], statement)
 
 
 def _have_words(steps: Sequence[Step], exchanges: Collection[str], words: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
@@ -153,8 +152,15 @@ def catch_up(
         outcome, n_read, left = Outcome(event=None), 0, dict[str, str]()
         # the last window has no exchanges: it ends those that are on no page any more, if no other has ended them
         for window in chain(reader.windows(), [()]):
+            # those that are on no page any more end with this window, and not with the next one again
+            removed_ids, reader.past.gone = reader.past.gone, []
+            if not window and not removed_ids:
+                continue
+            snapshot = Snapshot(brain.short_term().memory, window, removed_ids, is_partial=True)
             try:
-                next_outcome = _run(brain, reader, window, started.id, abandon)
+                run = Run(brain, snapshot, abandon, progress=None, cause=started.id, unread=reader.waiting)
+                next_outcome = run.run()
+                reader.waiting -= {event.id for event in window}
             except ModelError as error:
                 next_outcome = Outcome(event=None, problem=f"{error.problem} {error.advice}".strip())
             outcome = joined(outcome, next_outcome)
@@ -169,19 +175,6 @@ def catch_up(
     if outcome.event is not None:
         write_digest(brain)
     return started, replace(outcome, left=left)
-
-
-def _run(
-    brain: Brain, reader: _Reader, window: Sequence[StmEvent], cause: str, abandon: Callable[[], bool] | None
-) -> Outcome:
-    """Do the run over one window, with the exchanges that are on no page any more; these end with it."""
-    removed_ids = reader.take_gone()
-    if not window and not removed_ids:
-        return Outcome(event=None)
-    snapshot = Snapshot(brain.short_term().memory, window, removed_ids, is_partial=True)
-    outcome = Run(brain, snapshot, abandon, progress=None, cause=cause, unread=reader.waiting).run()
-    reader.waiting -= {event.id for event in window}
-    return outcome
 
 
 def _interrupted(brain: Brain) -> Event | None:
@@ -205,14 +198,6 @@ def _seconds_between(earlier: str, later: str) -> float:
         return 0.0
 
 
-class _Placed(NamedTuple):
-    """An exchange that is to be read: when it was said, whether it is private, and its id."""
-
-    at: str
-    is_private: bool
-    exchange: str
-
-
 class _Reader:
     """Reads the exchanges that no model has consolidated from their pages, a few at once.
 
@@ -232,15 +217,10 @@ class _Reader:
         # whether there is a model for exchanges that are private, and for others
         self._has_model = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
         rows = sorted(self._placed())
-        self.waiting = {row.exchange for row in rows}
+        self.waiting = {exchange for _, exchange, _ in rows}
         # private exchanges go to a model apart: it may be another one
-        self._private = [row.exchange for row in rows if row.is_private]
-        self._others = [row.exchange for row in rows if not row.is_private]
-
-    def take_gone(self) -> list[str]:
-        """Return the exchanges that are on no page any more, and forget them: [] at the next call."""
-        gone, self.past.gone = self.past.gone, []
-        return gone
+        self._private = [exchange for _, exchange, is_private in rows if is_private]
+        self._others = [exchange for _, exchange, is_private in rows if not is_private]
 
     def windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""
@@ -259,8 +239,8 @@ class _Reader:
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
-    def _placed(self) -> Iterator[_Placed]:
-        """Yield the exchanges that are to be read; the others are noted in the plan."""
+    def _placed(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield moment, id and privacy of the exchanges that are to be read; the others are noted in the plan."""
         filings, past = FiledExchanges(self._brain), self.past
         ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
         for start in range(0, len(ids), AT_ONCE):
@@ -273,7 +253,7 @@ class _Reader:
                 elif not self._has_model[event.is_private]:
                     past.withheld.append(event.id)
                 else:
-                    yield _Placed(event.at, event.is_private, event.id)
+                    yield event.at, event.id, event.is_private
 
     def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
         """Yield exchanges as their pages have them by now."""

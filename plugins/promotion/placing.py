@@ -15,14 +15,14 @@ from brainiac.errors import ConfinementError, UserError
 from brainiac.events import StatementRecord
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.history.why import folded
-from brainiac.llm.schemas import OFFLINE, Existing, Operation, Page, PageRef, SynthesizeRequest
-from brainiac.storage.statements import Made, StatementLog, text_hash
+from brainiac.llm.schemas import OFFLINE, Existing, Page, PageRef, SynthesizeRequest
+from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import USER, CurrentStatement, Draft, NewPage, PageDraft, can_hold, free_day_page
-from .paid import PaidAnswers
+from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
+from .request import paid_answer
 
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
 MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
@@ -50,7 +50,7 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     if operation.action == "forget":
         return _forget_step(candidate, statements)
     if operation.action == "new":
-        same_id = draft.id_of_words(operation.text, is_private=candidate.is_private)
+        same_id = draft.first_ids_by_words[candidate.is_private].get(folded(operation.text), "")
         if same := draft.statement(same_id) if same_id else None:
             confirming = operation.model_copy(update={"action": "same"})
             return Step(replace(candidate, operation=confirming), same.path, (same,))
@@ -120,7 +120,13 @@ def checked_step(log: StatementLog, step: Step) -> Step:
     # what an assistant or a document says later does not outweigh a correction: with "" each of them counts as later
     said_at = step.candidate.at if step.candidate.origin == "person" else ""
     edits = [log.edit_times.get((target.page, text_hash(target.statement.text))) for target in step.targets]
-    edits += corrections_of(log, step.operation.text, said_at)
+    # `corrections` are fewer, and fast to read: none of them is older than what this run consolidates
+    corrections = log.corrections if said_at else log.all_corrections
+    statement = without_link_targets(step.operation.text)
+    for correction in (row for row in corrections if row.made.latest > said_at):
+        old = without_link_targets(correction.before)
+        if coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS:
+            edits.append(correction.made)
     later = [made for made in edits if made and made.latest > said_at]
     if any(made.earliest > said_at or not said_at for made in later):
         raise UserError("a person put it right by hand after it was said")
@@ -129,23 +135,6 @@ def checked_step(log: StatementLog, step: Step) -> Step:
     new = step.operation.model_copy(update={"action": "new", "ids": []})
     ask = f"End “{new.text}”: it is not clear whether you put it right by hand before or after you said so"
     return Step(replace(step.candidate, operation=new), step.path, proposal=ask)
-
-
-def corrections_of(log: StatementLog, statement: str, said_at: str) -> list[Made]:
-    """Return when a person changed or removed a statement that said the same.
-
-    Args:
-        log: Of the brain.
-        statement: What is stated.
-        said_at: Only what may have been done after this moment; "" for any time.
-    """
-    statement = without_link_targets(statement)
-    # `corrections` are fewer, and fast to read: none of them is older than what this run consolidates
-    corrections = log.corrections if said_at else log.all_corrections
-    later = [(without_link_targets(row.before), row.made) for row in corrections if row.made.latest > said_at]
-    return [
-        made for old, made in later if coverage(statement, old) >= SAME_WORDS or coverage(old, statement) >= SAME_WORDS
-    ]
 
 
 # --- the page of a candidate -------------------------------------------------------------------------------
@@ -279,28 +268,22 @@ class Naming:
         return sorted(steps, key=lambda step: ordered.index(folded(step)))
 
 
+@dataclass(frozen=True, slots=True)
 class Synthesizer:
     """Has a model name new and much changed pages and order their statements, and finds the paths of new pages.
 
-    Args:
+    Attributes:
         brain: The brain.
         cause: The id of the run's first event.
         abandon: Returns whether somebody came back, so that no further call is made.
         note_refusal: Called with a statement, the reason and the model where the folder that the model named for it
             cannot be used.
-        answers: Asks the models; answers of an interrupted run are not paid for twice.
     """
 
-    def __init__(
-        self,
-        brain: Brain,
-        cause: str,
-        abandon: Callable[[], bool] | None,
-        note_refusal: Callable[[str, str, str], None],
-        answers: PaidAnswers,
-    ) -> None:
-        self._brain, self._cause, self._abandon = brain, cause, abandon
-        self._note_refusal, self._answers = note_refusal, answers
+    brain: Brain
+    cause: str
+    abandon: Callable[[], bool] | None
+    note_refusal: Callable[[str, str, str], None]
 
     def path_and_naming(self, draft: Draft, place: NewPlace) -> tuple[str, Naming | None]:
         """Return the path of a new page, which is added to the draft's `new_pages`, and a model's answer about it.
@@ -338,7 +321,10 @@ class Synthesizer:
         texts = {statement.text for statement in page_draft.current}
         before = draft.statements_of(memory) if memory else []
         standing = [current for current in before if current.statement.text in texts]
-        if not _is_worth_a_call(page_draft, len(changing), len(standing)):
+        # a call costs money: the page has to have changed much, or to have grown without a summary
+        has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
+        is_unnamed = not has_summary and len(changing) + len(standing) >= MIN_UNNAMED
+        if not is_unnamed and len(changing) < max(MIN_CHANGED, len(standing) // 2):
             return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
         return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)
@@ -368,10 +354,10 @@ class Synthesizer:
         new = {f"n{n}": candidate for n, candidate in enumerate(candidates, 1)}
         old = {f"s{n}": current for n, current in enumerate(standing, 1)}
         request = SynthesizeRequest(
-            now=self._brain.now(),
+            now=self.brain.now(),
             is_private=candidates[0].is_private,
-            cause=self._cause,
-            abandon=self._abandon,
+            cause=self.cause,
+            abandon=self.abandon,
             kind=kind,  # type: ignore[arg-type]  # one of two
             title=title,
             candidates=[Existing(name, candidate.operation.text) for name, candidate in new.items()],
@@ -380,14 +366,14 @@ class Synthesizer:
             events=list(events.values()),
             folders=folders or {},
         )
-        page = self._answers.run(request)
+        page = paid_answer(self.brain, request)
         assert isinstance(page, Page)
         texts = [*(candidate.operation.text for candidate in candidates), *(current.text for current in standing)]
         if numbers([page.summary]) - numbers([title, *texts, *request.steps]):
             page = page.model_copy(update={"summary": ""})
         return Naming(
             answer=page,
-            model=self._brain.models.engine_for(request).name,
+            model=self.brain.models.engine_for(request).name,
             candidates={name: candidate.id for name, candidate in new.items()},
             blocks={name: current.statement.block_id for name, current in old.items()},
         )
@@ -405,46 +391,23 @@ class Synthesizer:
         is_outside = name.startswith(("/", "~")) or ".." in parts or bool(re.match(r"[A-Za-z]:", name))
         if is_outside or len(parts) > MAX_FOLDERS:
             reason = f"folder {name[:100]!r} " + ("leads outside" if is_outside else "is too deep")
-            self._note_refusal(place.candidates[0].words, reason, model)
+            self.note_refusal(place.candidates[0].words, reason, model)
             parts = [GENERAL] if is_outside else parts[:MAX_FOLDERS]
-        folder = _existing_or_new(draft, root, parts)
-        if not (problem := _folder_problem(self._brain, folder)):
-            return folder
-        self._note_refusal(place.candidates[0].words, problem, model)
-        return f"{root}/{GENERAL}" if can_hold(self._brain, f"{root}/{GENERAL}") else root
-
-
-def _is_worth_a_call(page_draft: PageDraft, n_changing: int, n_standing: int) -> bool:
-    """Return whether a page changed much, or has grown without a summary: a call costs money."""
-    has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
-    is_unnamed = not has_summary and n_changing + n_standing >= MIN_UNNAMED
-    return is_unnamed or n_changing >= max(MIN_CHANGED, n_standing // 2)
-
-
-def _existing_or_new(draft: Draft, root: str, parts: Sequence[str]) -> str:
-    """Return the folder that has these names in any case of letters, or else a path that every system allows."""
-    existing = {folder.casefold(): folder for folder in draft.pages.children}
-    slugs = "/".join([root, *(slugify(part) for part in parts)])
-    return existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
-
-
-def _folder_problem(brain: Brain, folder: str) -> str:
-    """Return why a folder cannot take pages; "" where it can."""
-    try:
-        brain.tree.confine(folder, inside=brain.tree.long_term)
-    except ConfinementError as error:  # a symbolic link on the way
-        return str(error)
-    return "" if can_hold(brain, folder) else f"{folder} is no folder"
+        # the one that has these names in any case of letters, or else a path that every system allows
+        existing = {folder.casefold(): folder for folder in draft.pages.children}
+        slugs = "/".join([root, *(slugify(part) for part in parts)])
+        folder = existing.get("/".join([root, *parts]).casefold()) or existing.get(slugs.casefold(), slugs)
+        try:
+            self.brain.tree.confine(folder, inside=self.brain.tree.long_term)
+            if can_hold(self.brain, folder):
+                return folder
+            problem = f"{folder} is no folder"
+        except ConfinementError as error:  # a symbolic link on the way
+            problem = str(error)
+        self.note_refusal(place.candidates[0].words, problem, model)
+        return f"{root}/{GENERAL}" if can_hold(self.brain, f"{root}/{GENERAL}") else root
 
 
 def is_stating(step: Step) -> bool:
     """Return whether a step puts a statement on its page, marked words excepted: no model judged those."""
     return step.operation.action in ("new", "replace", "end") and not step.operation.marked_by
-
-
-def with_fitting_steps(operation: Operation) -> Operation:
-    """Return an operation without steps on a concrete page, where it has steps without a how-to page or the reverse."""
-    if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
-        return operation
-    page = operation.page.model_copy(update={"kind": "concrete"})
-    return operation.model_copy(update={"page": page, "steps": []})

@@ -5,10 +5,13 @@ The journal's `events-analyzed` is the checkpoint: events in it are not sent to 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from pydantic import ValidationError
@@ -32,6 +35,8 @@ from brainiac.llm.schemas import (
     Existing,
     Operation,
     Refused,
+    Request,
+    Result,
     Said,
 )
 from brainiac.storage.links import LinkOrigins
@@ -43,30 +48,16 @@ from .apply import Candidate
 from .checks import Problem, Sources, origin_of, problems_of
 from .draft import CurrentStatement, Draft
 from .filing import NAME, conversation_of
-from .known import Known, StandIns, known_for
-from .paid import PaidAnswers
-from .placing import with_fitting_steps
+from .known import StandIns, has_only_stand_ins, is_stand_in, known_for
 
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_OPERATIONS = 150  # in one answer
 MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
+PAID = "answers"  # the owner of what the database keeps: answers that are not carried out and committed
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _STALE = "what it rests on was edited, or taken out of the log"  # an edited event is sent to the model again
-
-
-@dataclass(slots=True)
-class Decision:
-    """What a model decided on some events.
-
-    Attributes:
-        candidates: To be carried out.
-        refused: Those that a check refused, with the reason.
-    """
-
-    candidates: list[Candidate] = field(default_factory=list)
-    refused: list[RefusedCandidate] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -95,11 +86,9 @@ class Consolidator:
         brain: The brain.
         log: Statements and decisions, from the journals.
         origins: Resolves the links in an event's text.
-        exchanges: Exchanges, from the journals.
         cause: The id of the run's first event.
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
-        answers: Asks the models.
         stand_ins: Statements that are not shown to the model (see `known.py`), nor pages that have no others.
     """
 
@@ -108,30 +97,23 @@ class Consolidator:
         brain: Brain,
         log: StatementLog,
         origins: LinkOrigins,
-        exchanges: Exchanges,
         cause: str,
         short_term: ShortTermMemory,
         abandon: Callable[[], bool] | None,
-        answers: PaidAnswers,
         stand_ins: StandIns,
     ) -> None:
-        self._brain, self._log, self._origins, self._exchanges = brain, log, origins, exchanges
-        self._cause, self._abandon, self._answers, self._stand_ins = cause, abandon, answers, stand_ins
+        self._brain, self._log, self._origins, self._exchanges = brain, log, origins, Exchanges(brain)
+        self._cause, self._abandon, self._stand_ins = cause, abandon, stand_ins
         # events and facts are what is decided on: each call is given its part of them as exchanges
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
 
     # --- what was decided before, and what is still to be decided ----------------------------------------
 
-    def decided_before(self, events: Sequence[StmEvent]) -> Decision:
+    def decided_before(self, events: Sequence[StmEvent]) -> list[Candidate | RefusedCandidate]:
         """Return the decisions on events that earlier runs journaled and did not carry out: they ended early."""
         by_id = {event.id: event for event in events}
-        decision = Decision()
-        for analysis in self._log.analyses(by_id):
-            earlier = self._decision(analysis, by_id)
-            decision.candidates += earlier.candidates
-            decision.refused += earlier.refused
-        return decision
+        return [row for analysis in self._log.analyses(by_id) for row in self._decided(analysis, by_id)]
 
     def read_before(self, events: Sequence[StmEvent]) -> dict[str, str]:
         """Return the events that were sent to a model until now, with a hash of what each said then."""
@@ -143,7 +125,7 @@ class Consolidator:
         hashes = self.read_before(events)
         return parts_of(event for event in sorted(events, key=said_at) if hashes.get(event.id) != event_hash(event))
 
-    def ask(self, events: Sequence[StmEvent], draft: Draft) -> Decision:
+    def ask(self, events: Sequence[StmEvent], draft: Draft) -> list[Candidate | RefusedCandidate]:
         """Have the model decide on events, record its decision in the journal, and return it.
 
         Operations that a check refuses are sent back once, each with its problems.
@@ -159,11 +141,11 @@ class Consolidator:
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._record_of(operation, question) for operation in (*accepted, *corrected)),
-            refused=_refusals(refused),
-            asked=_refusals(sent_back),
+            refused=tuple(map(_refusal, refused)),
+            asked=tuple(map(_refusal, sent_back)),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
-        return self._decision(analysis, {event.id: event for event in events})
+        return list(self._decided(analysis, {event.id: event for event in events}))
 
     def _ask_again(self, question: Question, sent_back: Sequence[Refused]) -> tuple[list[Operation], list[Refused]]:
         """Ask about refused operations a second time; return those that are accepted now, and those still refused."""
@@ -174,12 +156,12 @@ class Consolidator:
         refused += [row for row in sent_back if not any(_is_instead(other, row.operation) for other in answered)]
         return accepted, refused
 
-    def _decision(self, analysis: Event, events: Mapping[str, StmEvent]) -> Decision:
-        """Return the part of a journaled decision that no run has carried out.
+    def _decided(self, analysis: Event, events: Mapping[str, StmEvent]) -> Iterator[Candidate | RefusedCandidate]:
+        """Yield what a journaled decision has that no run has carried out: candidates, and what a check refused.
 
         An operation is refused if an event that it rests on was edited or removed since.
         """
-        decision, analyzed = Decision(), _analyzed(analysis)
+        analyzed = _analyzed(analysis)
         for number, stored in enumerate(analyzed.candidates):
             candidate_id = f"{analysis.id}#{number}"
             if self._log.is_decided(candidate_id):
@@ -187,16 +169,15 @@ class Consolidator:
             sources = [events[exchange] for exchange in stored.events if exchange in events]
             sources = [event for event in sources if event_hash(event) == analyzed.events.get(event.id)]
             if len(sources) < len(stored.events):
-                decision.refused.append(RefusedCandidate(candidate=candidate_id, statement=stored.text, reason=_STALE))
+                yield RefusedCandidate(candidate=candidate_id, statement=stored.text, reason=_STALE)
                 continue
             operation = Operation.model_validate(stored.to_json())
             ordered = tuple(sorted(sources, key=said_at))
-            decision.candidates.append(Candidate(candidate_id, operation, ordered, analyzed.model, stored.origin))
+            yield Candidate(candidate_id, operation, ordered, analyzed.model, stored.origin)
         for number, refused in enumerate(analyzed.refused):
             # `#r0`: the first refused operation, as `#0` is the first candidate
             if not self._log.is_decided(candidate_id := f"{analysis.id}#r{number}"):
-                decision.refused.append(replace(refused, candidate=candidate_id))
-        return decision
+                yield replace(refused, candidate=candidate_id)
 
     # --- what is shown -----------------------------------------------------------------------------------
 
@@ -205,8 +186,13 @@ class Consolidator:
         is_private = events[0].is_private
         shown_events = [self._origins.with_rooted_links(self._without_offline_answer(event)) for event in events]
         by_name = {f"e{number}": _without_surrogates(event) for number, event in enumerate(shown_events, 1)}
-        known = self._known(draft, list(by_name.values()), is_private=is_private)
-        by_id = {f"s{number}": statement for number, statement in enumerate(known.statements, 1)}
+        memories = list(draft.memories(is_private=False))
+        if is_private:  # private words change private pages; of the others they may ask to forget something
+            memories = [*draft.memories(is_private=True), *memories]
+        memories = [page for page in memories if not has_only_stand_ins(self._stand_ins, page)]
+        statements, pages = known_for(self._brain, draft, memories, list(by_name.values()))
+        shown = (row for row in statements if not is_stand_in(self._stand_ins, row.page, row.statement))
+        by_id = {f"s{number}": statement for number, statement in enumerate(shown, 1)}
         top = draft.pages.root + "/"
         request = ConsolidateRequest(
             now=self._brain.now(),
@@ -218,7 +204,7 @@ class Consolidator:
             existing=[
                 Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand) for name, row in by_id.items()
             ],
-            pages=known.pages,
+            pages=pages,
         )
         # the gate is asked here too: a problem that is sent back to the model quotes statements
         is_remote = self._brain.models.engine_for(request).is_remote
@@ -229,16 +215,6 @@ class Consolidator:
             statements={statement.id: by_id[statement.id] for statement in request.existing},
             pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
-
-    def _known(self, draft: Draft, events: Sequence[StmEvent], *, is_private: bool) -> Known:
-        """Return the statements and pages that exchanges may be about, without stand-ins (see `known.py`)."""
-        memories = list(draft.memories(is_private=False))
-        if is_private:  # private words change private pages; of the others they may ask to forget something
-            memories = [*draft.memories(is_private=True), *memories]
-        memories = [page for page in memories if not self._stand_ins.are_all_of(page)]
-        known = known_for(self._brain, draft, memories, events)
-        statements = [row for row in known.statements if not self._stand_ins.has(row.page, row.statement)]
-        return Known(statements, known.pages)
 
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
         """Return the exchanges as the model is shown them.
@@ -282,7 +258,7 @@ class Consolidator:
             raise ModelError("somebody came back", retryable=True)
         if not request.said:
             return []  # the gate withheld every exchange
-        result = self._answers.run(request)
+        result = paid_answer(self._brain, request)
         assert isinstance(result, Consolidation)
         operations: list[Operation | Refused] = []
         for operation in result.operations[:MAX_OPERATIONS]:
@@ -313,7 +289,7 @@ class Consolidator:
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
-            operation = with_fitting_steps(_with_paths(operation, question))
+            operation = _with_fitting_steps(_with_paths(operation, question))
             problems = self._problems(operation, question)
             hard = [problem for problem in problems if problem.is_hard]
             objections = hard if is_last else hard or problems
@@ -344,7 +320,7 @@ class Consolidator:
         if any(problem.is_about_numbers for problem in hard):
             quotes = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
             update = {"text": quotes, "steps": [], "valid_from": "", "valid_until": ""}
-            addition = with_fitting_steps(addition.model_copy(update=update))
+            addition = _with_fitting_steps(addition.model_copy(update=update))
         if any(problem.is_hard for problem in self._problems(addition, question)):
             return None
         return self._with_doubted_end(operation, addition, question)
@@ -477,9 +453,9 @@ def _is_instead(operation: Operation, sent_back: Operation) -> bool:
     return is_same_target or likeness(operation.text, sent_back.text) >= _SAME_OPERATION
 
 
-def _refusals(rows: Sequence[Refused]) -> tuple[RefusedCandidate, ...]:
-    """Return refused operations as the journal has them."""
-    return tuple(RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300]) for row in rows)
+def _refusal(row: Refused) -> RefusedCandidate:
+    """Return a refused operation as the journal has it."""
+    return RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300])
 
 
 def _with_paths(operation: Operation, question: Question) -> Operation:
@@ -501,3 +477,37 @@ def _without_surrogates(event: StmEvent) -> StmEvent:
     """Return an event with U+FFFD in place of bytes that are no UTF-8: a request has to be valid JSON."""
     user, ai, thoughts = (_SURROGATES.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
     return replace(event, user=user, ai=ai, thoughts=thoughts)
+
+
+def _with_fitting_steps(operation: Operation) -> Operation:
+    """Return an operation without steps on a concrete page, where it has steps without a how-to page or the reverse."""
+    if operation.page.is_whole or (operation.page.kind == "skill") == bool(operation.steps):
+        return operation
+    page = operation.page.model_copy(update={"kind": "concrete"})
+    return operation.model_copy(update={"page": page, "steps": []})
+
+
+# --- answers that were paid for ---------------------------------------------------------------------------
+
+
+def paid_answer(brain: Brain, request: Request) -> Result:
+    """Return a model's answer to a request; the same request is paid for once, until its answer is carried out.
+
+    The answers lie in the state database, which a purge empties of them: a run that is begun again has them.
+
+    Raises:
+        ModelError: The model cannot serve now.
+    """
+    model = brain.models.engine_for(request).name
+    if model == OFFLINE:
+        return brain.models.run(request)
+    # of all that the model is shown; of its time only the day counts
+    day = datetime(request.now.year, request.now.month, request.now.day, tzinfo=UTC)
+    content = f"{model}\n{replace(request, now=day, cause=None, abandon=None)!r}"
+    key = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+    # an answer that another version of the program kept may not validate
+    with suppress(KeyError, ValueError, ValidationError):
+        return request.result.model_validate(json.loads(brain.database.kept(PAID)[key]))
+    result = brain.models.run(request)
+    brain.database.keep(PAID, key, json.dumps(result.model_dump(mode="json", warnings=False)))
+    return result

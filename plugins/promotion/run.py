@@ -1,67 +1,49 @@
 """Promotion from snapshot to commit: consolidate in one call, synthesize pages, write all at once.
 
-What cannot be decided now (somebody came back, a model fails, a person edits the page) stays in the log: only its
-candidate and the events behind it.
+The commit is retried on the files as they stand when somebody saved one meanwhile. Each candidate ends as written,
+proposed, left or refused, in the journal and in the run's report. What cannot be decided now (somebody came back, a
+model fails, a person edits the page) stays in the log: only its candidate and the events behind it.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 
+from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import is_within, iso, parse_iso
-from brainiac.errors import FormatError, ModelError, UserError
-from brainiac.events import (
-    Breaker,
-    CandidateEnd,
-    CandidatesRefused,
-    Event,
-    EventUndone,
-    MemoryPromoted,
-    PromotionStarted,
-    PromptAnswered,
-    Refused,
-    content_hash,
-)
-from brainiac.formats.authors import Author, plain_name
-from brainiac.formats.discretion import is_private
-from brainiac.formats.markdown import without_link_targets
-from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
+from brainiac.errors import ConflictError, FormatError, ModelError, UserError
+from brainiac.formats.authors import PERSON, Author, plain_name
+from brainiac.formats.discretion import is_private, is_private_event
+from brainiac.formats.markdown import one_line, without_link_targets
+from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
+from brainiac.history.why import folded
 from brainiac.llm.gate import Gate
 from brainiac.llm.offline import summarize
 from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, Summary
+from brainiac.search.documents import Hit
 from brainiac.storage.files import locked
-from brainiac.storage.links import LinkOrigins, with_rooted_links
+from brainiac.storage.links import Folders, LinkOrigins, with_links_from, with_rooted_links
+from brainiac.storage.review import Proposal, proposals_change
 from brainiac.storage.said import FiledExchanges, author_on_page, waiting_events
-from brainiac.storage.statements import StatementLog, line_id
-from brainiac.text.tokens import coverage, likeness
+from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
+from brainiac.text.tokens import coverage, ends_as_question, likeness
 
-from .apply import Candidate, Step, name_and_order, renew_summary
-from .candidates import marked_candidates
+from . import placing
+from .apply import Candidate, Step, carry_out, name_and_order, renew_summary
+from .candidates import REPEATED, marked_candidates, other_tellings
 from .draft import Draft
-from .filing import NAME, n_tokens
-from .finish import Work, finish
-from .known import StandIns, stand_ins_of
-from .paid import PaidAnswers
-from .placing import (
-    Naming,
-    NewPlace,
-    Synthesizer,
-    checked_step,
-    existing_page,
-    is_stating,
-    new_places,
-    proposal_for,
-    step_for,
-)
-from .request import Consolidator, Decision
+from .filing import NAME, add_exchanges, n_tokens
+from .known import steps_to_take_out
+from .request import PAID, Consolidator
 
 REST_SECONDS = 60.0
 MAX_NAMED = 2  # pages, those that changed most, since each costs a call
@@ -69,6 +51,10 @@ MAX_NAMED = 2  # pages, those that changed most, since each costs a call
 TASK_COVERAGE, TASK_LIKENESS = 0.9, 0.5
 MAX_SUMMARY = 4000  # characters
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
+ATTEMPTS = 10
+PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
+MAX_QUOTED = 300  # characters of a text in the event or in a line of `review.md`; the whole text stands in the tree
+NEAR = 0.55  # the cosine, by the embedder on this machine, from which on it is asked (docs/decisions/keyless-engine.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +74,12 @@ class Outcome:
         problem: Why the run ended early; "" when it did not.
     """
 
-    event: Event | None
+    event: events.Event | None
     exchanges: int = 0
     statements: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
-    refused: Sequence[Refused] = ()
-    candidates: Mapping[str, CandidateEnd] = field(default_factory=dict)
+    refused: Sequence[events.Refused] = ()
+    candidates: Mapping[str, events.CandidateEnd] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
     filed: Sequence[str] = ()
@@ -113,17 +99,17 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
     settings = brain.settings.promotion
     document, filings, gate = brain.short_term(), FiledExchanges(brain), Gate(brain, is_remote=False)
     # the latter were filed without being consolidated
-    events, waiting = gate.short_term(document.memory).events, filings.waiting
-    if not events and not waiting:
+    logged, waiting = gate.short_term(document.memory).events, filings.waiting
+    if not logged and not waiting:
         return False
-    last_at = max((filings.filed_at if waiting else "", *(event.at for event in events)))
+    last_at = max((filings.filed_at if waiting else "", *(event.at for event in logged)))
     if last_at <= _undone_at(brain):
         return False
     if idle_seconds >= settings.idle_seconds:
         if waiting:
             return True
-        age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in events))).total_seconds()
-        if len(events) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
+        age_seconds = (brain.clock.now() - parse_iso(min(event.at for event in logged))).total_seconds()
+        if len(logged) >= settings.min_events or age_seconds > settings.max_age_hours * 3600:
             return True
     text = str(document)
     # a token is a character or more: most texts need not be counted
@@ -132,11 +118,11 @@ def is_due(brain: Brain, idle_seconds: float) -> bool:
 
 def _undone_at(brain: Brain) -> str:
     """Return when the last promotion was undone, ISO 8601; "" if it was not undone, or there was none."""
-    last = next(brain.journal.events(kinds={MemoryPromoted, EventUndone}, reverse=True), None)
-    if last is None or last.kind == MemoryPromoted.kind:
+    last = next(brain.journal.events(kinds={events.MemoryPromoted, events.EventUndone}, reverse=True), None)
+    if last is None or last.kind == events.MemoryPromoted.kind:
         return ""
     undone = brain.journal.find(str(last.data.get("undone")))
-    return last.at if undone and undone.kind == MemoryPromoted.kind else ""
+    return last.at if undone and undone.kind == events.MemoryPromoted.kind else ""
 
 
 def promote(
@@ -264,21 +250,31 @@ class Run:
         self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
         lines = _own_lines(memory, self._log, FiledExchanges(brain).lines)
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
-        self._started = brain.record(PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
+        self._started = brain.record(events.PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
-        origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
-        self._work = Work(
-            memory,
-            events=exchanges | line_events,
-            lines={id_: item.text for id_, item in lines.items()},
-            origins=origins,
-            filed_ids=frozenset(event.id for event in snapshot.filed),
-            removed_ids=snapshot.removed_ids,
-        )
-        self._answers = PaidAnswers(brain)
-        self._stand_ins = stand_ins_of(self._log, unread) if unread else StandIns({})
-        self._synthesizer = Synthesizer(brain, self._started.id, abandon, self._work.note_refusal, self._answers)
+        self._origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
+        self._memory, self._said = memory, exchanges | line_events
+        self._lines = {id_: item.text for id_, item in lines.items()}  # a person's own lines under Key Facts
+        self._filed_ids = {event.id for event in snapshot.filed}
+        # the results by now; `Outcome` and `MemoryPromoted` say what is not said here
+        self._steps: list[Step] = []  # that were carried out
+        self._records: list[list[events.StatementRecord]] = []  # of each step
+        self._namings: dict[str, placing.Naming] = {}  # by path of the page
+        self._left: dict[str, str] = {}
+        self._refused: list[events.Refused] = []
+        self._endings: dict[str, events.CandidateEnd] = {}  # of the candidates without a step
+        self._words: dict[str, str] = {}
+        self._summary: str | None = None  # None keeps the old one
+        self._summarized_by: str | None = None
+        self._paragraphs: tuple[str, ...] = ()
+        self._kept: list[str] = []
+        self._filed: list[StmEvent] = []
+        self._breaker: events.Breaker | None = None
+        # statements that rest on nothing but exchanges which no model has read
+        made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
+        self._stand_ins = {place: ids for place, ids in made_without_model if set(ids) <= set(unread)}
+        self._synthesizer = placing.Synthesizer(brain, self._started.id, abandon, self._note_refusal)
         self._problem = ""
 
     def run(self) -> Outcome:
@@ -287,44 +283,35 @@ class Run:
             self._consolidate()
             self._apply_breaker()
             self._summarize()
-            event = finish(self._brain, self._work, self._draft, self._started.id)
-            self._answers.settle()
+            event = self._finish()
+            self._brain.database.keep_only(PAID, {})
         except BaseException:
             self._record_endings()
             raise
         if event is None:
             self._record_endings()  # else they are part of the event
-        return self._outcome(event)
-
-    def _outcome(self, event: Event | None) -> Outcome:
-        """Return what the run did."""
-        work = self._work
-        outcome = Outcome(
+        is_done = event is not None
+        filed = [filed.user or filed.ai for filed in self._filed if filed.id not in self._left]
+        return Outcome(
             event,
-            left=work.left,
-            refused=work.refused,
-            candidates=work.endings_by_now(),
-            words=work.words,
+            exchanges=len(self._archived) if is_done else 0,
+            statements=dict(Counter(record["operation"] for record in event.data["statements"])) if event else {},
+            left=self._left,
+            refused=self._refused,
+            candidates=self._endings_by_now,
+            words=self._words,
+            kept=self._kept if is_done else (),
+            filed=filed if is_done else (),
             problem=self._problem,
-        )
-        if event is None:
-            return outcome
-        return replace(
-            outcome,
-            exchanges=len(work.archived),
-            statements=dict(Counter(record["operation"] for record in event.data["statements"])),
-            kept=work.kept,
-            filed=[event.user or event.ai for event in work.filed if event.id not in work.left],
         )
 
     def _record_endings(self) -> None:
         """Journal how the candidates ended although the run commits nothing: none was written."""
-        work = self._work
-        for step in work.steps:
-            work.leave(step.candidate, "the run came to nothing")
-        work.steps = []
-        if work.refused or work.endings:
-            refused = CandidatesRefused(refused=tuple(work.refused), candidates=work.endings)
+        for step in self._steps:
+            self._leave(step.candidate, "the run came to nothing")
+        self._steps = []
+        if self._refused or self._endings:
+            refused = events.CandidatesRefused(refused=tuple(self._refused), candidates=self._endings)
             self._brain.record(refused, by=NAME, cause=self._started.id)
 
     # --- deciding ---------------------------------------------------------------------------------------
@@ -334,11 +321,14 @@ class Run:
 
         Each call sees what the calls before it have changed.
         """
-        work, events = self._work, list(self._work.events.values())
+        said = list(self._said.values())
         may_see = {is_private: has_model(self._brain, is_private=is_private) for is_private in (False, True)}
-        for_model = [event for event in events if may_see[event.is_private]]
-        consolidator = self._consolidator()
-        decided_before_crash = consolidator.decided_before(events)
+        for_model = [event for event in said if may_see[event.is_private]]
+        short_term, cause = self._snapshot.memory, self._started.id
+        consolidator = Consolidator(
+            self._brain, self._log, self._origins, cause, short_term, self._abandon, self._stand_ins
+        )
+        decided_before_crash = consolidator.decided_before(said)
         # private exchanges are asked about apart: they may need another model, on this machine
         others, private = ([event for event in for_model if event.is_private == value] for value in (False, True))
         parts = [*consolidator.parts(others), *consolidator.parts(private)]
@@ -350,44 +340,26 @@ class Run:
                 # taken off only now: where the call fails, this part waits for the next run
                 del parts[0]
                 self._carry_out_decision(decision)
-            self._take_out_stand_ins()
-            read_ids = consolidator.read_before(events).keys()
-            unread = [event for event in events if event not in for_model and event.id not in read_ids]
-            marked = marked_candidates(self._brain, self._draft, unread, work.lines, self._exchanges, work.origins)
+            # a list, since each step is added to the steps that are looked through
+            decided_ids = self._said.keys() - self._left.keys()
+            for step in list(steps_to_take_out(self._stand_ins, self._draft, decided_ids, self._steps)):
+                self._carry_out(step)
+            read_ids = consolidator.read_before(said).keys()
+            unread = [event for event in said if event not in for_model and event.id not in read_ids]
+            marked = marked_candidates(self._brain, self._draft, unread, self._lines, self._origins)
             self._carry_out_all(marked)
         except ModelError as error:
             # nothing was decided, so that there is nothing to commit, and the caller has to learn why
-            if not work.steps and not work.endings:
+            if not self._steps and not self._endings:
                 raise
             self._problem = error.problem
-            work.left |= {event.id: error.problem for part in parts for event in part}
+            self._left |= {event.id: error.problem for part in parts for event in part}
 
-    def _consolidator(self) -> Consolidator:
-        """Return what has the model decide in this run."""
-        return Consolidator(
-            self._brain,
-            log=self._log,
-            origins=self._work.origins,
-            exchanges=self._exchanges,
-            cause=self._started.id,
-            short_term=self._snapshot.memory,
-            abandon=self._abandon,
-            answers=self._answers,
-            stand_ins=self._stand_ins,
-        )
-
-    def _take_out_stand_ins(self) -> None:
-        """Remove the statements that were kept without a model, where a statement of this run has their words."""
-        read_ids = self._work.events.keys() - self._work.left.keys()
-        # a list, since each step is added to the steps that are looked through
-        for step in list(self._stand_ins.steps_to_take_out(self._draft, read_ids, self._work.steps)):
-            self._carry_out(step)
-
-    def _carry_out_decision(self, decision: Decision) -> None:
+    def _carry_out_decision(self, decision: Sequence[Candidate | events.Refused]) -> None:
         """Note the refused candidates of a decision for the report, and carry the others out."""
-        for refused in decision.refused:
-            self._work.refuse(refused.candidate, refused.statement, refused.reason)
-        self._carry_out_all(decision.candidates)
+        for refused in (row for row in decision if isinstance(row, events.Refused)):
+            self._refuse(refused.candidate, refused.statement, refused.reason)
+        self._carry_out_all([row for row in decision if isinstance(row, Candidate)])
 
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
         """Carry out the candidates for pages that exist, then those for new pages, page by page.
@@ -395,9 +367,9 @@ class Run:
         Raises:
             ModelError: The model cannot serve now, or somebody came back; the other candidates wait for the next run.
         """
-        waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._work.steps)
+        waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._steps)
         try:
-            places = new_places(self._carry_out_on_pages(waiting))
+            places = placing.new_places(self._carry_out_on_pages(waiting))
             for done, place in enumerate(places):
                 self._report_progress(done, len(places))
                 self._stop_if_abandoned()
@@ -407,9 +379,9 @@ class Run:
             self._report_progress(len(places), len(places))
         except ModelError as error:
             for candidate in waiting.values():
-                self._work.leave(candidate, error.problem)
+                self._leave(candidate, error.problem)
             raise
-        self._name_changed(self._work.steps[n_steps:])
+        self._name_changed(self._steps[n_steps:])
 
     def _carry_out_on_pages(self, waiting: dict[str, Candidate]) -> list[Candidate]:
         """Carry out the candidates for pages that exist, taking them out of `waiting`; return those for new pages."""
@@ -443,10 +415,10 @@ class Run:
             yield
         except (FormatError, OSError) as error:  # the next run may find the files in order
             for candidate in candidates:
-                self._work.leave(candidate, str(error))
+                self._leave(candidate, str(error))
         except (UserError, ValueError) as error:  # no later run can do it either
             for candidate in candidates:
-                self._work.refuse(candidate.id, candidate.words, str(error), candidate.model)
+                self._refuse(candidate.id, candidate.words, str(error), candidate.model)
 
     def _step_for(self, candidate: Candidate) -> Step | None:
         """Return the step that carries a candidate out, without a path where its page is new.
@@ -457,8 +429,8 @@ class Run:
             # what a person marked is kept in any case
             if not candidate.operation.marked_by and self._is_listed(candidate):
                 raise UserError("it stands in the list of tasks, and stays there until it is done")
-            step = checked_step(self._log, step_for(self._draft, self._with_origin(candidate)))
-            return step if step.path else replace(step, path=existing_page(self._draft, step.candidate))
+            step = placing.checked_step(self._log, placing.step_for(self._draft, self._with_origin(candidate)))
+            return step if step.path else replace(step, path=placing.existing_page(self._draft, step.candidate))
         return None  # `_ended_on_error` has noted the error
 
     def _is_listed(self, candidate: Candidate) -> bool:
@@ -497,13 +469,13 @@ class Run:
         if by := next((author.by for author in authors if author.origin == candidate.origin and author.by), ""):
             return by, path
         if candidate.origin == "assistant":  # the answer's own words, here or in an imported conversation
-            model = recorded.model if isinstance(recorded, PromptAnswered) else ""
+            model = recorded.model if isinstance(recorded, events.PromptAnswered) else ""
             return plain_name(model) or authors[-1].by, path
         return plain_name(posixpath.basename(path)), path
 
     # --- on pages ---------------------------------------------------------------------------------------
 
-    def _begin(self, place: NewPlace) -> None:
+    def _begin(self, place: placing.NewPlace) -> None:
         """Have a new page named, and carry out the candidates that go there."""
         path, naming = "", None
         with self._ended_on_error(*place.candidates):
@@ -523,7 +495,9 @@ class Run:
 
         Where the model fails, a page keeps its name and order: that is no reason to lose the steps.
         """
-        n_statements = Counter(step.path for step in steps if is_stating(step) and step.path not in self._work.namings)
+        n_statements = Counter(
+            step.path for step in steps if placing.is_stating(step) and step.path not in self._namings
+        )
         calls = 0
         for path, _ in n_statements.most_common():
             if calls == MAX_NAMED:
@@ -536,19 +510,19 @@ class Run:
         for path in n_statements:
             renew_summary(self._draft, path)
 
-    def _name(self, path: str, naming: Naming) -> None:
+    def _name(self, path: str, naming: placing.Naming) -> None:
         """Give a page the name and order that synthesis found."""
-        self._work.namings[path] = naming
-        records = chain.from_iterable(self._work.records)
+        self._namings[path] = naming
+        records = chain.from_iterable(self._records)
         name_and_order(self._draft, path, naming.answer, naming.order(records))
 
     def _carry_out(self, step: Step) -> None:
         """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""
         with self._ended_on_error(step.candidate):
             if edited := next((path for path in step.paths if self._is_being_edited(path)), ""):
-                self._work.leave(step.candidate, f"{edited} was edited a moment ago")
+                self._leave(step.candidate, f"{edited} was edited a moment ago")
                 return
-            self._work.carry_out(self._brain, self._draft, step)
+            self._do(step)
 
     def _is_being_edited(self, path: str) -> bool:
         """Return whether a person changed a page within the last minute."""
@@ -556,43 +530,41 @@ class Run:
         if touched and is_within(REST_SECONDS, touched, self._brain.clock.now()):
             return True
         text = self._brain.read_page(path)
-        if text is None or self._brain.observed.hash_of(path) in (None, content_hash(text.encode())):
+        if text is None or self._brain.observed.hash_of(path) in (None, events.content_hash(text.encode())):
             return False
         self._brain.observed.note_change(path)  # without a daemon nobody noted the edit: the minute begins now
         return True
 
     def _apply_breaker(self) -> None:
         """Where a run would retire too large a share of memory, propose the retirements to the person instead."""
-        work = self._work
-        retiring = [step for step in work.steps if step.retires]
-        n_statements = self._draft.n_statements()
+        retiring = [step for step in self._steps if step.retires]
+        n_statements = sum(len(page.current_statements) for page in self._draft.pages.memories.values())
         share = self._brain.settings.promotion.max_retired_share
         if len(retiring) <= MIN_RETIRED or len(retiring) <= share * n_statements:
             return
         # one run that retires much is more often a model's mistake than news: the person decides
-        work.breaker = Breaker(would_retire=len(retiring), statements=n_statements)
+        self._breaker = events.Breaker(would_retire=len(retiring), statements=n_statements)
         # all that states something new is still done; only the retirements wait
-        steps = [replace(step, proposal=proposal_for(step)) if step.retires else step for step in work.steps]
-        self._draft = self._draft.restarted()
-        work.rebuild(self._brain, self._draft, steps)
+        steps = [replace(step, proposal=placing.proposal_for(step)) if step.retires else step for step in self._steps]
+        self._do_again(steps)
 
     def _summarize(self) -> None:
         """Have a model write the summary of short-term memory; without a model the old one stays."""
-        work = self._work
         if self._problem or self._snapshot.is_partial:  # in a partial run short-term memory waits
             return
-        remaining = [event for event in work.memory.events if event.id in work.left]
+        remaining = [event for event in self._memory.events if event.id in self._left]
+        changed = (self._draft.page_drafts[step.path].document.memory for step in self._steps)
         request = SummarizeRequest(
             now=self._brain.now(),
             cause=self._started.id,
             abandon=self._abandon,
-            # the summary has no private mark, so that nothing private may get into it
+            # the summary has no private mark, so that nothing private may get into it, nor the title of a private page
             remaining=[event for event in remaining if not event.is_private],
-            archived=[event for event in work.archived if not event.is_private],
-            titles=self._titles(),
+            archived=[event for event in self._archived if not event.is_private],
+            titles=[memory.title for memory in changed if not is_private(memory.meta)],
         )
         if not request.remaining:  # there is nothing to be put into words
-            work.summary, work.summarized_by = summarize(request), OFFLINE
+            self._summary, self._summarized_by = summarize(request), OFFLINE
             return
         try:
             summary = self._brain.models.run(request)
@@ -600,13 +572,237 @@ class Run:
             self._problem = error.problem
             return
         assert isinstance(summary, Summary)
-        work.summary = summary.text[:MAX_SUMMARY]
-        work.summarized_by = self._brain.models.engine_for(request).name
+        self._summary = summary.text[:MAX_SUMMARY]
+        self._summarized_by = self._brain.models.engine_for(request).name
 
-    def _titles(self) -> list[str]:
-        """Return the titles of the pages that this run changed, private ones excepted."""
-        memories = (self._draft.page_drafts[step.path].document.memory for step in self._work.steps)
-        return [memory.title for memory in memories if not is_private(memory.meta)]
+    # --- results ---------------------------------------------------------------------------------------
+
+    @property
+    def _archived(self) -> list[StmEvent]:
+        """The events that are decided and leave short-term memory."""
+        return [event for event in self._said.values() if event.id not in self._left]
+
+    def _do(self, step: Step) -> None:
+        """Carry a step out on the draft, whole or not at all.
+
+        Raises:
+            FormatError: Its target or page was changed meanwhile, or `review.md` cannot take its proposal.
+        """
+        if step.proposal:
+            # raises where no proposal can be written there
+            self._brain.read_page(self._brain.tree.relative(self._brain.tree.review))
+        with self._draft.undone_on_error(step.paths):
+            self._records.append(carry_out(self._draft, step))
+        self._steps.append(step)
+        self._words[step.candidate.id] = step.candidate.words
+
+    def _do_again(self, steps: Sequence[Step]) -> None:
+        """Carry steps out on the pages as they are now; the candidate of one that no longer fits its page is left."""
+        self._draft = self._draft.restarted()
+        self._steps, self._records = [], []
+        for step in steps:
+            try:
+                self._do(step)
+            except FormatError as error:
+                self._leave(step.candidate, str(error))
+        for path, naming in self._namings.items():
+            self._name(path, naming)
+
+    def _leave(self, candidate: Candidate, reason: str) -> None:
+        """Keep a candidate and the events it rests on for the next run."""
+        self._left |= {event.id: reason for event in candidate.events if event.id in self._said}
+        self._end(candidate.id, candidate.words, "left", reason)
+
+    def _refuse(self, candidate: str, statement: str, reason: str, model: str = "") -> None:
+        """Note that a candidate is refused for good; it is given by its id, with what it states."""
+        self._end(candidate, statement, "refused", reason)
+        self._note_refusal(statement, reason, model, candidate)
+
+    def _note_refusal(self, statement: str, reason: str, model: str, candidate: str = "") -> None:
+        """Note an operation that was not carried out, and why."""
+        refused = events.Refused(candidate=candidate, statement=statement[:300], reason=reason[:300], model=model)
+        self._refused.append(refused)
+
+    def _end(self, candidate: str, words: str, end: str, reason: str) -> None:
+        """Note how a candidate without a step ended."""
+        self._words[candidate] = words
+        self._endings[candidate] = events.CandidateEnd(end=end, reason=reason[:300])
+
+    @property
+    def _endings_by_now(self) -> dict[str, events.CandidateEnd]:
+        """How every candidate ended, with those of the steps as written or proposed."""
+        by_step = {step.candidate.id: "proposed" if step.proposal else "written" for step in self._steps}
+        return self._endings | {candidate: events.CandidateEnd(end=end) for candidate, end in by_step.items()}
+
+    # --- the commit ------------------------------------------------------------------------------------
+
+    def _finish(self) -> events.Event | None:
+        """Commit the results; candidates of a page that a person edits meanwhile wait for the next run.
+
+        Returns:
+            The event; None where there was nothing to commit.
+
+        Raises:
+            ConflictError: In each of `ATTEMPTS` attempts somebody saved a file of the commit.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                return self._commit()
+            except ConflictError as error:
+                # somebody saved one of the files: the steps on it wait, all others are tried again at once
+                for step in self._steps:
+                    if not step.paths.isdisjoint(error.paths):
+                        self._leave(step.candidate, f"{step.path} was edited meanwhile")
+                self._do_again([step for step in self._steps if step.paths.isdisjoint(error.paths)])
+        raise ConflictError([self._brain.tree.relative(self._brain.tree.short_term)])
+
+    def _commit(self) -> events.Event | None:
+        """Put the exchanges on their pages and commit all changes at once; None where there are none.
+
+        Raises:
+            ConflictError: Somebody saved a file of the commit meanwhile.
+        """
+        exchanges = [event for event in self._archived if event.id not in self._filed_ids]
+        pages = add_exchanges(self._brain, self._draft, exchanges, self._origins, self._left)
+        if not self._steps and not self._archived and not self._snapshot.removed_ids:
+            return None
+        self._filed = self._leaving_events()
+        for path, ids in add_exchanges(self._brain, self._draft, self._filed, self._origins, self._left).items():
+            pages.setdefault(path, []).extend(ids)
+        kept = ((step, record) for step, (record, *_) in zip(self._steps, self._records, strict=True))
+        proposals = [*self._proposals(), *_replacements(self._brain, self._draft, kept)]
+        changes = self._draft.changes()
+        # not whole: of the entries on the index pages only those of changed pages are made anew
+        changes += Folders(self._brain, changes, _related(self._draft, self._steps), is_whole=False).changes()
+        changes += proposals_change(self._brain.tree, proposals)
+        # not locked before: while the models were called, Reflection had to be able to note exchanges
+        with self._brain.short_term_lock():
+            changes += self._short_term()
+            return self._brain.commit(self._event(pages, proposals), by=NAME, changes=changes, cause=self._started.id)
+
+    def _proposals(self) -> list[Proposal]:
+        """Return the proposals for `review.md`, one for each step that asks about its target or its own text."""
+        proposals, review = [], self._brain.tree.relative(self._brain.tree.review)
+        for step, (record, *_) in zip(self._steps, self._records, strict=True):
+            if step.proposal:
+                # a step without targets asks about what it has just written
+                target = step.targets[0] if step.targets else None
+                retire = events.RetireProposal(
+                    id=events.new_id(),
+                    what=with_links_from(self._brain, step.proposal, review),
+                    operation="retire",
+                    page=target.page if target else record.page,
+                    path=target.path if target else record.path,
+                    block=target.statement.block_id if target else record.block,
+                    hash=text_hash(target.statement.text) if target else record.hash,
+                    replaced_by=record.block if target else "",
+                    on=record.since,
+                    sources=record.sources,
+                )
+                is_private = step.candidate.is_private or (target is not None and target.is_private)
+                proposals.append(Proposal(retire, is_private))
+        return proposals
+
+    def _event(self, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> events.MemoryPromoted:
+        """Return the event of the commit; the exchanges that a person deleted from their pages end with it, too.
+
+        Args:
+            pages: The ids of the exchanges that each page got, by path.
+            proposals: The lines for `review.md`.
+        """
+        return events.MemoryPromoted(
+            exchanges=(*(event.id for event in self._archived), *self._snapshot.removed_ids),
+            left=self._left,
+            statements=tuple(chain.from_iterable(self._records)),
+            episodes={path: tuple(ids) for path, ids in pages.items()},
+            proposals=tuple(proposal.record for proposal in proposals),
+            refused=tuple(self._refused),
+            candidates=self._endings_by_now,
+            kept=tuple(events.KeptText(text=text[:MAX_QUOTED]) for text in self._kept),
+            filed=tuple(
+                events.KeptText(exchange=event.id, text=(event.user or event.ai)[:MAX_QUOTED]) for event in self._filed
+            ),
+            breaker=self._breaker,
+            summarized_by=self._summarized_by,
+            summary=self._paragraphs,
+            gone=tuple(self._snapshot.removed_ids),
+        )
+
+    def _short_term(self) -> list[events.Change]:
+        """Return the change of short-term memory: the run's results applied to the present file.
+
+        It sets `_kept` and `_paragraphs` to what this change keeps and writes.
+        """
+        document, log = self._brain.short_term(), self._log
+        memory = document.memory
+        # an event that a person edited after the snapshot has another hash, and stays
+        archived_hashes = {event.id: event_hash(event) for event in self._archived if event.id not in self._lines}
+        keep_events = {event.id for event in memory.events if archived_hashes.get(event.id) != event_hash(event)}
+        removed = self._removed_items()
+        keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
+        # None leaves the summary that a person wrote meanwhile
+        summary = self._summary if memory.summary == self._memory.summary else None
+        after = document.reset(summary, keep_events, keep_items, log.is_own_summary)
+        self._kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
+        self._kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
+        if summary is not None:
+            self._kept += [paragraph for paragraph in document.paragraphs() if not log.is_own_summary(paragraph)]
+            self._paragraphs = tuple(map(text_hash, document.with_summary(summary).paragraphs()))
+        path = self._brain.tree.relative(self._brain.tree.short_term)
+        if self._brain.read_text(path) is None:
+            return [events.create(path, str(after))] if str(after) != EMPTY else []
+        return [events.update(path, str(document), str(after))] if str(after) != str(document) else []
+
+    def _removed_items(self) -> list[Item]:
+        """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
+        # by text, as items are removed: of two with the same text none is removed while the other stays
+        staying = {text for line, text in self._lines.items() if line in self._left} | self._pinned()
+        facts = [item for item in self._memory.facts if item.text not in staying]
+        return facts + [item for item in self._leaving_items() if line_id(item.words) not in self._left]
+
+    def _pinned(self) -> set[str]:
+        """Return the texts of the last facts that the person pinned, by a line of their own or by `/remember`.
+
+        Each stays as long as a statement has its words: what was corrected or replaced goes, and what a model reworded.
+        """
+        pinned, room = set[str](), PINNED_CHARACTERS
+        current = self._draft.ids_by_words(is_private=False) | self._draft.ids_by_words(is_private=True)
+        # the newest first: they stand below the others
+        for item in reversed(self._memory.facts if self._brain.settings.promotion.carry_open_items else ()):
+            room -= len(item.text)
+            if room >= 0 and folded(item.text) in current and self._is_by_person(item, "/remember "):
+                pinned.add(item.text)
+        return pinned
+
+    def _leaving_items(self) -> list[Item]:
+        """Return the goals and tasks that leave short-term memory: done ones, and open ones if the settings say so.
+
+        A done item stays while an open one with the same text stays.
+        """
+        is_carried = self._brain.settings.promotion.carry_open_items
+        items = (*self._memory.goals, *self._memory.tasks)
+        open_texts = {item.text.casefold() for item in items if is_carried and not item.is_done}
+        return [item for item in items if (item.is_done or not is_carried) and item.text.casefold() not in open_texts]
+
+    def _leaving_events(self) -> list[StmEvent]:
+        """Return events for the page of the day: one for each list item that leaves, and for thoughts a person changed.
+
+        An item that a process worded is put down as said by the assistant.
+        """
+        now = iso(self._brain.clock.now())
+        leaving = []
+        for item in self._leaving_items():
+            user, ai = (item.words, "") if self._is_by_person(item) else ("", item.words)
+            leaving.append(StmEvent(line_id(item.words), now, user=user, ai=ai, is_private=item.is_private))
+        for event in self._archived:
+            if (thoughts := event.thoughts) and not self._log.are_own_thoughts(thoughts):
+                leaving.append(StmEvent(line_id(thoughts), event.at, user="", ai=thoughts, is_private=event.is_private))
+        return leaving
+
+    def _is_by_person(self, item: Item, command: str = "") -> bool:
+        """Return whether a person wrote an item into the list, or said it in these words, behind this command."""
+        sources = [self._exchanges.said(source) for source in self._log.sources_of_item(item.text)]
+        return not sources or any(f"{command}{item.text}" in said.user for said in sources)
 
 
 def _own_lines(memory: ShortTermMemory, log: StatementLog, done: Collection[str]) -> dict[str, Item]:
@@ -617,3 +813,64 @@ def _own_lines(memory: ShortTermMemory, log: StatementLog, done: Collection[str]
     """
     lines = {line_id(item.words): item for item in memory.facts}
     return {name: item for name, item in lines.items() if name not in done and not log.sources_of_item(item.text)}
+
+
+def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
+    """Return pairs of paths: a step's page, and a page whose title is in the step's text; index pages link them."""
+    mentions, pairs = draft.mentions(), dict[tuple[str, str], None]()
+    for step in steps:
+        page = draft.opened(step.path).document.memory
+        pairs |= {(step.path, named.path): None for named, _ in mentions.in_text(page, step.operation.text)}
+    return list(pairs)
+
+
+def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> list[Proposal]:
+    """Return questions whether what was kept without a model replaces an earlier telling near to it; one an exchange.
+
+    Nothing is decided: without the person's tick both tellings stand. Private words are neither compared nor quoted.
+
+    Args:
+        brain: The brain.
+        draft: The pages, with what was kept.
+        kept: The steps of a run, each with its first record.
+    """
+    exchanges, nearest = Exchanges(brain), dict[str, tuple[float, Proposal]]()
+    for step, record in kept:
+        event, words = step.candidate.events[0], step.operation.text
+        is_by_person = event.origin == PERSON and not step.candidate.is_private
+        if not (is_by_person and step.operation.marked_by and record.operation == "NEW" and record.block):
+            continue
+        told = []
+        for hit in other_tellings(brain, words, event.id):
+            earlier = exchanges.in_memory(hit.anchor) if hit.kind == "exchange" else None
+            # a question tells nothing that could be replaced
+            if earlier and earlier.at < event.at and not is_private_event(earlier) and not ends_as_question(hit.text):
+                told.append(hit)
+        cosines = brain.recall.nearness(words, [hit.text for hit in told])
+        for cosine, hit in sorted(zip(cosines, told, strict=True), key=itemgetter(0), reverse=True)[:1]:
+            # what was only said again replaces nothing
+            if cosine >= nearest.get(event.id, (NEAR, None))[0] and likeness(hit.text, words) < REPEATED:
+                nearest[event.id] = cosine, Proposal(_proposal(draft, step, record, hit))
+    return [proposal for _, proposal in nearest.values()]
+
+
+def _proposal(draft: Draft, step: Step, record: events.StatementRecord, told: Hit) -> events.RetireProposal:
+    """Return the proposal to have an earlier telling, and the statement in its words, replaced by that of a record."""
+    texts = [one_line(without_link_targets(text)) for text in (step.operation.text, told.text)]
+    new, old = (text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…" for text in texts)
+    statement = draft.statement(draft.ids_by_words(is_private=False).get(folded(told.text), "#"))
+    return events.RetireProposal(
+        id=events.new_id(),
+        what=f"Does “{new}” ({record.since}) replace “{old}” ({draft.brain.day_of(told.at)})?",
+        operation="retire",
+        page=statement.page if statement else "",
+        path=statement.path if statement else "",
+        block=statement.statement.block_id if statement else "",
+        hash=text_hash(statement.statement.text) if statement else "",
+        replaced_by=record.block,
+        on=record.since,
+        sources=(*record.sources, told.anchor),
+        held_by=record.page,
+        words=told.text,
+        said_in=told.anchor,
+    )
