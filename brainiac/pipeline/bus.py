@@ -12,16 +12,18 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
-from brainiac.errors import ConflictError, StorageError, storage_trouble
+from brainiac.errors import ConflictError, FormatError, StorageError, storage_trouble
 from brainiac.events import TO_ANSWER, Action, FileChange, PathKind
 from brainiac.formats.access_log import AccessEntry, parse_access_log
 from brainiac.formats.prompt import conversation_of, prompt_path_of
 from brainiac.history.copies import find_marked, is_marked, settle_versions
+from brainiac.library import read_prompt
 from brainiac.pipeline import watch
 from brainiac.pipeline.dispatch import HookDispatcher, KeyedExecutor
 from brainiac.pipeline.inbox import Inbox, is_free
@@ -75,6 +77,7 @@ class AccessLogTail:
 
 
 FOREGROUND_WORKERS = 4
+BURST = 32  # prompts that wait; while more do, no text gets its vector, which may wait until they are answered
 STOP_SECONDS = 5.0
 MAX_RETRY_SECONDS = 60.0
 GIT_SECONDS = 2.0  # between two looks whether git has finished
@@ -115,6 +118,7 @@ class Bus:
 
     def start(self) -> None:
         """Start the bus's thread."""
+        self._brain.recall.is_hurried = lambda: self.foreground.pending > BURST
         self._thread.start()
 
     def stop(self) -> bool:
@@ -279,7 +283,16 @@ class Bus:
         is_typed = self._brain.tree.kind_of(relative) in TO_ANSWER
         if is_typed:  # before it is finished: what was dropped with it is answered with what it says
             self._brain.recall.note_change(relative)
-        self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
+        is_new = self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
+        # while it rests; of many that come at once none, since each answer changes what the others would find
+        if is_typed and is_new and stamp and not self.foreground.is_crowded:
+            self.foreground.submit(self._conversation(relative), lambda: self._search_ahead(relative))
+
+    def _search_ahead(self, path: str) -> None:
+        """Search for what a resting prompt says, so that its answer need not wait for that."""
+        with suppress(FormatError, OSError):  # told when it is taken
+            if prompt := read_prompt(self._brain, path):
+                self._brain.recall.search_ahead(prompt.said, asking=path, is_private=prompt.private)
 
     def _finish(self, path: str) -> None:
         """Submit a file whose waiting time is over to the tier that processes it, unless it changed once more."""

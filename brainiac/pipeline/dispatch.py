@@ -24,6 +24,7 @@ from brainiac.storage.external_edits import FOUND
 Job = Callable[[], object]
 
 STEP_SECONDS, MAX_STEPS = 0.02, 500  # a job waits for the tier before it for ten seconds at most
+SHARE = 2  # and for so many jobs there at most, or in a burst nothing would be reflected until all is answered
 
 
 class KeyedExecutor:
@@ -37,11 +38,12 @@ class KeyedExecutor:
         workers: How many jobs run at once.
         on_idle: Called, without locks held, whenever the last job is done.
         on_bug: Called with an unexpected error of a job; jobs handle the errors they expect.
-        yields_to: Another tier: while more jobs wait or run there than it has workers, a job here waits up to ten
-            seconds before it starts.
+        yields_to: Another tier: while more jobs wait or run there than it has workers, a job here lets `SHARE` of them
+            end, for ten seconds at most, before it starts.
 
     Attributes:
         pending: How many jobs wait or run.
+        n_done: How many jobs ended.
     """
 
     def __init__(
@@ -59,10 +61,15 @@ class KeyedExecutor:
         # the keys that wait for a worker, longest first, each with whether it never had one
         self._waiting: OrderedDict[str, bool] = OrderedDict()
         self._is_turn_of_newest = False
-        self.pending = 0
+        self.pending = self.n_done = 0
         self._busy = 0  # workers that run a job
         self._is_stopping = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix=name)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether more jobs wait or run than there are workers."""
+        return self.pending > self._workers
 
     def submit(self, key: str, job: Job) -> None:
         """Run a job after the earlier jobs of the same key; after `stop` it is dropped."""
@@ -101,7 +108,8 @@ class KeyedExecutor:
         """Run one job, then free the worker, and let the key wait for one again if it has more jobs."""
         try:
             other, steps = self._yields_to, MAX_STEPS
-            while other and other.pending > other._workers and steps and not self._is_stopping:
+            enough = other.n_done + SHARE if other else 0
+            while other and other.is_crowded and other.n_done < enough and steps and not self._is_stopping:
                 time.sleep(STEP_SECONDS)
                 steps -= 1
             if not self._is_stopping:
@@ -111,6 +119,7 @@ class KeyedExecutor:
         finally:
             with self._changed:
                 self.pending -= 1
+                self.n_done += 1
                 self._busy -= 1
                 lane = self._lanes[key]
                 lane.popleft()

@@ -336,7 +336,7 @@ class Settler:
         self._heap: list[tuple[float, str]] = []  # due time and path of `_waiting`, and of former entries of it
         self._typed: set[int] = set()  # inodes of files that a person types into: empty ones and changing prompts
 
-    def observe(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> None:
+    def observe(self, path: str, stamp: Stamp | None, now: float, *, is_typed: bool) -> bool:
         """Note a file's present stamp; where it differs from the last one, the file's waiting time starts anew.
 
         Args:
@@ -344,12 +344,15 @@ class Settler:
             stamp: Its stamp; None for a deleted file.
             now: Monotonic seconds.
             is_typed: Whether people type into such files (prompts and notes).
+
+        Returns:
+            Whether its waiting time starts.
         """
         if path in self._waiting and self._waiting[path][0] == stamp:
-            return
+            return False
         if self.settled.get(path) == stamp:  # unchanged, or deleted before it was ever known
             self._waiting.pop(path, None)
-            return
+            return False
         pace = self._pace()
         seconds = pace.settle_seconds
         is_changed = is_typed and stamp is not None and not is_unwritten(self.settled.get(path), stamp)
@@ -363,6 +366,7 @@ class Settler:
         self._waiting[path] = stamp, due
         # the file's former entry stays in the heap: removing it would cost a search, and `take_due` passes it over
         heapq.heappush(self._heap, (due, path))
+        return True
 
     def take_due(self, now: float) -> list[str]:
         """Return the paths whose waiting time is over; the caller checks each file and calls `finish` or `observe`."""

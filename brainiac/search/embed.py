@@ -490,6 +490,11 @@ class Vectors:
         """
         return _DEVIATION * math.sqrt(2 * math.log(max(len(self._file), 2)))
 
+    @property
+    def n_vectors(self) -> int:
+        """How many vectors there are."""
+        return len(self._file)
+
     def status(self) -> dict[str, Any]:
         """Return the model, how many vectors there are, and what went wrong last."""
-        return {"name": self._embedder.name, "vectors": len(self._file), "problem": self._problem}
+        return {"name": self._embedder.name, "vectors": self.n_vectors, "problem": self._problem}

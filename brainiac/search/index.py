@@ -128,6 +128,12 @@ class Index:
             self._db.close()
             raise
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What is another value once this or another process has written into the index."""
+        (written_elsewhere,) = self._db.execute("pragma data_version").fetchone()
+        return self._db, written_elsewhere, self._db.total_changes
+
     # --- writing -------------------------------------------------------------------------------------------
 
     @contextmanager

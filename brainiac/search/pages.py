@@ -65,13 +65,16 @@ class Pages:
         analyzer: Analyzer,
         vectors: Vectors | None = None,
         said_in: Callable[[str], StmEvent | None] = lambda path: None,
+        is_hurried: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_hurried = is_hurried
         self._tree, self._folder, self.analyzer, self.vectors = tree, folder, analyzer, vectors
         self._said_in, self._short_term = said_in, tree.relative(tree.short_term)
         self._mutex = threading.RLock()  # around the index and what is noted of files
         # the worker and who asked to reindex must neither read the same files nor ask for the same vectors
         self._reading = threading.Lock()
         self._embedding = threading.Lock()
+        self._embedding_at_once = threading.Lock()  # nor two queries
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._problem, self._failed_at = "", -_FAILING_SECONDS  # why the index is in memory; "" where it is not
         self._noted: deque[str] = deque()  # paths of `note_change`, not yet looked at
@@ -172,7 +175,7 @@ class Pages:
             path = self._noted.popleft()
             kind = self._tree.kind_of(path)
             if kind in TO_ANSWER:
-                self._watched[path] = NO_STAMP
+                self._watched.setdefault(path, NO_STAMP)
             elif kind in SEARCHED:
                 first.append(path)
             elif not path.endswith(NOTE_ENDINGS):
@@ -305,6 +308,9 @@ class Pages:
         done = 0
         with self._embedding:
             while self.vectors and self._unembedded and not self._stopping.is_set():
+                if not progress and self._is_hurried():
+                    self._stopping.wait(_SETTLE_SECONDS)
+                    continue
                 path = next(iter(self._unembedded))
                 self._unembedded.pop(path, None)
                 page, _ = self._page_at(path)
@@ -316,6 +322,11 @@ class Pages:
                     progress(done, done + len(self._unembedded))
 
     # --- queries -------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> object:
+        """What is another value once the index or the vectors have changed; None where it cannot be told."""
+        return self.ask(lambda index: (index.state, self.vectors and self.vectors.n_vectors))
 
     def catch_up(self, asking: str = "") -> None:
         """Take the files that changed into the index, as many as there is time for.
@@ -335,8 +346,9 @@ class Pages:
             # where what was said a moment ago stands, the newest first
             said_last = [self._short_term, *reversed(list(self._watched)[1:])]
             said_last = [path for path in said_last if path in self._unembedded and path != asking]
-        if said_last:
-            self._embed_at_once(said_last)
+        if said_last and not self._is_hurried():
+            with self._embedding_at_once:
+                self._embed_at_once(said_last)
 
     def _embed_at_once(self, paths: Sequence[str]) -> None:
         """Make the vectors of what was said a moment ago; of many texts, and elsewhere, in the background."""

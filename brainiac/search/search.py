@@ -18,7 +18,7 @@ from brainiac.formats.markdown import StmEvent
 from brainiac.search import embed
 from brainiac.search.documents import Hit, HitKind, LinkGraph, Page, Unit, UnitKind
 from brainiac.search.pages import Pages
-from brainiac.search.query import Query, allowed_units, allows_page, parse_query
+from brainiac.search.query import Query, allowed_units, allows_page, parse_query, searches
 from brainiac.search.retrieval import WAYS, Candidates, Ranked, looked_up, ranked_units, without_speakers
 from brainiac.search.text import Analyzer, holds
 from brainiac.search.vocabulary import absent_words
@@ -29,6 +29,8 @@ from brainiac.tree import LocalPlaces, Tree
 
 # What is near: learned on questions put to brains that hold the answer, and to others (docs/decisions/ranker.md).
 _NEAR_COVERED, _NEAR_COSINE, _NEAR_BY_WORDS = 2.4, 13.5, 0.2
+
+_MOST_AHEAD = 16  # prompts; one that rests seldom finds another beside it
 
 
 class Recall:
@@ -42,6 +44,9 @@ class Recall:
         remote: Makes the embedder of a provider; None where there are no providers.
         withheld: Returns what is hidden, which no search returns; None for nothing.
         said_in: Returns what memory will have of a prompt that waits, by its path; None for one that does not wait.
+
+    Attributes:
+        is_hurried: Returns whether so much waits for an answer that texts get no vectors now.
     """
 
     def __init__(
@@ -58,9 +63,12 @@ class Recall:
         self._places, self._settings, self._clock = places, settings, clock
         self._remote, self._withheld = remote, withheld
         self._said_in = said_in
+        self.is_hurried: Callable[[], bool] = lambda: False
         self._mutex = threading.Lock()
         self._embedder_problem = ""
         self._opened: Pages | None = None
+        # what was ranked ahead, by prompt: for which query, and in which state of the index
+        self._ahead: dict[str, tuple[Query, object, Ranked | None]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -80,7 +88,8 @@ class Recall:
                         vectors = embed.Vectors(self._places.cache / "vectors", embedder)
                 except embed.EmbedderError as error:
                     self._embedder_problem = str(error)
-                self._opened = Pages(self.tree, self._places.cache / "index", analyzer, vectors, self._said_in)
+                folder = self._places.cache / "index"
+                self._opened = Pages(self.tree, folder, analyzer, vectors, self._said_in, lambda: self.is_hurried())
             return self._opened
 
     def search(
@@ -134,6 +143,25 @@ class Recall:
         withheld = self._withheld() if self._withheld else None
         return [hit for hit in hits if not (withheld and withheld.hides(hit.path, hit.text, hit.anchor))]
 
+    def search_ahead(self, said: str, *, asking: str, is_private: bool) -> None:
+        """Rank for a prompt that may still be written; a search for the same words takes it while nothing has changed.
+
+        Nothing of it leaves this machine: with an embedder elsewhere nothing is done.
+
+        Args:
+            said: What it says without its commands.
+            asking: Its path.
+            is_private: Whether it is private.
+        """
+        if not said.strip() or (self._pages.vectors and self._pages.vectors.is_remote):
+            return
+        query = self._parsed(searches(said, [])[0], None)
+        ranked = self._ranked(query, is_private=is_private, asking=asking)
+        self.wishes(said)
+        if len(self._ahead) >= _MOST_AHEAD:
+            self._ahead.clear()
+        self._ahead[asking] = query, self._pages.state, ranked
+
     def rank(self, query: str, *, now: datetime | None = None) -> Ranked | None:
         """Return every candidate of a query with its signals, for learning and for tests; None without any."""
         return self._ranked(self._parsed(query, now))
@@ -148,6 +176,9 @@ class Recall:
         pages = self._pages
         for _ in range(2):  # again where the index turns out to be damaged
             pages.catch_up(asking)
+            asked, state, ranked = self._ahead.pop(asking, (None, None, None))
+            if asked == query and state is not None and state == pages.state:
+                return ranked
             if found := pages.ask(lambda index: looked_up(index, query)):
                 break
         else:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +80,24 @@ def test_the_running_program_answers_and_reflects_and_ends_cleanly(root: Path) -
         assert 0 == process.wait(20)
     assert 0 == read_run_state(Brain(root).database).pid
     assert not is_running(Brain(root))
+
+
+@pytest.mark.parametrize(
+    ("later", "is_known"),
+    [("The spare key hangs behind the blue door.", True), ("", False)],
+    ids=["written meanwhile", "taken out meanwhile"],
+)
+def test_what_changes_while_a_prompt_rests_counts_in_its_answer(root: Path, later: str, is_known: bool) -> None:
+    """Memory is searched while the prompt rests; the answer is of memory as it is when the prompt is taken."""
+    (root / "system/config.yaml").write_text("inbox: {settle_ms: 3000}\n")
+    page = root / "memory/long_term/concrete/places/keys.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("# Keys\n\n" + ("" if is_known else "The spare key hangs behind the blue door.\n"))
+    with daemon(root):
+        page.write_text(f"# Keys\n\n{later}\n")
+        time.sleep(1.5)  # the page rests before the prompt does, and is taken after the prompt was searched for
+        drop(root, "asked", "Where does the spare key hang?")
+        assert is_known == ("behind the blue door" in wait_for_answer(root, "asked"))
 
 
 def test_a_second_daemon_is_refused_in_words(root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -90,6 +91,26 @@ def test_while_a_tier_is_crowded_the_one_behind_it_stands_back() -> None:
     release.set()
     eventually(lambda: "behind" in order)
     assert order.index("first 2") < order.index("behind")
+    assert first.stop(5)
+    assert behind.stop(5)
+
+
+def test_in_a_burst_the_tier_behind_has_its_share() -> None:
+    """What is behind a crowded tier waits for two of its jobs, not for all."""
+    order: list[str] = []
+    first = lanes(1)
+    behind = KeyedExecutor("behind", 1, lambda: None, lambda bug: None, yields_to=first)
+
+    def slow(name: str) -> None:
+        time.sleep(0.1)
+        order.append(name)
+
+    for number in range(12):
+        first.submit(f"{number}", partial(slow, "first"))
+        behind.submit("b", lambda: order.append("behind"))
+    eventually(lambda: order.count("first") == 12)
+    eighth = [place for place, name in enumerate(order) if name == "first"][7]
+    assert 3 <= order[:eighth].count("behind") <= 6
     assert first.stop(5)
     assert behind.stop(5)
 
