@@ -29,6 +29,7 @@ from .usage import UsageHistory, read_history
 
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
 MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are derived anew, which is faster
+COMPLETED_AT_ONCE = 200  # pages a commit
 CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
@@ -218,8 +219,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
     Returns:
         Whether a page was changed.
     """
-    is_changed = False
-    # one commit for each page: a conflict on one must not keep the others waiting
+    is_changed, waiting = False, list[events.Change]()
     for path in sorted(set(paths) & pages.memories.keys()):
         page = pages.memories[path]
         # a page with an edit that was not observed yet may have been edited just now
@@ -233,9 +233,14 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
         except FormatError:
             continue
         if str(document) != page.text:
-            with suppress(ConflictError):
-                brain.commit(events.NoteCompleted(), by=NAME, changes=[update(path, page.text, str(document))])
-                is_changed = True
+            waiting.append(update(path, page.text, str(document)))
+    while batch := waiting[:COMPLETED_AT_ONCE]:
+        try:
+            brain.commit(events.NoteCompleted(), by=NAME, changes=batch)
+            is_changed = True
+        except ConflictError as error:  # somebody saved some of them: these wait, the others do not
+            batch = [change for change in batch if change.path in error.paths] or batch
+        waiting = [change for change in waiting if change not in batch]
     return is_changed
 
 
