@@ -1,13 +1,18 @@
 """A brain lives a while with a secret, and purges it: are its words anywhere afterwards?
 
-    python benchmarks/purge_stories.py [--stories 200] [--seed 1] [--show]
+    python benchmarks/purge_stories.py [--stories 200] [--kills 200] [--pairs 50] [--seconds 3600] [--seed 1] [--show]
 
 Each story says two words that nobody else says in a random order of ways: told, noted, noted by an assistant,
 imported, made a statement by a model, reworded, retitled, moved and deleted by hand with and without a run in between,
 revised, ticked, corrected, undone, forgotten before. Then they are purged: by the words, by one of them, or by the
 exchange or the page that alone had them. Looked through are the bytes of brain, state and cache folder with the names
 of their files, every text of the journal, and what the commands print; then all of it once more after the index was
-built anew. Things that others said must still stand. The last line printed is one line of JSON.
+built anew. Things that others said must still stand.
+
+`--kills` are stories whose purge is killed (SIGKILL) at a random one of its operations on the disk between its first
+write and its last, and carried on by the next start. `--pairs` are stories of two devices: while one purges, the other
+edits, moves, asks, notes and deletes offline; then they sync in any order and run. A story is told of on stderr when it
+ends; after `--seconds` no other begins. The last line printed is one line of JSON.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import re
 import shlex
 import sys
 import tempfile
+import time
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,6 +37,7 @@ from urllib.parse import quote
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
 from benchmarks.crash_person import word
+from brainiac.errors import BlobError
 from brainiac.events import RecordedChange
 from brainiac.testing import Said, World
 from tests.support.exports import chatgpt, write_json
@@ -60,7 +67,8 @@ class Result:
     Attributes:
         steps: How often each step was done.
         texts: How many texts were destroyed.
-        named: What was purged: `words`, `word`, `exchange` or `page`.
+        named: What was purged: `words`, `word`, `exchange` or `page`; `killed` or `pair` for words in such a story.
+        kills: How often the purge was killed after its first write.
         found: Where words were found afterwards.
         complaints: What `doctor` said, and what went wrong in a command.
         lost: What others said and is gone.
@@ -69,6 +77,7 @@ class Result:
     steps: Counter[str] = field(default_factory=Counter)
     texts: int = 0
     named: str = ""
+    kills: int = 0
     found: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -343,6 +352,49 @@ class Story:
         elif "names no exchange" not in done.err:  # else an edit took all of it away unseen
             self.result.complaints.append(f"purge: {done.err or done.out}")
 
+    def purge_killed(self) -> None:
+        """Purge by the words; the process is killed on its way, and the next start carries on what it began."""
+        self.result.named = "killed"
+        self.former_problems = self.problems()
+        command = ("forget", f"{self.a} {self.b}", "--purge", "--yes")
+        # a purge has from 30 to some hundred operations; one that is over before is no kill
+        at, how = self.chance.randint(1, 150), self.chance.choice(["before", "torn", "after"])
+        is_killed = self.world.kill(at, how, *command)
+        with self.world.opened() as brain:
+            has_begun = bool(brain.database.kept("purges"))
+        self.result.kills = int(is_killed and has_begun)
+        self.command("run", "--once")
+        if not has_begun:  # before its first write, or after its last
+            self.command(*command)
+
+    def purge_apart(self) -> None:
+        """Purge by the words while another device, which does not know of it, goes on with them; then let them meet."""
+        self.result.named = "pair"
+        self.former_problems = self.problems()
+        here, there = self.world, self.world.device("desk")
+        there.run()
+        self.world, self.root = there, there.root
+        for _ in range(self.chance.randint(1, 5)):
+            step = self.chance.choice(OFFLINE)
+            self.result.steps[step.__name__] += 1
+            step(self)
+        if self.chance.random() < 0.5:
+            self.command("run", "--once")
+        self.world, self.root = here, here.root
+        if self.chance.random() < 0.3:  # what the other device wrote comes before
+            here.sync(there)
+            self.command("run", "--once")
+        self.command("forget", f"{self.a} {self.b}", "--purge", "--yes")
+        for _ in range(2):
+            here.sync(there)
+            for device in self.chance.sample([here, there], 2):
+                self.world, self.root = device, device.root
+                self.command("run", "--once")
+                here.sync(there)
+        for device in (there, here):
+            self.world, self.root = device, device.root
+            self._look_at_files(f"on the {device.folder.name}")
+
     def purge_one(self) -> None:
         """Tell the secret in one place alone, change it there, and purge that place."""
         self.result.named = self.chance.choice(["exchange", "page"])
@@ -389,7 +441,8 @@ class Story:
                         self._look_at(f"{when}: {path} (packed)", base64.b64decode(packed))
         with self.world.opened() as brain:
             for digest in brain.journal.blobs.digests():
-                self._look_at(f"{when}: blob {digest}", brain.journal.blobs.get(digest))
+                with suppress(BlobError):  # a splice whose base another device destroyed: nobody can read it
+                    self._look_at(f"{when}: blob {digest}", brain.journal.blobs.get(digest))
 
     def _look_at(self, where: str, content: bytes) -> None:
         folded = content.lower()
@@ -453,17 +506,30 @@ def forms(text: str) -> Iterator[bytes]:
         yield written.encode("utf-16-le")
 
 
-def tell_story(folder: Path, seed: int) -> Result:
-    """Live one story, purge, and return what was found afterwards."""
+OFFLINE = (
+    Story.tell, Story.note, Story.remember, Story.ask, Story.ask_vaguely, Story.revise, Story.reword_task,
+    Story.make_page, Story.reword, Story.reword, Story.retitle, Story.move, Story.move, Story.delete, Story.discard,
+    Story.correct,
+)  # fmt: skip
+
+
+def tell_story(folder: Path, seed: int, kind: str = "") -> Result:
+    """Live one story, purge, and return what was found afterwards.
+
+    Args:
+        folder: For the brain and its machine.
+        seed: Decides everything that happens.
+        kind: `kills` or `pairs`; "" for a purge that nothing disturbs.
+    """
     story = Story(folder, seed)
-    if seed % 5 == 4:
+    if seed % 5 == 4 and not kind:
         for text in BYSTANDERS:
             story.write(f"inbox/by-{len(text)}.md", text + "\n")
         story.command("run", "--once")
         story.purge_one()
     else:
         story.live_a_while()
-        story.purge()
+        {"kills": story.purge_killed, "pairs": story.purge_apart}.get(kind, story.purge)()
     story.look_everywhere()
     return story.result
 
@@ -471,18 +537,28 @@ def tell_story(folder: Path, seed: int) -> Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stories", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--pairs", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print what was found")
     options = parser.parse_args()
     results: list[Result] = []
-    for seed in range(options.seed, options.seed + options.stories):
+    begun, seed = time.monotonic(), options.seed
+    left = {"": options.stories, "kills": options.kills, "pairs": options.pairs}
+    while any(count > 0 for count in left.values()) and time.monotonic() < begun + options.seconds:
+        kind = max(left, key=left.__getitem__)
         with tempfile.TemporaryDirectory() as name:
-            result = tell_story(Path(name), seed)
+            result = tell_story(Path(name), seed, kind)
         results.append(result)
+        left[kind] -= result.kills if kind == "kills" else 1
+        found = f"{len(result.found)} found, {len(result.complaints)} complaints, {len(result.lost)} lost"
+        print(f"{time.monotonic() - begun:.0f} s, {seed} {result.named}: {found}", file=sys.stderr, flush=True)
         if options.show and (result.found or result.complaints or result.lost):
             print(seed, result.named, dict(result.steps))
             for line in (*result.found[:8], *result.complaints[:6], *result.lost):
-                print("   ", line[:600])
+                print("   ", line[:600], flush=True)
+        seed += 1
     named = Counter(result.named for result in results)
     print(
         json.dumps(
@@ -490,6 +566,7 @@ def main() -> None:
                 "stories": len(results),
                 "steps": sum(result.steps.total() for result in results),
                 "named": dict(named),
+                "kills": sum(result.kills for result in results),
                 "texts_destroyed": sum(result.texts for result in results),
                 "found": sum(len(result.found) for result in results),
                 "stories_with_words": sum(bool(result.found) for result in results),

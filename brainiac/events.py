@@ -1092,6 +1092,9 @@ class TextsPurged(EventData):
         items: Hashes of items of short-term memory.
         hashes: Hashes of the contents that hold any of it.
         events: Ids of journal events whose data hold any of it.
+        salt: Of the hashes below, and the name of this purge; "" in older journals, which lack them.
+        words: Hash of each word that was named.
+        sentences: Hashes of the sentences of what was forgotten that nobody else said.
     """
 
     exchanges: tuple[str, ...]
@@ -1100,6 +1103,9 @@ class TextsPurged(EventData):
     items: tuple[str, ...]
     hashes: tuple[str, ...]
     events: tuple[str, ...]
+    salt: str = ""
+    words: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
 class PurgeHonoured(EventData):
@@ -1107,9 +1113,11 @@ class PurgeHonoured(EventData):
 
     Attributes:
         tombstone: Id of the event that names it.
+        hashes: Hashes of the contents that held any of it on this device alone.
     """
 
     tombstone: str
+    hashes: tuple[str, ...] = ()
 
 
 class ExchangeMadePrivate(EventData):

@@ -15,8 +15,7 @@ from brainiac.formats.markdown import one_line, without_quotes
 from brainiac.formats.prompt import Exchange, Prompt, Response, arguments
 from brainiac.formats.short_term import Item, ShortTermDocument, StmEvent, matching
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.forget import hide
-from brainiac.history.targets import target_of_hits
+from brainiac.history.forget import hide, target_of_hits
 from brainiac.llm.gate import Gate
 from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Existing, Reflection, ReflectRequest

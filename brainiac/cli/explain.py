@@ -20,10 +20,9 @@ from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeEvent, ExchangesImported
 from brainiac.history import undo as taking_back
 from brainiac.history.exchanges import Said
+from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
-from brainiac.history.forget import plan_forget
 from brainiac.history.purge import BEYOND, Traces, purge
-from brainiac.history.targets import Target, find_target, find_words
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
 from brainiac.history.why import StatementMatch, Step

@@ -28,7 +28,7 @@ from brainiac.errors import UserError
 from brainiac.events import Event, PathKind, StatementRecord
 from brainiac.history import past
 from brainiac.history.digest import digest_since
-from brainiac.history.targets import Target
+from brainiac.history.forget import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text

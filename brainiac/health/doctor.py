@@ -31,7 +31,7 @@ from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import MemoryDocument, is_private_note
 from brainiac.health.overview import Fix, Problem, setup_problems, unwritable
 from brainiac.history.copies import find_copies, find_marked, find_moved, is_marked, settle_versions
-from brainiac.history.purge import apply_tombstones, remains
+from brainiac.history.purge import honour, remains, typed_anew
 from brainiac.skeleton import create_brain
 from brainiac.storage.external_edits import MAX_BYTES
 from brainiac.storage.journal import from_line
@@ -60,7 +60,10 @@ def examine(brain: Brain) -> Iterator[Problem]:
     yield from check_access_log(brain)
     yield from check_journal(brain)
     for tombstone, path in remains(brain):
-        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", apply_tombstones)
+        yield Problem(path, f"was purged ({tombstone.at}) and is here again", "--fix destroys it", honour)
+    for tombstone, path in typed_anew(brain):
+        what = f"has words that were purged ({tombstone.at}), typed anew since"
+        yield Problem(path, what, "it is yours and stays; `brainiac forget` takes it out")
     yield from check_leftovers(brain)
 
 
@@ -344,7 +347,7 @@ def faults(brain: Brain) -> Iterator[Problem]:
     blobs = set(brain.journal.blobs.digests())
     damage: dict[tuple[Path, str], list[tuple[int, str, str]]] = {}  # by file and kind; number, what, todo
     missing: list[tuple[str, Path, int, str]] = []  # when the event was recorded, its line, and the text
-    purged_at = ""
+    purged_at, destroyed = "", set[str]()
 
     def tell(file: Path, number: int, what: str, todo: str, others: str) -> None:
         damage.setdefault((file, others), []).append((number, what, todo))
@@ -355,9 +358,11 @@ def faults(brain: Brain) -> Iterator[Problem]:
         for file, number, event in _events_in(folder, restore, tell):
             if isinstance(event.what, events.TextsPurged | events.PurgeHonoured):
                 purged_at = max(purged_at, event.at)
+                destroyed.update(event.what.hashes)
             missing += [(event.at, file, number, digest) for digest in _named_hashes(event) if digest not in blobs]
     for at, file, number, digest in missing:
-        if at > purged_at:  # a purge destroys more texts on each device than its tombstone names: those are no damage
+        # a purge destroys more texts on each device than its tombstone names: those are no damage
+        if at > purged_at and digest not in destroyed:
             tell(file, number, f"the text {digest[:12]}… that it names is not kept", _RESTORE_TEXTS, "are not")
     for (file, others), lines in sorted(damage.items(), key=lambda found: found[0][0]):
         number, what, todo = lines[0]

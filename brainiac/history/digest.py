@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from brainiac import events
 from brainiac.clock import iso
@@ -24,7 +24,6 @@ from brainiac.errors import BrainiacError, storage_trouble
 from brainiac.events import Event, StatementRecord, StatementRef, content_hash
 from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
-from brainiac.history.targets import Target
 from brainiac.storage.causes import undone_events
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.storage.review import decisions_in, find_ticks
@@ -34,6 +33,14 @@ from brainiac.storage.store import Store
 NAME = "digest.md"
 DAYS = 30  # that the file tells of
 MAX_LINES = 400
+# what is forgotten, and the word for each in messages
+FORGOTTEN_PARTS = {
+    "exchanges": "exchange",
+    "blocks": "statement",
+    "items": "item",
+    "pages": "page",
+    "answers": "file",
+}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
     events.MemoryPromoted,
@@ -103,6 +110,19 @@ class Digest:
         """Yield the lines of each run with the command that undoes the whole run; "" as command for any other lines."""
         for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
             yield list(lines), f"brainiac undo {event}" if event else ""
+
+
+def count_forgotten(what: Any) -> str:
+    """Return how many exchanges, statements and so on are forgotten, in words.
+
+    Args:
+        what: A target of forgetting, or an event that took one out.
+    """
+    parts = {name: getattr(what, name, ()) for name in FORGOTTEN_PARTS}
+    if isinstance(what, events.MemoryForgotten):
+        parts["pages"] = (what.path,)
+    counts = [(len(part), FORGOTTEN_PARTS[name]) for name, part in parts.items() if part]
+    return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts) or "nothing"
 
 
 def write_digest(store: Store) -> None:
@@ -193,7 +213,7 @@ class _Reader:
                 is_purged = any(change.before and change.before not in blobs for change in event.changes)
                 undoable = "" if is_purged else event.id
                 self.digest.lines.append(
-                    DigestLine(event.at, "forgotten", "", reason=Target.of(forgotten).count, event=undoable)
+                    DigestLine(event.at, "forgotten", "", reason=count_forgotten(forgotten), event=undoable)
                 )
 
     def _add_statements(self, event: Event, rows: Sequence[StatementRecord]) -> None:

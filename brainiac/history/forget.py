@@ -1,39 +1,62 @@
-"""Forgets a target: plans what is removed from the tree, and commits it.
+"""Finds what a person names, plans what of it is removed from the tree, and commits it.
 
-Statements that rest on the forgotten exchanges alone are removed with them. A statement that rests on others too stays
-and loses this source; its wording from before a merge comes back where it is known. It is one commit, which `undo`
-reverses; `purge` also destroys the texts that the journal keeps.
+A person names an exchange, a conversation, a page, or words. Statements that rest on the forgotten exchanges alone are
+removed with them. A statement that rests on others too stays and loses this source; its wording from before a merge
+comes back where it is known. It is one commit, which `undo` reverses; `purge` also destroys the texts that the journal
+keeps.
 """
 
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
-from brainiac import events
 from brainiac.brain import Brain
-from brainiac.errors import FormatError
-from brainiac.events import Event, ForgetProposal, PathKind, StatementRecord, update
+from brainiac.errors import ConfinementError, FormatError, UserError
+from brainiac.events import (
+    Event,
+    ExchangeForgotten,
+    ForgetProposal,
+    ForgettingProposed,
+    MemoryForgotten,
+    PathKind,
+    StatementRecord,
+    content_hash,
+    new_id,
+    update,
+)
 from brainiac.formats.frontmatter import edit_meta, split
-from brainiac.formats.markdown import find_events, remarks_of, without_link_targets
-from brainiac.formats.page import Memory, MemoryDocument, is_private_note, parse_memory
-from brainiac.formats.prompt import Exchange, parse_commands, parse_response, response_path
-from brainiac.formats.short_term import ShortTermDocument
-from brainiac.history.digest import write_digest
+from brainiac.formats.index_page import MANIFEST, RELATED
+from brainiac.formats.markdown import PRIVATE, find_events, find_links, remarks_of, without_link_targets
+from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, is_private_note, parse_memory
+from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
+from brainiac.formats.short_term import EMPTY, ShortTermDocument
+from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.targets import Target, find_words, said_in, searched_text, texts_in, values_of
-from brainiac.history.targets import find_target as find_target  # plugins import it from here
-from brainiac.history.why import Provenance, memory_pages
+from brainiac.history.why import Provenance, find_memory, memory_pages
 from brainiac.llm.redaction import redact
+from brainiac.search.documents import Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
+from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import Proposal, proposals_change, without_proposals
 from brainiac.storage.statements import Rest, RestsOn, StatementLog, text_hash, without_items
-from brainiac.storage.withheld import block_hash, hiding_proposals, units_of, without_spans
-from brainiac.text.tokens import holds_phrase, holds_words, pieces
+from brainiac.storage.withheld import (
+    block_hash,
+    hiding_proposals,
+    matching_blocks,
+    split_or_all,
+    units_of,
+    without_spans,
+)
+from brainiac.text.tokens import holds_phrase, holds_words, named_words, pieces
+from brainiac.text.tokens import words as words_of
 
 MAX_HIDDEN = 5  # memories that a person's words hide; of more they are asked
 HIDDEN = """\
@@ -53,6 +76,341 @@ MIN_WORDS = 3  # of a sentence; a shorter one is found elsewhere by chance
 _MAX_ANSWERS = 20  # of one prompt: where a person edited an answer, the next one has a number
 _WHOLE = frozenset({PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR})
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
+OPERATION = "forget"  # of a proposal in `review.md`
+OFFLINE, COMMANDS = "offline", "commands"  # the models that an answer without a model names
+_LINKS_ALONE = re.compile(r"(?:\s*\[[^\]]*\]\([^)]*\)[,;]?)+\s*")
+_SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an answer: day and link
+_SHOWN_CHARACTERS = 100
+# what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
+_OUR_ADDITIONS = re.compile(
+    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposal:|private\b).*?-->|^### [-0-9]{10}T[:0-9]{8}Z$"
+    r"|^\*\*(?:User|AI|Thoughts)(?=:\*\*)|(?:^\*\*|(?<= \())(?:assistant|import|tool)(?=: | \(|:\*\*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_OUR_HEADINGS = f"## {HISTORY}\n## {STEPS}\n## {MANIFEST}\n## {RELATED}"
+_OUR_LINES = frozenset(f"{EMPTY}{EMPTY_REVIEW}{_OUR_HEADINGS}".splitlines())
+# the keys of front matter whose values processes choose: ids, times, and one of a few words
+_OUR_KEYS = frozenset(
+    "uuid created_at updated_at sources emotion category subject_type importance origin model prompt_id device".split()
+)
+
+
+# --- what a person names ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedWords:
+    """What was purged, as far as a tombstone tells it to other devices: words and sentences by salted hashes.
+
+    Attributes:
+        salt: Of the hashes.
+        words: Of each word that was named; they must all meet.
+        sentences: Of the sentences that were forgotten, each of at least `MIN_WORDS` words.
+        said: Sentences that were written before their device knew of the purge. What has none of them was typed anew
+            and stays; None where all goes.
+    """
+
+    salt: str
+    words: frozenset[str]
+    sentences: frozenset[str]
+    said: frozenset[str] | None = None
+
+    def hash_of(self, text: str) -> str:
+        """Return the hash of a word or sentence."""
+        return salted_hash(self.salt, text)
+
+    def meet_in(self, text: str) -> bool:
+        """Return whether all the words, or one of the sentences, are in a text, in sentences that count."""
+        has_words = self.words and self.words <= set(map(self.hash_of, named_words(text)))
+        if not has_words and not self.sentences:
+            return False
+        sentences = self.sentences_in(text)
+        if not has_words and self.sentences.isdisjoint(map(self.hash_of, sentences)):
+            return False
+        return self.said is None or not self.said.isdisjoint(sentences)
+
+    def sentences_in(self, text: str) -> set[str]:
+        """Return the sentences of a text that are, or have a word of, what was purged, by their words alone."""
+        sentences = {" ".join(words_of(sentence)) for sentence in sentences_of([_OUR_ADDITIONS.sub("", text)])}
+        return {each for each in sentences if self.hash_of(each) in self.sentences or self.any_in(each)}
+
+    def any_in(self, text: str) -> bool:
+        """Return whether one of the words is in a text."""
+        return not self.words.isdisjoint(map(self.hash_of, named_words(text)))
+
+
+@lru_cache(maxsize=200_000)  # a device has each word in many texts
+def salted_hash(salt: str, text: str) -> str:
+    """Return the hash by which a tombstone knows a word or a sentence."""
+    return content_hash(f"{salt} {text}".encode("utf-8", "surrogateescape"))[:16]
+
+
+def holds(text: str, named: str | PurgedWords) -> bool:
+    """Return whether a text has all the words that were named."""
+    return named.meet_in(text) if isinstance(named, PurgedWords) else holds_words(text, named)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be forgotten, by ids and hashes alone, so that it can be found again in a changed tree.
+
+    Attributes:
+        exchanges: Ids.
+        blocks: Statements and paragraphs of pages: (uuid or path of the page, hash of the text).
+        items: Hashes of goals, facts and tasks of short-term memory.
+        pages: Paths of pages that are removed whole.
+        answers: Paths of files in the inbox that have the words and are no prompt of an exchange that has them.
+        page: The uuid of the page that a person named, "" where it has none; None where no page was named.
+        words: The words that a person named, or what the tombstone of a purge has of them; "" where they named
+            something else, and where an event or a proposal is the source, as these keep no words.
+        shown: A line for each of these, to show to a person.
+        is_private: Whether some of it is private.
+    """
+
+    exchanges: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, str], ...] = ()
+    items: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    page: str | None = None
+    words: str | PurgedWords = field(default="", compare=False)
+    shown: tuple[str, ...] = field(default=(), compare=False)
+    is_private: bool = field(default=False, compare=False)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Its fields that name what is to be forgotten."""
+        return {name: getattr(self, name) for name in FORGOTTEN_PARTS}
+
+    def __bool__(self) -> bool:
+        return any(self.parts.values())
+
+    @property
+    def count(self) -> str:
+        """How many exchanges, statements and so on it has, in words."""
+        return count_forgotten(self)
+
+    def proposal(self, what: str) -> ForgetProposal:
+        """Return the proposal to forget it, with one sentence for a person."""
+        return ForgetProposal(id=new_id(), what=what, operation=OPERATION, **self.parts)
+
+    @classmethod
+    def of(cls, what: ForgetProposal | ExchangeForgotten | MemoryForgotten) -> Target:
+        """Return the target that a proposal names, or that an event took out."""
+        if isinstance(what, MemoryForgotten):
+            return cls(what.exchanges, pages=(what.path,), page=what.page)
+        parts: dict[str, Any] = {name: getattr(what, name) for name in FORGOTTEN_PARTS}
+        return cls(**parts)
+
+
+def find_target(brain: Brain, named: str) -> Target:
+    """Return the conversation, exchange or page that a person named, as a target.
+
+    Raises:
+        UserError: Nothing is called so.
+    """
+    exchanges, inbox = Exchanges(brain), brain.tree.layout.inbox
+    try:
+        file = brain.tree.confine(named)
+        named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
+    except ConfinementError:
+        pass  # words, or an id
+    if exchange := exchanges.find(named):
+        return Target(tuple(exchanges.with_same_prompt(exchange)))
+    if named.startswith(f"{inbox}/") and (conversation := exchanges.in_folder(named)):
+        return Target(tuple(conversation))
+    if memory := find_memory(brain, named):
+        return target_of_page(memory)
+    raise UserError(
+        f"{named!r} names no exchange (by id, or by its file in {inbox}/) and no memory "
+        "(by path, title or uuid); `brainiac why` shows the exchanges behind a statement"
+    )
+
+
+def target_of_page(memory: Memory, items: Iterable[str] = ()) -> Target:
+    """Return the target that is a page; the exchanges on an episodic page are part of it."""
+    exchanges = tuple(placed.event.id for placed in find_events(memory.text))
+    return Target(exchanges, items=tuple(items), pages=(memory.path,), page=memory.uuid)
+
+
+def find_words(brain: Brain, words: str | PurgedWords) -> Target:
+    """Return everything in memory and inbox that has all of the words, as a target; an empty one for no words."""
+    return _WordSearch(brain, words).target()
+
+
+def target_of_hits(brain: Brain, hits: Iterable[Hit]) -> Target:
+    """Return what hits of a search in memory stand in, as a target: exchanges, blocks of pages, items.
+
+    What stands on a page whose front matter cannot be read is left out.
+    """
+    found: dict[str, dict[Any, str]] = {name: {} for name in FORGOTTEN_PARTS}
+    for hit in hits:
+        line = f"{hit.path}: {_quoted(hit.said)}"
+        if hit.kind == "exchange":
+            found["exchanges"].setdefault(hit.anchor, line)
+        elif brain.tree.kind_of(hit.path) is PathKind.SHORT_TERM:
+            found["items"][text_hash(hit.text)] = line
+        elif text := brain.read_text(hit.path):
+            with suppress(FormatError):
+                for block in matching_blocks(text, hit.text):
+                    found["blocks"][hit.uuid or hit.path, block_hash(block)] = line
+    return _target_of(found)
+
+
+def _target_of(found: Mapping[str, Mapping[Any, str]], **keys: Any) -> Target:
+    """Return the target of what was found: for each of its parts the entries, each with a line for a person."""
+    parts: dict[str, Any] = {name: tuple(part) for name, part in found.items()}
+    return Target(**parts, **keys, shown=tuple(line for part in found.values() for line in part.values()))
+
+
+class _WordSearch:
+    """Reads memory and inbox once and collects what has all of the words, each with a line to show to a person."""
+
+    def __init__(self, brain: Brain, words: str | PurgedWords) -> None:
+        self._brain, self._words = brain, words
+        self._found: dict[str, dict[Any, str]] = {name: {} for name in FORGOTTEN_PARTS}
+        self._is_private = False
+
+    def target(self) -> Target:
+        """Return everything that has the words, as a target."""
+        tree, found = self._brain.tree, self._found
+        self._read_short_term()
+        pages = memory_pages(self._brain)
+        for page in pages.values():
+            self._read_page(page)
+        others = tree.scan(tree.memory).keys() - {tree.relative(tree.short_term)}
+        for path in sorted(filter(tree.is_tracked, others.difference(pages))):  # unreadable pages among them
+            kind = tree.kind_of(path)
+            if kind in PAGES and self._matches(stem_of(path)):
+                found["pages"][path] = f"{path}: the whole page"
+            elif kind is not PathKind.INDEX_PAGE:  # its lines follow the pages
+                self._read_units(path, self._brain.read_text(path) or "")
+        exchanges = Exchanges(self._brain)
+        # a prompt comes before its answers, so that the exchange of a prompt with the words is added by then
+        for path in sorted(tree.scan(tree.inbox)):
+            if self._matches(searched_text(path, self._brain.read_text(path) or "")):
+                exchange, is_answer = exchanges.find(path), bool(prompt_path_of(path))
+                if not exchange or (is_answer and exchange not in found["exchanges"]):
+                    found["answers"][path] = f"{path}: the {'answer' if is_answer else 'file'}"
+                else:
+                    line = f"{path}: {_quoted(exchanges.said(exchange).user)}"
+                    found["exchanges"].setdefault(exchange, line)
+        return _target_of(found, words=self._words, is_private=self._is_private)
+
+    def _matches(self, text: str) -> bool:
+        return holds(text, self._words)
+
+    def _read_short_term(self) -> None:
+        """Add the exchanges and items of short-term memory that have the words, and what else stands there."""
+        path = self._brain.tree.relative(self._brain.tree.short_term)
+        try:
+            document = self._brain.short_term()
+        except FormatError:
+            return  # `doctor` names what is wrong with it
+        self._add_events(path, str(document))
+        for item in (*document.memory.goals, *document.memory.facts, *document.memory.tasks):
+            if self._matches(item.text):
+                self._is_private |= item.is_private
+                self._found["items"][text_hash(item.text)] = f"{path}: {_quoted(item.text)}"
+        self._read_units(path, str(document)[slice(*document.summary_span())])
+        self._read_units(path, document.remarks)
+
+    def _add_events(self, path: str, text: str) -> str:
+        """Add the exchanges of a file that have the words; return the text without its exchanges."""
+        exchanges = list(find_events(text))
+        for event in (placed.event for placed in exchanges):
+            # an answer of the offline engine is recorded as links alone: their titles are nobody's words
+            answer = "" if _LINKS_ALONE.fullmatch(event.ai) else event.ai
+            if self._matches(f"{event.by}\n{event.user}\n{answer}\n{event.thoughts}\n{event.remarks}"):
+                self._is_private |= event.is_private
+                line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
+                self._found["exchanges"][event.id] = line
+        return without_spans(text, ((placed.start, placed.end) for placed in exchanges))
+
+    def _read_page(self, page: Memory) -> None:
+        """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
+        # the title of a day's page does not say what the page is about
+        if is_date(stem_of(page.path)) or not self._matches(f"{page.title}\n{stem_of(page.path)}"):
+            self._read_units(page.path, self._add_events(page.path, page.text), page.uuid)
+            return
+        self._found["pages"][page.path] = f"{page.path}: the whole page"
+        self._is_private |= page.is_private or bool(PRIVATE.search(page.text))
+        for placed in find_events(page.text):
+            self._found["exchanges"].setdefault(placed.event.id, f"{page.path}: {_quoted(placed.event.user)}")
+
+    def _read_units(self, path: str, text: str, uuid: str = "") -> None:
+        """Add the units of a file that have the words, and the values of its front matter."""
+        units = (text[start:end] for start, end in units_of(text))
+        for unit in (*values_of(text), *units):
+            if self._matches(said_in(unit)):
+                self._is_private |= is_private_note(text)
+                self._found["blocks"][uuid or path, block_hash(unit)] = f"{path}: {_quoted(unit)}"
+
+
+def searched_text(path: str, text: str) -> str:
+    """Return the text of a file in the inbox as a person or a model wrote it, with its name.
+
+    Of an answer without a model its fixed phrases and the titles of what it quotes are left out: nobody's words.
+    """
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
+    meta, offset = split_or_all(text)
+    if not prompt_path_of(path):
+        return "\n".join((stem_of(path), *values_of(text), text[offset:]))
+    if meta.get("model") not in (OFFLINE, COMMANDS):
+        return f"{stem_of(path)}\n{text[offset:]}"
+    lines = _SOURCE.sub("", text[offset:]).splitlines()
+    return "\n".join((stem_of(path), *(line for line in lines if line not in FIXED)))
+
+
+def values_of(text: str) -> list[str]:
+    """Return the texts in a file's front matter that are a person's or a model's words."""
+    entries = (entry for key, entry in split_or_all(text)[0].items() if str(key).lower() not in _OUR_KEYS)
+    return [value for entry in entries for value in texts_in(entry)]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, keys of objects left out."""
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(part)
+    elif isinstance(value, str):
+        yield value
+
+
+def said_in(unit: str) -> str:
+    """Return a unit without ids, marks, labels and dates of ours; of links to files of the brain the names stay.
+
+    Of a line that is ours nothing is left.
+    """
+    from brainiac.llm.offline import FIXED  # with it comes numpy, and what only looks at memory starts without
+
+    if unit.strip() in _OUR_LINES or unit.strip() in FIXED:
+        return ""
+    for link in reversed(find_links(unit)):
+        if not link.is_external:
+            names = [link.text, link.target if link.is_wiki else stem_of(link.target)]
+            # a day's link, and that of short-term memory, are of ours
+            shown = "" if names[1] == "short_term" else " ".join(name for name in names if not is_date(name))
+            unit = unit[: link.start] + shown + unit[link.end :]
+    return _OUR_ADDITIONS.sub("", unit)
+
+
+def stem_of(path: str) -> str:
+    """Return a file's name without its endings."""
+    return posixpath.basename(path).partition(".")[0]
+
+
+def is_date(name: str) -> bool:
+    """Return whether a name is a date, or a part of one."""
+    return name.replace("-", "").isdecimal()
+
+
+def _quoted(text: str) -> str:
+    """Return a text on one line in quotes, cut to `_SHOWN_CHARACTERS`."""
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + '…'}”"
 
 
 # --- the plan and its commit ---------------------------------------------------------------------------------------
@@ -75,11 +433,11 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
                 return None
             left: dict[str, Any] = {"taken_out": tuple(plan.statements), "left": tuple(plan.kept)}
             if target.page is None:
-                forgotten: events.MemoryForgotten | events.ExchangeForgotten
-                forgotten = events.ExchangeForgotten(**left, **target.parts)
+                forgotten: MemoryForgotten | ExchangeForgotten
+                forgotten = ExchangeForgotten(**left, **target.parts)
             else:
                 path, exchanges = target.pages[0], target.exchanges
-                forgotten = events.MemoryForgotten(page=target.page, path=path, exchanges=exchanges, **left)
+                forgotten = MemoryForgotten(page=target.page, path=path, exchanges=exchanges, **left)
             return brain.commit(forgotten, by=by, changes=changes, cause=cause)
 
     event = brain.retry(attempt)
@@ -267,17 +625,17 @@ class ForgetPlan(Edits):
         """
         hashes = {digest for page, digest in self._target.blocks if page in (uuid or path, path)}
         words, text = self._target.words, self.read(path) or ""
-        is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds_words(searched_text(path, text), words)
+        is_whole = self._brain.tree.kind_of(path) in _WHOLE and holds(searched_text(path, text), words)
         if text and (is_whole or path in (*self._target.answers, *self._target.pages)):
             self.texts.append(text)
             self.write(path, None, "it has the words")
             return
-        if not (hashes or holds_words(text, words)):
+        if not (hashes or holds(text, words)):
             return
 
         def is_named(unit: str) -> bool:
             # the former form of the hash, which a repaired link changed, is that of older proposals
-            return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds_words(said_in(unit), words)
+            return not hashes.isdisjoint((block_hash(unit), text_hash(unit))) or holds(said_in(unit), words)
 
         spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
         before, removed = text, [text[start:end] for start, end in spans]
@@ -468,9 +826,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
         changes = proposals_change(brain.tree, [Proposal(proposal, exchange.is_private)])
         if text:
             changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
-        brain.commit(
-            events.ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id
-        )
+        brain.commit(ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
 
     brain.retry(attempt)
 
@@ -478,7 +834,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
     """Commit a proposal with its line in `review.md`."""
     changes = proposals_change(brain.tree, [Proposal(proposal, is_private)])
-    brain.commit(events.ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
+    brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
 
 
 def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:

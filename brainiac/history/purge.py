@@ -3,8 +3,9 @@
 What is destroyed is a function of what was named. A text goes that has a purged exchange's mark, or all the words that
 were named in one of its units, or a sentence of what was forgotten that nobody else says. All texts of the journal are
 looked through, former versions and what only the journal still has included, and so are the data of events and logs.
-First a tombstone with ids and hashes is journaled; then the target is taken out of the tree and the texts are
-destroyed. This is done again wherever it was interrupted or a copy was synced back.
+First the plan is written to `state.db`, with the words, so that the next start can carry it on. Then a tombstone with
+ids and salted hashes is journaled, the target is taken out of the tree, texts are destroyed, and lines are cleaned.
+Every device carries each tombstone out, also against what was written elsewhere before its device knew of it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,37 @@ import json
 import re
 import secrets
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import BlobError, FormatError
-from brainiac.events import KINDS, Event, PurgeHonoured, TextsPurged, content_hash
+from brainiac.events import KINDS, Event, ForgetProposal, PurgeHonoured, TextsPurged, content_hash
 from brainiac.formats.index_page import MANIFEST
 from brainiac.formats.markdown import decode_text
 from brainiac.formats.page import parse_memory
 from brainiac.history.digest import write_digest
-from brainiac.history.forget import MIN_WORDS, ForgetPlan, find_remaining, forget, pieces_of, plan_forget
-from brainiac.history.targets import Target, said_in, target_of_page, values_of
+from brainiac.history.forget import (
+    MIN_WORDS,
+    ForgetPlan,
+    PurgedWords,
+    Target,
+    find_remaining,
+    find_words,
+    forget,
+    holds,
+    pieces_of,
+    plan_forget,
+    said_in,
+    salted_hash,
+    stem_of,
+    target_of_page,
+    values_of,
+)
 from brainiac.history.why import find_memory
 from brainiac.storage.database import read_run_state, write_run_state
 from brainiac.storage.files import DAMAGED, read_bytes
@@ -36,7 +54,8 @@ from brainiac.text.tokens import holds_words, words
 
 BEYOND = (
     "Not reached: git history, versions kept by a sync service, backups, and names of files but for the words named. "
-    "Other devices destroy their own when they next run."
+    "Other devices destroy their own when they next run: for them the journal keeps salted hashes of the words named; "
+    "whoever has the folder can guess a common word by them, but no sentence."
 )
 # fields of events that have a person's words in them, be it a single one; in others a sentence is words, and the rest
 # are ids, hashes, paths and names of models
@@ -44,6 +63,7 @@ _FIELDS_WITH_WORDS = frozenset(
     "author statement reasoning reason canonical_key subject aliases what content tags steps title text quote "
     "source".split()
 )
+_PLANS, _LOOKED_AT = "purges", "purges-looked-at"  # owners of what `state.db` keeps: plans, and places in the journals
 _UUID = re.compile(r"^uuid: \S+$", re.MULTILINE)  # in the front matter of a page
 
 
@@ -73,12 +93,25 @@ class Traces:
         brain: The brain.
         target: What is to be purged; it may have been removed from the tree before.
         plan: Of its removal.
-        tombstone: An earlier purge of it, whose words are not known any more.
+        tombstone: Of a purge that began before.
+        sentences: That it looked for.
+        was_honoured: Whether this device has carried it out before.
     """
 
-    def __init__(self, brain: Brain, target: Target, plan: ForgetPlan, tombstone: TextsPurged | None = None) -> None:
+    def __init__(
+        self,
+        brain: Brain,
+        target: Target,
+        plan: ForgetPlan,
+        tombstone: TextsPurged | None = None,
+        sentences: Sequence[str] = (),
+        *,
+        was_honoured: bool = False,
+    ) -> None:
+        self._was_honoured = was_honoured
         self._brain, self._target, self._plan, self._tombstone = brain, target, plan, tombstone
-        self._exchanges, self._salt = frozenset(target.exchanges), secrets.token_hex(8)
+        self._exchanges = frozenset(target.exchanges)
+        self._salt = (tombstone and tombstone.salt) or secrets.token_hex(8)
         # what is to be planned for the files; b"" where one is to be removed
         self._after = {change.path: change.after or b"" for change in plan.changes()}
         states = brain.committer.file_states.all().values()
@@ -102,12 +135,18 @@ class Traces:
         # sentences that other files have too, for reasons of their own, are not looked for
         self.elsewhere = find_remaining(brain, pieces, self._after)
         self._pieces = [piece for piece in pieces if piece not in self.elsewhere]
+        self._pieces += (sentence.encode("utf-8", "surrogateescape") for sentence in sentences)
 
     @cached_property
     def hashes(self) -> frozenset[str]:
         """The hashes of the journal's texts that have any of it and are not the present text of a file that stays."""
         hashes = {digest for digest in set(self._brain.journal.blobs.digests()) if self._is_in_blob(digest)}
         return frozenset(hashes.difference(digest for path, digest in self._present if path not in self._after))
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of what is forgotten that nobody else says."""
+        return [piece.decode("utf-8", "surrogateescape") for piece in self._pieces]
 
     @property
     def versions(self) -> int:
@@ -144,23 +183,27 @@ class Traces:
             with suppress(FormatError):
                 if any(text_hash(statement.text) in self.statements for statement in parse_memory("", text).statements):
                     return True
-        if not self._has_words(text):
+        is_hashed = isinstance(self._target.words, PurgedWords)  # a unit may have a sentence and not all the words
+        if not is_hashed and not self._has_words(text):
             return False
-        units = [*map(said_in, values_of(text)), *(said_in(text[start:end]) for start, end in units_of(text))]
+        units = _units(text)
         # a file of the inbox is one unit
         return any(map(self._has_words, ["\n".join(units)] if digest in self._whole else units))
 
     def _has_words(self, text: str) -> bool:
-        return holds_words(text, self._target.words)
+        return holds(text, self._target.words)
 
     def is_in(self, text: str) -> bool:
         """Return whether a text has the words that were named, or a sentence of what was forgotten."""
         content = text.encode("utf-8", "surrogateescape")
-        return self._has_words(text) or any(piece in content for piece in self._pieces)
+        # what this device noted before it knew of a purge goes, wherever its text is by now
+        named = self._target.words if self._was_honoured else _wherever(self._target.words)
+        return holds(text, named) or any(piece in content for piece in self._pieces)
 
     def tombstone(self) -> TextsPurged:
         """Return what is to be destroyed, by ids and hashes alone."""
         target = self._target
+        sentences = (" ".join(words(sentence)) for sentence in self.sentences)
         return TextsPurged(
             exchanges=target.exchanges,
             # its uuid, or the path of a page without one
@@ -169,6 +212,9 @@ class Traces:
             items=tuple(self._plan.items),
             hashes=tuple(sorted(self.hashes)),
             events=tuple(self.events),
+            salt=self._salt,
+            words=tuple(sorted(salted_hash(self._salt, word) for word in words(str(target.words)))),
+            sentences=tuple(sorted({salted_hash(self._salt, sentence) for sentence in sentences})),
         )
 
     # --- events ---------------------------------------------------------------------------------------------
@@ -179,7 +225,9 @@ class Traces:
             replace(change, path=self._renamed(change.path), source=change.source and self._renamed(change.source))
             for change in event.changes
         )
-        is_purged = self._tombstone is not None and event.id in self._tombstone.events
+        # of a former version's purge, whose words are not known any more
+        tombstone = self._tombstone
+        is_purged = tombstone is not None and not tombstone.salt and event.id in tombstone.events
         is_known = event.kind in KINDS  # what a plugin calls its fields is not known
         return replace(event, data=self._clean(event.data, "", is_known, is_purged), changes=changes)
 
@@ -217,7 +265,7 @@ class Traces:
         tops = (f"{tree.relative(top)}/" for top in (tree.long_term, tree.archive, tree.memory, tree.inbox))
         top = next((top for top in tops if path.startswith(top)), "")
         names = path.removeprefix(top)
-        if not top or ": " in path or not self._has_words(names.replace("_", " ")):
+        if not top or ": " in path or not holds(names.replace("_", " "), _wherever(self._target.words)):
             return path
         if self._after.get(path) != b"" and tree.holds(path):  # it stays
             return path
@@ -226,14 +274,18 @@ class Traces:
     def _neutral(self, name: str) -> str:
         """Return the name of a file or folder without the words; the same one for the same name in this purge."""
         stem, dot, ending = name.partition(".")
-        each = words(self._target.words) or [self._target.words]
-        if any(holds_words(stem.replace("_", " "), word) for word in each):
+        named, text = self._target.words, stem.replace("_", " ")
+        if isinstance(named, PurgedWords):
+            has_word = named.any_in(text)
+        else:
+            has_word = any(holds_words(text, word) for word in words(named) or [named])
+        if has_word:
             stem = f"purged-{content_hash(f'{self._salt}{stem}'.encode('utf-8', 'surrogateescape'))[:8]}"
         return f"{stem}{dot}{ending}"
 
 
 def purge(brain: Brain, target: Target) -> Purged:
-    """Forget a target and destroy its texts; if this is interrupted, the next start completes it.
+    """Forget a target and destroy its texts; where this is cut short, the next start carries it on (`honour`).
 
     Args:
         brain: The brain.
@@ -243,16 +295,51 @@ def purge(brain: Brain, target: Target) -> Purged:
     # no other process writes meanwhile what was not searched; short-term memory first, as everywhere
     with brain.short_term_lock(), brain.commit_lock():
         traces = Traces(brain, target, plan_forget(brain, target))
-        # before anything is destroyed, so that after a crash the next start knows what is to be destroyed
-        tombstone = brain.record(traces.tombstone(), by="cli")
-        event = forget(brain, target, cause=tombstone.id)
-        lines = _destroy(brain, tombstone, traces, {*traces.hashes}, event)
+        tombstone = traces.tombstone()
+        plan = {
+            "target": target.proposal("").to_json(),
+            "page": target.page,
+            "words": target.words,
+            "tombstone": tombstone.to_json(),
+            "sentences": traces.sentences,
+        }
+        # on the disk before anything else is written; it has the words, which nothing else keeps to the end
+        brain.database.keep(_PLANS, tombstone.salt, json.dumps(plan), is_synced=True)
+        purged = _carry_out(brain, target, tombstone, traces)
     write_digest(brain)
+    return purged
+
+
+def _resume(brain: Brain) -> None:
+    """Carry on each purge that was cut short, here or by another process, from the step that it had reached."""
+    if not brain.database.kept(_PLANS):
+        return
+    brain.recall.close()
+    with brain.short_term_lock(), brain.commit_lock():
+        for key, kept in brain.database.kept(_PLANS).items():  # read again: another process may have ended it
+            if not kept:  # all but the last step
+                _wipe(brain, key)
+                continue
+            plan = json.loads(kept)
+            target = Target.of(ForgetProposal.from_json(plan["target"]))
+            target = replace(target, page=plan["page"], words=plan["words"])
+            tombstone = TextsPurged.from_json(plan["tombstone"])
+            traces = Traces(brain, target, plan_forget(brain, target), tombstone, plan["sentences"])
+            _carry_out(brain, target, tombstone, traces)
+
+
+def _carry_out(brain: Brain, target: Target, purged: TextsPurged, traces: Traces) -> Purged:
+    """Do what is left to do of a purge: its tombstone, then the commit, then texts and lines."""
+    recorded = (event for event, each in _tombstones(brain) if each.salt == purged.salt)
+    tombstone = next(recorded, None) or brain.record(purged, by="cli")
+    event = forget(brain, target, cause=tombstone.id)
+    hashes = {*purged.hashes, *traces.hashes}
+    lines = _destroy(brain, tombstone, traces, hashes, purged.salt)
     still = {piece.decode("utf-8", "replace"): paths for piece, paths in traces.elsewhere.items()}
-    return Purged(tombstone, event, len(traces.hashes), lines, still)
+    return Purged(tombstone, event, len(hashes), lines, still)
 
 
-def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: set[str], forgotten: Event | None) -> int:
+def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: set[str], key: str) -> int:
     """Destroy what a tombstone names; doing it again after an interruption is harmless.
 
     Args:
@@ -260,23 +347,34 @@ def _destroy(brain: Brain, tombstone: Event, traces: Traces, hashes: set[str], f
         tombstone: Of this or another device.
         traces: What of it is in events and logs.
         hashes: Of the texts.
-        forgotten: The commit that took the target out of the tree; the texts before it go too. None for none.
+        key: By which the database keeps how far this came.
 
     Returns:
         How many lines of this device's journal lost their words.
     """
-    hashes = hashes | {change.before for change in (forgotten.changes if forgotten else ()) if change.before}
+    # the texts before the commits that took the target out of the tree go too
+    taken_out = (event for event in brain.journal.events() if event.cause == tombstone.id)
+    hashes = hashes | {change.before for event in taken_out for change in event.changes if change.before}
     with brain.commit_lock():
-        brain.committer.destroy(hashes - brain.observed.present_hashes(hashes))  # not what a file has now
+        hashes -= brain.observed.present_hashes(hashes)  # not what a file has now
+        brain.committer.destroy(hashes)
         lines = brain.journal.rewrite(traces.cleaned)
         _clean_logs(brain, traces)
     # index and vectors have the words too; the next search rebuilds them
     brain.recall.close()
     shutil.rmtree(brain.places.cache, ignore_errors=True)
-    brain.record(PurgeHonoured(tombstone=tombstone.id), by="kernel", cause=tombstone.id)
+    own = tuple(sorted(hashes.difference(tombstone.what.hashes))) if isinstance(tombstone.what, TextsPurged) else ()
+    brain.record(PurgeHonoured(tombstone=tombstone.id, hashes=own), by="kernel", cause=tombstone.id)
+    brain.database.keep(_PLANS, key, "", is_synced=True)
+    _wipe(brain, key)
+    return lines
+
+
+def _wipe(brain: Brain, key: str) -> None:
+    """Take the words out of the database's file, where former rows had them: the last step of a purge."""
     brain.projection.follow()  # which reads the journals anew
     brain.database.compact()
-    return lines
+    brain.database.drop(_PLANS, key)
 
 
 def _clean_logs(brain: Brain, traces: Traces) -> None:
@@ -297,19 +395,124 @@ def _clean_logs(brain: Brain, traces: Traces) -> None:
 # --- tombstones of all devices -------------------------------------------------------------------------------------
 
 
-def apply_tombstones(brain: Brain) -> list[str]:
-    """Destroy texts that were purged on another device, or here but not completely, or that were synced back.
+def honour(brain: Brain) -> list[str]:
+    """Carry out the purges of all devices, as far as they are not carried out here, or something of them came back.
+
+    What was written on any device before it knew of a purge goes with it, whenever it arrives; what a person types
+    anew afterwards is theirs, and stays.
 
     Returns:
         The ids of the tombstones for which something had to be done.
     """
-    applied = {
-        event.what.tombstone
-        for device, event in brain.projection.purges()
-        if isinstance(event.what, PurgeHonoured) and device == brain.journal.device
-    }
+    _resume(brain)
+    knew: dict[str, dict[str, int]] = {}  # by tombstone and device: `seq` of the event from which on it knew of it
+    hashes: dict[str, set[str]] = {}  # by tombstone: what any device destroyed
+    for device, event in brain.projection.purges():
+        if isinstance(event.what, PurgeHonoured):
+            knew.setdefault(event.what.tombstone, {}).setdefault(device, event.seq)
+            hashes.setdefault(event.what.tombstone, set()).update(event.what.hashes)
+    sizes = brain.journal.foreign_sizes()
+    looked_at = brain.database.kept(_LOOKED_AT)
+    has_arrived = looked_at.pop("", "") != (now := json.dumps(sizes))
+    devices = {Path(source).parent.name for source in sizes}
+    done, last = [], looked_at
     tombstones = _tombstones(brain)
-    return [event.id for event, purged in tombstones if _apply(brain, event, purged, was_applied=event.id in applied)]
+    for event, purged in tombstones:
+        aware: dict[str, int] = knew.get(event.id, {})
+        named: PurgedWords | str = ""
+        was_honoured = brain.journal.device in aware
+        if purged.salt and (not was_honoured or (has_arrived and devices - aware.keys())):
+            named, last = _written_before(brain, purged, aware, looked_at if was_honoured else {})
+        if _honour(brain, event, purged, hashes.get(event.id, set()), named, was_honoured=was_honoured):
+            done.append(event.id)
+    if tombstones and has_arrived:
+        brain.database.keep_only(_LOOKED_AT, {**last, "": now})
+    return done
+
+
+def _written_before(
+    brain: Brain, purged: TextsPurged, aware: Mapping[str, int], looked_at: Mapping[str, str]
+) -> tuple[PurgedWords | str, dict[str, str]]:
+    """Return what a purge is to find in texts that were written before their device knew of it; "" for nothing.
+
+    With it comes the last `seq` of each journal.
+
+    Args:
+        brain: The brain.
+        purged: Its tombstone.
+        aware: By device the `seq` from which on it knew of it.
+        looked_at: By device the `seq` of the last event that was looked at before.
+    """
+    first: dict[str, tuple[str, bool]] = {}  # by text: the first event with it, and whether that was before
+    new, whole, names, last = set[str](), set[str](), dict[str, set[str]](), dict[str, str]()
+    for device, event in brain.journal.all_events():
+        name = device or brain.journal.device
+        last[name] = str(event.seq)
+        for digest, path in ((change.after, change.path) for change in event.changes if change.after):
+            written = (event.id, event.seq < aware.get(name, event.seq + 1))
+            first[digest] = min(written, first.get(digest, written))  # a text that arrived here is not from here
+            if event.seq > int(looked_at.get(name, 0)):
+                new.add(digest)
+            names.setdefault(digest, set()).add(stem_of(path))
+            if path.startswith(f"{brain.tree.layout.inbox}/"):
+                whole.add(digest)
+    words, said = PurgedWords(purged.salt, frozenset(purged.words), frozenset(purged.sentences)), set()
+    # the text of a file that was moved offline may be destroyed in the journal already
+    present = {state.hash: path for path, state in brain.committer.file_states.all().items() if not state.is_held}
+    for digest in {digest for digest in new if first[digest][1]}.union(present.keys() & set(purged.hashes)):
+        text = brain.kept_text(digest) or (brain.read_text(present[digest]) if digest in present else None)
+        units = [*_units(text), *names.get(digest, ())] if text else []
+        for unit in ["\n".join(units)] if digest in whole else units:
+            said |= words.sentences_in(unit) if words.meet_in(unit) else set()
+    return (replace(words, said=frozenset(said)) if said or brain.journal.device not in aware else ""), last
+
+
+def _honour(
+    brain: Brain,
+    tombstone: Event,
+    purged: TextsPurged,
+    hashes: set[str],
+    words: PurgedWords | str,
+    *,
+    was_honoured: bool,
+) -> bool:
+    """Carry a purge out where that was not done here yet, or something of it is here again.
+
+    Args:
+        brain: The brain.
+        tombstone: Its event.
+        purged: What that names.
+        hashes: Of the texts that devices destroyed besides.
+        words: What is to be found in texts that were written before their device knew of it.
+        was_honoured: Whether this device carried it out before.
+
+    Returns:
+        Whether there was something to do.
+    """
+    hashes = hashes.union(purged.hashes)
+    present = brain.observed.present_hashes(hashes)  # of whole files
+    short_term = brain.read_text(brain.tree.short_term) or ""
+    is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
+    has_blobs = any(digest in brain.journal.blobs for digest in hashes - present)
+    if was_honoured and not (present or is_in_log or has_blobs or words):
+        return False
+    page = find_memory(brain, purged.page) if purged.page else None
+    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
+    if words:
+        found = find_words(brain, words)
+        parts: dict[str, Any] = {name: (*part, *target.parts[name]) for name, part in found.parts.items()}
+        target = replace(target, words=words, **parts)
+    with brain.short_term_lock(), brain.commit_lock():
+        traces = Traces(brain, target, plan_forget(brain, target), purged, was_honoured=was_honoured)
+        event = None
+        if present or is_in_log or words or not was_honoured:
+            hashes |= traces.hashes  # before they are removed
+            event = forget(brain, target, by="kernel", cause=tombstone.id)
+        # files alone are no reason: where nothing was forgotten, somebody wrote the same words
+        if was_honoured and event is None and not (has_blobs or words):
+            return False
+        _destroy(brain, tombstone, traces, hashes, tombstone.id)
+    return True
 
 
 def remains(brain: Brain) -> list[tuple[Event, str]]:
@@ -326,32 +529,27 @@ def remains(brain: Brain) -> list[tuple[Event, str]]:
     return remaining
 
 
+def typed_anew(brain: Brain) -> Iterator[tuple[Event, str]]:
+    """Yield each purge by words with the path of a file in which a person has written them since; they are theirs."""
+    tree, tombstones = brain.tree, [(event, purged) for event, purged in _tombstones(brain) if purged.words]
+    for path in sorted(tree.scan(tree.inbox, tree.memory)) if tombstones else ():
+        text = (brain.read_text(path) or "") if tree.is_tracked(path) else ""
+        for event, purged in tombstones:
+            words = PurgedWords(purged.salt, frozenset(purged.words), frozenset())
+            if words.meet_in(text) and any(map(words.meet_in, _units(text))):
+                yield event, path
+
+
 def _tombstones(brain: Brain) -> list[tuple[Event, TextsPurged]]:
     """Return the events of all devices that name texts to be destroyed."""
     return [(event, event.what) for _, event in brain.projection.purges() if isinstance(event.what, TextsPurged)]
 
 
-def _apply(brain: Brain, tombstone: Event, purged: TextsPurged, *, was_applied: bool) -> bool:
-    """Destroy what a tombstone names if it was not applied here yet, or something of it is back.
+def _wherever(named: str | PurgedWords) -> str | PurgedWords:
+    """Return words of a purge as they are found in names, which have no sentences, and in what has no date."""
+    return replace(named, said=None) if isinstance(named, PurgedWords) else named
 
-    Returns:
-        Whether there was something to do.
-    """
-    present = brain.observed.present_hashes(purged.hashes)  # of whole files
-    short_term = brain.read_text(brain.tree.short_term) or ""
-    is_in_log = any(f"<!-- event: {exchange} -->" in short_term for exchange in purged.exchanges)
-    has_blobs = any(digest in brain.journal.blobs for digest in set(purged.hashes) - present)
-    if was_applied and not (present or is_in_log or has_blobs):
-        return False
-    page = find_memory(brain, purged.page) if purged.page else None
-    target = target_of_page(page, purged.items) if page else Target(purged.exchanges, items=purged.items)
-    traces = Traces(brain, target, plan_forget(brain, target), purged)
-    hashes, event = {*purged.hashes}, None
-    if present or is_in_log or not was_applied:
-        hashes |= traces.hashes  # before they are removed
-        event = forget(brain, target, by="kernel", cause=tombstone.id)
-    # files alone are no reason: where nothing was forgotten, somebody wrote the same words
-    if was_applied and event is None and not has_blobs:
-        return False
-    _destroy(brain, tombstone, traces, hashes, event)
-    return True
+
+def _units(text: str) -> list[str]:
+    """Return the words of each value of a file's front matter, and of each of its units."""
+    return [*map(said_in, values_of(text)), *(said_in(text[start:end]) for start, end in units_of(text))]

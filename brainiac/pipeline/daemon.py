@@ -264,11 +264,11 @@ class Daemon:
         self.bus.rescan()
 
     def _process_other_devices(self) -> None:
-        """Apply purges of other devices, and merge conflict copies and files with conflict markers."""
-        from brainiac.history.purge import apply_tombstones  # 0.2 s, which `ask` need not wait for
+        """Merge conflict copies and files with conflict markers, and carry out purges."""
+        from brainiac.history.purge import honour  # 0.2 s, which `ask` need not wait for
 
-        apply_tombstones(self._brain)
         self.bus.merge_versions()
+        honour(self._brain)  # a copy may have brought words of a purge, which are gone once it is merged
 
     def _check_displaced(self) -> None:
         """Merge what an editor saved into a file while a commit replaced that file; then again later."""

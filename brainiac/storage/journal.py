@@ -621,18 +621,29 @@ class BlobStore:
                 yield path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
 
     def delete(self, *digests: str) -> None:
-        """Destroy texts for good; other texts that are splices on them are written out whole first."""
-        deleted = set(digests)
+        """Destroy texts for good; other texts that are splices on them are written out whole first.
+
+        One that cannot be read, as another device destroyed what it is a splice on, goes with them.
+        """
+        deleted, unread = set(digests), {""}
         # before anything is deleted, so that a crash in the middle leaves every other text readable
-        for splice in list(self.folder.glob(f"??/*{SPLICE_SUFFIX}")):
-            dependent = splice.parent.name + splice.name.removesuffix(SPLICE_SUFFIX)
-            with open(splice, "rb") as file:
-                base = self._parse(dependent, file.readline()).base
-            if base in deleted and dependent not in deleted:
+        while unread:
+            unread = set()
+            for splice in list(self.folder.glob(f"??/*{SPLICE_SUFFIX}")):
+                dependent = splice.parent.name + splice.name.removesuffix(SPLICE_SUFFIX)
+                with open(splice, "rb") as file:
+                    base = self._parse(dependent, file.readline()).base
+                if base not in deleted or dependent in deleted:
+                    continue
                 path = self._whole_path(dependent)
-                self._write_file(path, self.get(dependent))
+                try:
+                    self._write_file(path, self.get(dependent))
+                except BlobError:
+                    unread.add(dependent)
+                    continue
                 self._disk.fsync(path)
                 self._disk.unlink(splice)
+            deleted |= unread
         # a crash may have left both files
         for digest in sorted(deleted):
             self._disk.unlink(self._whole_path(digest))

@@ -15,6 +15,7 @@ _ENDED = re.compile(r"[.!?…。！？؟।][\"'”’»)\]*_]*\Z")
 _CLOSING = frozenset(("Pe", "Pf", "Pi"))  # Unicode's categories of closing brackets and of quotes
 _NUMBER = re.compile(r"\d+")
 _CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.h](00|15|30|45)(?!\d)")
+MAX_NAMED = 8  # signs of a word of a script without spaces that is known by its hash
 MAX_PIECE = 1_000
 
 
@@ -39,6 +40,14 @@ def holds_words(text: str, query: str) -> bool:
     return all(
         word in text_words or (_UNSPACED.match(word) is not None and word in folded_text) for word in query_words
     )
+
+
+def named_words(text: str) -> set[str]:
+    """Return the words by which `holds_words` finds a text: its own, and parts of runs in scripts without spaces."""
+    found = set(words(text))
+    for run in filter(_UNSPACED.match, tuple(found)):
+        found |= {run[at : at + length] for at in range(len(run)) for length in range(1, MAX_NAMED + 1)}
+    return found
 
 
 @lru_cache(maxsize=4096)

@@ -558,7 +558,7 @@ def _about_page(brain: Brain, name: str, caller: Caller) -> tuple[events.Proposa
     """
     page = named_page(brain, caller.gate(brain), name, caller)
     what = f"Forget {_on_one_line(page.title)} ({page.id}), as {_on_one_line(caller.by)} suggests"
-    from brainiac.history.targets import find_target  # `ask`, which starts a process each time, forgets nothing
+    from brainiac.history.forget import find_target  # `ask`, which starts a process each time, forgets nothing
 
     proposal, door = find_target(brain, page.id).proposal(what), replace(PERSON, is_person=False)
     try:

@@ -16,8 +16,8 @@ from brainiac.brain import Brain
 from brainiac.errors import LockedError, UserError
 from brainiac.health.doctor import faults
 from brainiac.history.backup import Made, back_up, backups_in, damages, find_backup, restore
+from brainiac.history.forget import find_words
 from brainiac.history.purge import purge
-from brainiac.history.targets import find_words
 from brainiac.history.undo import undo
 from brainiac.storage.database import LOCK
 from brainiac.storage.files import locked

@@ -15,8 +15,8 @@ from brainiac.clock import ManualClock
 from brainiac.events import create, update
 from brainiac.health.doctor import check_journal, mend
 from brainiac.health.overview import Problem
+from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
-from brainiac.history.targets import find_target
 from brainiac.testing import make_brain, run_once
 
 DAYS = ("2026-03-01", "2026-03-02")

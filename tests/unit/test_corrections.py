@@ -13,8 +13,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.history.digest import digest_since
-from brainiac.history.forget import forget
-from brainiac.history.targets import find_words
+from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import correct, possible_targets, take_back, undo
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose

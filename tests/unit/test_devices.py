@@ -17,8 +17,8 @@ from brainiac.formats.page import is_private_note
 from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
 from brainiac.history.devices import takeover, with_setting
+from brainiac.history.forget import find_target
 from brainiac.history.purge import purge
-from brainiac.history.targets import find_target
 from brainiac.history.undo import undo
 from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain

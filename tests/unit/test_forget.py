@@ -10,8 +10,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
-from brainiac.history.forget import forget, plan_forget
-from brainiac.history.targets import Target, find_target
+from brainiac.history.forget import Target, find_target, forget, plan_forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.testing import make_brain

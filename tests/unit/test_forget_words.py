@@ -11,8 +11,7 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.cli.log import sentence
-from brainiac.history.forget import ask_about_deleted, forget
-from brainiac.history.targets import find_words
+from brainiac.history.forget import ask_about_deleted, find_words, forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.storage.withheld import Withheld

@@ -15,8 +15,7 @@ from brainiac.errors import UserError
 from brainiac.events import create
 from brainiac.formats.markdown import StmEvent, parse_exchanges, render_exchange
 from brainiac.formats.page import new_memory, shareable_text
-from brainiac.history.forget import forget
-from brainiac.history.targets import find_target
+from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo_all
 from brainiac.imports import intake
 from brainiac.imports.intake import Outcome, Report, import_path

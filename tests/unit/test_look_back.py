@@ -13,9 +13,9 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id
+from brainiac.history.forget import find_words
 from brainiac.history.past import Comparison, compare, pages_at, present_pages
 from brainiac.history.purge import purge
-from brainiac.history.targets import find_words
 from brainiac.history.undo import correct, possible_targets
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, make_brain, page_with, tell

@@ -12,8 +12,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.formats.page import parse_memory
-from brainiac.history.forget import forget
-from brainiac.history.targets import Target
+from brainiac.history.forget import Target, forget
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
 from tests.support.promotions import ScriptedEngine, make_brain, pages, tell
 

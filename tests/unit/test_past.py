@@ -16,8 +16,7 @@ from brainiac.errors import ModelError, UserError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.health.overview import overview
-from brainiac.history.forget import forget
-from brainiac.history.targets import find_words
+from brainiac.history.forget import find_words, forget
 from brainiac.history.undo import undo
 from brainiac.imports.intake import import_path
 from brainiac.llm.schemas import ConsolidateRequest, Purpose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -313,6 +314,79 @@ def test_an_index_that_is_open_elsewhere_keeps_no_word(world: World) -> None:
         brain.recall.flush()
     assert [] == left(world)
     assert "coffee" in world.cli("search", "tea").out
+
+
+# --- cut short, and on other devices ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_a_purge_that_is_killed_is_carried_on(tmp_path: Path, part: int) -> None:
+    """Killed at any moment, with words in statements, items, former versions: the next start ends it, or all stands."""
+    world = World(tmp_path / "world")
+    world.save("system/config.yaml", "\nrecall: {embedder: none}\n", "append")
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n- The cat sleeps.\n")
+    later(world)
+    world.save(PAGE, "# Garden\n\n- By the willow there are emeralds.\n- The cat sleeps.\n")
+    world.drop("todo.md", "/todo polish the emeralds\n")
+    later(world)
+    template = shutil.copytree(world.folder, tmp_path / "template")
+    before, outcomes = world.tree(), []
+    for at in range(8 + 11 * part, 1000, 22):
+        shutil.rmtree(world.folder)
+        shutil.copytree(template, world.folder)
+        is_killed = world.kill(at, "before", "forget", "emeralds", "--purge", "--yes")
+        world.run()
+        after = {path: text for path, text in world.tree().items() if path.startswith(("memory/", "inbox/"))}
+        is_whole = after != {path: before.get(path) for path in after}
+        assert not (is_whole and left(world)), at
+        assert "The cat sleeps." in after[PAGE]
+        outcomes.append(is_whole)
+        if not is_killed:
+            break
+    assert outcomes[-1]
+    assert sorted(outcomes) == outcomes
+
+
+def test_what_was_written_offline_elsewhere_goes_too(world: World) -> None:
+    """Reworded and asked on a device that did not know of the purge: gone there, and here if it came here before."""
+    world.save(PAGE, f"# Garden\n\n- {SECRET}\n- The cat sleeps.\n")
+    later(world)
+    desk = world.device("desk")
+    desk.run()
+    desk.save(PAGE, "# Garden\n\n- Under the willow, emeralds wait.\n- The cat sleeps.\n- It purrs.\n")
+    desk.save("inbox/notes/walk.md", "# Walk\n\nMore emeralds by the brook.\n\nIt rained all day.\n")
+    desk.drop("asked.md", "Who hid the emeralds?\n")
+    later(desk)
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    assert [] == left(world)
+    world.sync(desk)
+    for device in (world, desk, world, desk):
+        later(device)
+        world.sync(desk)
+    assert ([], []) == (left(world), left(desk))
+    for device in (world, desk):
+        assert "It purrs." in (device.root / PAGE).read_text()
+        assert "tea over coffee" in (device.root / "inbox/tea.md").read_text()
+
+
+def test_what_is_typed_anew_after_a_purge_stays_and_is_named(world: World) -> None:
+    """It is the person's, on each device, also on one that hears of the purge and of it at once; `doctor` names it."""
+    world.drop("secret.md", f"{SECRET}\n")
+    later(world)
+    desk = world.device("desk")
+    desk.run()
+    assert 0 == world.cli("forget", "emeralds", "--purge", "--yes").code
+    later(world)
+    world.save(PAGE, "# Garden\n\n- My ring has two emeralds.\n")
+    later(world)
+    world.sync(desk)
+    third = world.device("third")
+    for device in (desk, third, world):
+        later(device)
+        assert "My ring has two emeralds." in (device.root / PAGE).read_text()
+        assert [] == left(device, "willow")
+    named = [each for each in world.cli("doctor", "--json").json["problems"] if "purged" in each["what"]]
+    assert [(PAGE, True)] == [(each["path"], "typed anew" in each["what"]) for each in named]
 
 
 @pytest.mark.parametrize("seed", range(1000, 1012))

@@ -13,11 +13,10 @@ from brainiac.clock import ManualClock
 from brainiac.errors import UserError
 from brainiac.health.doctor import examine
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.forget import forget
+from brainiac.history.forget import find_words, forget
 from brainiac.history.past import Comparison, compare, present_pages
 from brainiac.history.purge import purge
 from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
-from brainiac.history.targets import find_words
 from brainiac.history.undo import correct, possible_targets
 from brainiac.storage.said import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell

@@ -20,9 +20,8 @@ from brainiac.events import DeviceTookOver, EventUndone, PromptAnswered, update
 from brainiac.formats.page import parse_exchanges
 from brainiac.formats.short_term import document_of
 from brainiac.history.devices import takeover
-from brainiac.history.forget import forget
+from brainiac.history.forget import find_target, forget
 from brainiac.history.purge import purge
-from brainiac.history.targets import find_target
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain

@@ -12,8 +12,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.events import ExchangeMadePrivate
 from brainiac.formats.page import shareable_text
-from brainiac.history.forget import forget
-from brainiac.history.targets import find_target
+from brainiac.history.forget import find_target, forget
 from brainiac.history.undo import undo
 from brainiac.history.why import why
 from brainiac.llm.gate import Gate
