@@ -108,12 +108,13 @@ class Bus:
         self.conflicted: set[str] = set()
         self.settler = watch.Settler(self._pace, lambda path: watch.ends_with_send(brain.tree.absolute(path)))
         self.foreground = KeyedExecutor("foreground", FOREGROUND_WORKERS, self._wake, self._log_bug)
+        self.ahead = KeyedExecutor("ahead", 1, self._wake, self._log_bug)
         self.notice = KeyedExecutor("notice", 1, self._wake, self._log_bug)
         self.near = KeyedExecutor("near-background", 1, self._wake, self._log_bug, yields_to=self.foreground)
         self.far = KeyedExecutor("far-background", 1, self._wake, self._log_bug)
         self.inbox = Inbox(brain, self._ask_later)
         self.dispatcher = HookDispatcher(brain, self.near, self.later)
-        self._tiers = self.foreground, self.notice, self.near, self.far
+        self._tiers = self.ahead, self.foreground, self.notice, self.near, self.far
         self._thread = threading.Thread(target=self._run, name="bus", daemon=True)
 
     def start(self) -> None:
@@ -285,8 +286,9 @@ class Bus:
             self._brain.recall.note_change(relative)
         is_new = self.settler.observe(relative, stamp, self._brain.clock.monotonic(), is_typed=is_typed)
         # while it rests; of many that come at once none, since each answer changes what the others would find
-        if is_typed and is_new and stamp and not self.foreground.is_crowded:
-            self.foreground.submit(self._conversation(relative), lambda: self._search_ahead(relative))
+        is_crowded = self.foreground.is_crowded or self.ahead.is_crowded
+        if is_typed and is_new and stamp and stamp.size and not is_crowded:
+            self.ahead.submit("in order", lambda: self._search_ahead(relative))
 
     def _search_ahead(self, path: str) -> None:
         """Search for what a resting prompt says, so that its answer need not wait for that."""

@@ -560,11 +560,10 @@ def test_a_fresh_prompt_waits_for_no_backlog(root: Path, name: str) -> None:
         for number in range(150):
             run.drop(f"inbox/q{number:03d}.md", f"waits {number}")
         bus = run.daemon.bus
-        eventually(lambda: bus.foreground.pending >= 200 and not bus.settler.waiting_paths, "taken in")
-        waiting = bus.foreground.pending
+        eventually(lambda: bus.foreground.pending == 200 and not bus.settler.waiting_paths, "taken in")
         begun = run.plugin.texts()
         run.drop(name, "fresh")
-        eventually(lambda: bus.foreground.pending == waiting + 1, "taken in")
+        eventually(lambda: run.daemon.bus.foreground.pending == 201, "taken in")
         release.set()
         run.wait_for(name.replace(".md", ".response.md"))
         eventually(lambda: len(plugin.prompts) == 201, "all", 60)
