@@ -218,7 +218,8 @@ class World:
         """
         # not forked from this process: the libraries below have locks and threads here that a fork would wait for
         machine = multiprocessing.get_context("forkserver")
-        machine.set_forkserver_preload(_PRELOADED)
+        models = ["litellm"] if "litellm" in sys.modules else []  # takes seconds; this process has set it up already
+        machine.set_forkserver_preload(_PRELOADED + models)
         with self._here():
             line = ["--brain", str(self.root), *(words or ("run", "--once"))]
             process = machine.Process(target=_run_killed, args=(dict(os.environ), self.clock.now(), at, how, line))

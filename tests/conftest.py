@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from brainiac.brain import Brain
 from brainiac.host.trust import open_namespace
+from brainiac.testing import World, make_brain
 from tests.support import examples  # noqa: F401 - its profiles
+from tests.support.commands import Shell
 
 open_namespace()  # `brainiac_plugins`, before any test imports from it
 
@@ -24,8 +29,9 @@ NEEDED_BYTES = 3 << 30  # what the whole suite leaves until its end, and as much
 def pytest_configure() -> None:
     """Put the tests' folders into memory where there is room: thousands of fsyncs wait for every other program's.
 
-    `TMPDIR=/tmp make test` has them on a disk.
+    `TMPDIR=/tmp make test` has them on a disk. Processes of tests may keep what they compile: there are hundreds.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if "TMPDIR" not in os.environ and MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > NEEDED_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY_DISK)
 
@@ -51,3 +57,25 @@ def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     monkeypatch.setenv("TZ", "UTC")  # `init` takes the time zone of the machine
     monkeypatch.delenv("BRAINIAC_HOME", raising=False)
     return home
+
+
+# files with another `brain` have a fixture of their own of that name, which `shell` then runs its commands on
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Iterator[Brain]:
+    """Give a new brain as `brainiac init` makes it."""
+    with closing(make_brain(tmp_path / "brain")) as brain:
+        yield brain
+
+
+@pytest.fixture
+def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Run commands on the brain."""
+    return Shell(capsys, str(brain.root))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Give a new brain on a machine of its own, whose clock stands still."""
+    return World(tmp_path)

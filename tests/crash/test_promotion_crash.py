@@ -17,7 +17,7 @@ from brainiac.storage.commit import Committer
 from brainiac.storage.journal import Journal
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, PowerDisk
-from tests.support.promotions import START, make_brain, page_with, pages, statements, tell, with_model
+from tests.support.promotions import START, later, make_brain, page_with, pages, statements, tell, with_model
 
 SAID = (
     "My sister Ruth has a bicycle.",
@@ -40,8 +40,7 @@ def prepare(tmp_path: Path) -> Path:
     tell(brain, "My sister Ruth lives in Bristol.")
     tell(brain, "I like tea.")
     promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     for text in SAID:
         tell(brain, text)
     brain.close()
@@ -53,8 +52,7 @@ def prepare(tmp_path: Path) -> Path:
 def opened(root: Path, disk: CountingDisk | None = None) -> Brain:
     """Open it, with a disk that fails if one is given."""
     brain = with_model(Brain(root, clock=ManualClock(START)))
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(7200)
+    later(brain, 7200)
     if disk:
         brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
         brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)

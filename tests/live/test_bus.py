@@ -25,19 +25,6 @@ def root(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "brain")
 
 
-def test_a_dropped_prompt_is_answered_beside_itself_and_then_reflected(root: Path) -> None:
-    """Seeds: U2, U3."""
-    with running(root) as run:
-        run.drop("inbox/q.md", "Where do I live?\n")
-        assert "Answer to: Where do I live?" in run.wait_for("inbox/q.response.md")
-        run.wait_idle()
-        (exchange,) = run.plugin.exchanges
-        assert "Where do I live?" == exchange.prompt.text
-        assert exchange.response is not None
-        assert "Answer to: Where do I live?" == exchange.response.text
-        assert run.daemon.bus.inbox.pending == []
-
-
 @pytest.mark.parametrize("name", ["q.txt", "deep/er/q.md", "with space é.md", "UPPER.md"])
 def test_prompts_of_every_read_type_and_depth_are_answered(root: Path, name: str) -> None:
     with running(root) as run:
@@ -103,16 +90,6 @@ def test_blank_files_and_drafts_wait_without_a_word(root: Path, text: str) -> No
         assert ([], []) == (run.plugin.prompts, run.daemon.bus.inbox.pending)
         target.write_text("now\n/send\n")
         run.wait_for("inbox/q.response.md")
-
-
-def test_a_burst_is_answered_each_exactly_once(root: Path) -> None:
-    with running(root) as run:
-        for number in range(100):
-            run.drop(f"inbox/{number}.md", f"question {number}")
-        eventually(lambda: len(run.plugin.exchanges) == 100, "100 exchanges", 60)
-        run.wait_idle()
-        assert 100 == len(run.plugin.prompts) == len({prompt.path for prompt in run.plugin.prompts})
-        assert 100 == len(run.plugin.exchanges) == len({exchange.id for exchange in run.plugin.exchanges})
 
 
 def test_a_conversation_is_answered_in_order_and_others_side_by_side(root: Path) -> None:

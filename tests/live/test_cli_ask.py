@@ -7,27 +7,13 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from brainiac.brain import Brain
 from brainiac.storage.serving import is_running
-from brainiac.testing import make_brain
 from tests.support.commands import Shell
-
-
-@pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
-    yield brain
-    brain.close()
-
-
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
 
 
 def test_ask_answers_from_what_was_told(shell: Shell, brain: Brain) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import sqlite3
 import subprocess
-import threading
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,14 +16,13 @@ import pytest
 from brainiac import hookimpl, verbs
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, iso
-from brainiac.errors import LockedError, ModelError, UserError
+from brainiac.errors import ModelError, UserError
 from brainiac.events import content_hash, new_id
 from brainiac.formats.prompt import parse_prompt
 from brainiac.library import read_prompt
-from brainiac.pipeline.daemon import Daemon, answer_one, run_once
+from brainiac.pipeline.daemon import answer_one, run_once
 from brainiac.search.search import Recall
 from brainiac.storage.database import RunState, StateDatabase, read_run_state
-from brainiac.storage.serving import is_running
 from brainiac.verbs import Caller
 from tests.support.living import command, unprivileged
 from tests.support.pipeline import CONFIG, Scripted, advance_until, answer, eventually, make_folder, opened, running
@@ -42,25 +40,6 @@ def drop(root: Path, *names: str) -> None:
     for name in names:
         (root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
         (root / "inbox" / name).write_text(f"question {name}")
-
-
-def test_one_daemon_serves_a_brain(root: Path) -> None:
-    with running(root) as run:
-        failed: list[Exception] = []
-
-        def start_another() -> None:  # in another thread: a lock is its thread's own
-            assert is_running(run.brain)
-            try:
-                Daemon(opened(root, Scripted())).start()
-            except LockedError as error:
-                failed.append(error)
-
-        another = threading.Thread(target=start_another)
-        another.start()
-        another.join(20)
-        (error,) = failed
-        assert "served by another daemon" in str(error)
-    assert not is_running(opened(root, Scripted()))
 
 
 def test_a_door_finds_what_is_still_being_saved(root: Path) -> None:
@@ -386,23 +365,6 @@ def test_one_pass_does_not_wait_for_a_provider_that_is_down(root: Path) -> None:
     plugin.before_answer = refuse
     drop(root, "a.md")
     assert (0, 1) == ((outcome := run_once(opened(root, plugin))).answered, outcome.waiting)
-
-
-def test_one_prompt_is_answered_and_reflected_in_this_process(root: Path) -> None:
-    drop(root, "a.md")
-    brain = opened(root, plugin := Scripted())
-    assert root / "inbox/a.response.md" == answer_one(brain, "inbox/a.md")
-    assert root / "inbox/a.response.md" == answer_one(brain, "inbox/a.md")
-    assert (1, 1) == (len(plugin.prompts), len(plugin.exchanges))
-
-
-def test_one_prompt_can_be_answered_again(root: Path) -> None:
-    drop(root, "a.md")
-    brain = opened(root, plugin := Scripted())
-    answer_one(brain, "inbox/a.md")
-    answer_one(brain, "inbox/a.md", is_again=True)
-    first, second = plugin.exchanges
-    assert first.id == second.supersedes
 
 
 def test_what_cannot_be_answered_says_why(root: Path) -> None:

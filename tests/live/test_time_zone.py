@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,13 +28,12 @@ from brainiac.search.text import Analyzer
 from brainiac.settings import Settings, load
 from brainiac.skeleton import create_brain
 from tests.support.commands import Shell
-from tests.support.models import hit_of, prompt_of, set_sections
+from tests.support.models import hit_of, prompt_of
 from tests.support.program import run_program
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, tell
+from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, pages, tell
 
 ZONE = "Pacific/Auckland"
 NIGHT = datetime(2026, 11, 21, 11, 42, tzinfo=UTC)  # there 00:42 of Sunday the 22nd
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
 
 def in_zone(root: Path, zone: str = ZONE) -> None:
@@ -47,16 +46,22 @@ def auckland(root: Path, engine: ScriptedEngine | None = None) -> Brain:
     """Make a brain in Auckland, some minutes after midnight."""
     brain = make_brain(root, engine=engine)
     in_zone(root)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance((NIGHT - brain.clock.now()).total_seconds())
+    later(brain, (NIGHT - brain.clock.now()).total_seconds())
     return brain
 
 
-def program(root: Path, *arguments: str, **environment: str) -> str:
-    """Run the real program as a process of its own and return what it printed."""
-    command = [sys.executable, "-m", "brainiac", *(("--brain", str(root)) if root.exists() else ()), *arguments]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
-    return done.stdout
+def be_in(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    """Take this process to a time zone; `monkeypatch` brings the variable back, and the next test its own zone."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def home_again() -> Iterator[None]:
+    """Come back to UTC, where tests run."""
+    yield
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 
 @pytest.mark.parametrize(
@@ -73,45 +78,28 @@ def test_init_takes_the_time_zone_from_the_machine(tmp_path: Path, machine: str,
     assert zone == load(root / "system/config.yaml", Settings).time_zone
 
 
-@pytest.mark.skipif(not FAKETIME.exists(), reason="needs libfaketime")
-def test_at_night_in_auckland_the_program_says_the_right_day(tmp_path: Path) -> None:
-    """The file's name, the answer's, `log`, `search` and `why`; by a machine that travelled to another zone.
+def test_at_night_in_auckland_commands_say_the_right_day(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's name, the answer's, `log`, `search`, a fault in `status`, a sentence that `why` dates.
 
-    The journal's file and the stamps are UTC.
+    By a machine that travelled to another zone. The journal's file and the stamps are UTC.
     """
-    root = tmp_path / "brain"
-    utc = {
-        "LD_PRELOAD": str(FAKETIME),
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "NO_FAKE_STAT": "1",
-        "TZ": "America/Los_Angeles",
-    }
-    program(root, "init", str(root), **{**utc, "TZ": ZONE, "FAKETIME": "@2026-11-22 00:41:00"})
-    set_sections(root, "recall: {embedder: none}")
-    night = {**utc, "FAKETIME": "@2026-11-21 03:42:00"}
-    program(root, "ask", "The cat is called Tilda.", **night)
-    (prompt,) = (path for path in root.glob("inbox/*.md") if ".response" not in path.name)
-    assert prompt.name.startswith("2026-11-22-0042")
-    program(root, "ask", "--in", "b", "What is the cat called?", **night)
-    (response,) = root.glob("inbox/b/*.response.md")
-    assert "— 2026-11-22, [" in response.read_text()
-    assert "created_at: 2026-11-21T11:4" in response.read_text()
-    assert "### 2026-11-21T11:4" in (root / "memory/short_term.md").read_text()
-    assert {"2026-11-21.jsonl"} == {path.name for path in root.glob("logs/journal/*/*.jsonl")}
-    assert {"2026-11-22 00"} == {line[:13] for line in program(root, "log", "--all", **night).splitlines()}
-    assert "· 2026-11-22 ·" in program(root, "search", "Tilda", **night)
-
-
-def test_at_night_in_auckland_commands_say_the_right_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As above, in this process: `ask`, `log`, `search`; a fault in `status`; a sentence that `why` dates."""
     root = tmp_path / "brain"
     create_brain(root)
     in_zone(root)
     shell = Shell(capsys, str(root))
+    be_in(monkeypatch, "America/Los_Angeles")
     with freeze_time(NIGHT, tick=True):
         assert 0 == shell("ask", "The cat is called Tilda.").code
         (prompt,) = (path for path in root.glob("inbox/*.md") if ".response" not in path.name)
         assert re.fullmatch(r"2026-11-22-0042\d\d-the-cat-is-called-tilda\.md", prompt.name)
+        assert 0 == shell("ask", "--in", "b", "What is the cat called?").code
+        (response,) = root.glob("inbox/b/*.response.md")
+        assert "— 2026-11-22, [" in response.read_text()
+        assert "created_at: 2026-11-21T11:4" in response.read_text()
+        assert "### 2026-11-21T11:4" in (root / "memory/short_term.md").read_text()
+        assert {"2026-11-21.jsonl"} == {path.name for path in root.glob("logs/journal/*/*.jsonl")}
         assert {"2026-11-22 00:42"} == {line[:16] for line in shell("log", "--all").out.splitlines()}
         assert "· 2026-11-22 ·" in shell("search", "Tilda").out
         brain = Brain(root)
@@ -155,27 +143,13 @@ def test_what_was_said_goes_to_the_persons_day(tmp_path: Path) -> None:
     assert "22 November 2026" in days[first].title
 
 
-def test_devices_with_one_config_give_the_same_folders(tmp_path: Path) -> None:
+def test_devices_with_one_config_give_the_same_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever zone their own machine has."""
-    root = tmp_path / "brain"
-    create_brain(root)
-    in_zone(root)
-    script = (
-        "import sys; from brainiac.brain import Brain; from brainiac.host.trust import open_namespace\n"
-        "open_namespace(); from brainiac_plugins.promotion.draft import day_page\n"
-        "print(day_page(Brain(sys.argv[1]), '2026-11-21T11:42:00Z', is_private=False)[0])"
-    )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", script, str(root)],
-            env={**os.environ, "TZ": zone},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for zone in ("UTC", "America/Los_Angeles", ZONE)
-    }
-    assert {f"{LTM}events/2026/11/22/2026-11-22.md"} == found
+    brain = auckland(tmp_path / "brain")
+    for zone in ("UTC", "America/Los_Angeles", ZONE):
+        be_in(monkeypatch, zone)
+        path, _ = day_page(Brain(brain.root), "2026-11-21T11:42:00Z", is_private=False)
+        assert f"{LTM}events/2026/11/22/2026-11-22.md" == path
 
 
 def test_without_a_time_zone_days_are_those_of_utc(tmp_path: Path) -> None:

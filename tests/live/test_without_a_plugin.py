@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -26,9 +25,25 @@ assert sys.argv[1] in brainiac.__file__
 """
 COMMANDS = """
 import json, sys
+from contextlib import redirect_stdout
+from io import StringIO
 from brainiac.cli.app import run
-for line in json.loads(sys.argv[1]):
-    assert 0 == run(line), line
+def said(*words):
+    with redirect_stdout(StringIO()) as out:
+        assert 0 == run([*words, "--brain", sys.argv[1]]), words
+    return out.getvalue()
+assert 0 == run(["init", sys.argv[1]])
+said("ask", "/remember My locker is 118.")
+said("run", "--once")
+names = {plugin["name"] for plugin in json.loads(said("status", "--json"))["plugins"]}
+assert {"core_loop"} < names < {"core_loop", "reflection", "promotion", "organization"}
+for process, command in (("promotion", "promote"), ("organization", "organize")):
+    if process in names:
+        said(command)
+assert "Nothing is wrong." in said("doctor")
+with open(sys.argv[1] + "/memory/long_term/concrete/gym.md", "w") as page:
+    page.write("# Gym\\n\\n- My locker is 118.\\n")
+assert "locker" in said("search", "locker")
 """
 
 
@@ -45,29 +60,10 @@ def checkout(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return root
 
 
-def run(checkout: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=checkout, env=environment, capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
-
-
-def commands(checkout: Path, brain: Path, *lines: list[str]) -> str:
-    """Run command lines on a brain, one after the other in one process, and return what they print."""
-    return run(checkout, "-c", COMMANDS, json.dumps([[*words, "--brain", str(brain)] for words in lines]))
-
-
 def test_everything_else_goes_on(checkout: Path, tmp_path: Path) -> None:
     """All modules import; a brain is made, asked, told, looked over and searched."""
-    run(checkout, "-c", IMPORT_ALL, str(checkout))
-    brain = tmp_path / "brain"
-    run(checkout, "-m", "brainiac", "init", str(brain))
-    commands(checkout, brain, ["ask", "/remember My locker is 118."], ["run", "--once"])
-    names = {plugin["name"] for plugin in json.loads(commands(checkout, brain, ["status", "--json"]))["plugins"]}
-    assert {"core_loop"} < names < {"core_loop", "reflection", "promotion", "organization"}
-    processes = [[word] for word in ("promote", "organize") if word.startswith(tuple(name[:6] for name in names))]
-    assert "Nothing is wrong." in commands(checkout, brain, *processes, ["doctor"])
-    (brain / "memory/long_term/concrete/gym.md").write_text("# Gym\n\n- My locker is 118.\n")
-    assert "locker" in commands(checkout, brain, ["search", "locker"])
+    for program, argument in ((IMPORT_ALL, checkout), (COMMANDS, tmp_path / "brain")):
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        command = [sys.executable, "-c", program, str(argument)]
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+        assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]

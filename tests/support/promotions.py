@@ -196,10 +196,15 @@ def with_model(brain: Brain, engine: ScriptedEngine | None = None) -> Brain:
     return brain
 
 
+def later(brain: Brain, seconds: float = 3600) -> None:
+    """Let time pass."""
+    assert isinstance(brain.clock, ManualClock)
+    brain.clock.advance(seconds)
+
+
 def tell(brain: Brain, text: str, *, minutes: float = 1, private: bool = False, answer: str = "Noted.") -> str:
     """Let time pass, say something, have it reflected, and return the exchange's id."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(minutes * 60)
+    later(brain, minutes * 60)
     at = iso(brain.clock.now())
     number = len(list(brain.journal.events(kinds={"exchange-reflected"}))) + 1
     commands, _ = parse_commands(text)

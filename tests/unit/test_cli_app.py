@@ -48,12 +48,15 @@ def test_exit_codes(shell: Shell, words: list[str], code: int) -> None:
 
 
 def test_problems_are_told_without_a_traceback(shell: Shell, tmp_path: Path) -> None:
-    """Wrong settings are a line each on standard error, and exit code 1."""
+    """Wrong settings are a line each on standard error, and exit code 1; with `--json` one object for scripts."""
     (tmp_path / "brain/system/config.yaml").write_text("modle: x\ninbox: {settle_ms: soon}\n")
-    done = shell("promote", "--brain", str(tmp_path / "brain"))
-    assert (1, "") == (done.code, done.out)
+    done, as_json = (shell("promote", *option, "--brain", str(tmp_path / "brain")) for option in ([], ["--json"]))
+    assert ((1, ""), (1, "")) == ((done.code, done.out), (as_json.code, as_json.out))
     assert 2 == done.err.count("error:")
     assert "Traceback" not in done.err
+    told = json.loads(as_json.err)
+    assert 2 == len(told["problems"])
+    assert told["error"] == "\n".join(told["problems"])
 
 
 def test_output_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
@@ -90,12 +93,3 @@ def test_a_read_only_disk_is_told_as_such(shell: Shell, tmp_path: Path, words: l
     assert (1, True) == (done.code, "The disk or the system refuses: Read-only file system (" in done.err)
     assert "make it writable. A running daemon tries again by itself." in done.err
     assert "OSError" not in done.err
-
-
-def test_errors_are_json_for_scripts(shell: Shell, tmp_path: Path) -> None:
-    """With `--json` standard error holds one JSON object with every problem."""
-    (tmp_path / "brain/system/config.yaml").write_text("modle: x\ninbox: {settle_ms: soon}\n")
-    done = shell("promote", "--json", "--brain", str(tmp_path / "brain"))
-    told = json.loads(done.err)
-    assert (1, 2) == (done.code, len(told["problems"]))
-    assert told["error"] == "\n".join(told["problems"])

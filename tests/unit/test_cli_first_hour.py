@@ -15,13 +15,8 @@ from brainiac_plugins.promotion.filing import tidy_inbox
 from brainiac import __version__
 from brainiac.brain import Brain
 from brainiac.cli.ask import _uninterrupted
-from brainiac.cli.log import sentence
-from brainiac.errors import NotABrainError
 from brainiac.formats.markdown import find_links
-from brainiac.llm.gate import is_hidden
-from brainiac.pipeline.daemon import answer_one
-from brainiac.testing import make_brain
-from brainiac.tree import default_brain, find_root
+from brainiac.testing import World, make_brain
 from tests.support.commands import Shell
 from tests.support.program import run_program
 from tests.support.screen import on_terminal
@@ -45,7 +40,8 @@ def test_the_first_brain_is_meant_from_any_folder(
     monkeypatch.chdir(tmp_path / "second/memory")
     assert str(tmp_path / "second") == shell("status", "--json").json["brain"]
     assert 0 == shell("init", str(tmp_path / "second"), "--default").code
-    assert tmp_path / "second" == default_brain()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert str(tmp_path / "second") == shell("status", "--json").json["brain"]
 
 
 def test_a_named_folder_that_is_no_brain_is_not_replaced_by_the_default(
@@ -53,18 +49,16 @@ def test_a_named_folder_that_is_no_brain_is_not_replaced_by_the_default(
 ) -> None:
     """Who names a folder means that one: a mistyped name must not write elsewhere."""
     shell("init", str(tmp_path / "first"))
-    with pytest.raises(NotABrainError):
-        find_root(tmp_path)
+    named = shell("status", "--brain", str(tmp_path))
+    assert (1, True) == (named.code, "brainiac init" in named.err)
     monkeypatch.setenv("BRAINIAC_HOME", str(tmp_path))
-    with pytest.raises(NotABrainError):
-        find_root()
+    assert 1 == shell("status").code
 
 
 def test_a_brain_whose_identity_was_deleted_is_one(tmp_path: Path, shell: Shell) -> None:
     """Deleting `system/core_identity.md` loses the identity, not the brain."""
     brain = make_brain(tmp_path / "brain")
     brain.tree.core_identity.unlink()
-    assert brain.root == find_root(brain.root)
     assert 0 == shell("ask", "I live in Portland.", "--brain", str(brain.root)).code
 
 
@@ -76,51 +70,35 @@ def test_the_version_and_help_are_no_mistakes(shell: Shell) -> None:
     assert "promote" in done.out
 
 
-def test_a_conversation_is_a_folder(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`chat` holds one in the terminal: each turn is a pair of files, and an empty line ends it."""
-    root = make_brain(tmp_path / "brain").root
-    monkeypatch.setattr(sys, "stdin", io.StringIO("My locker is 118.\nWhere is my locker?\n\nnot read\n"))
-    done = shell("chat", "gym", "--brain", str(root))
-    assert 0 == done.code
-    assert "> My locker is 118." in done.out
-    assert 4 == len(list((root / "inbox/gym").glob("*.md")))
-
-
 @pytest.mark.parametrize("name", ["a.MD", "b.markdown", "c.Markdown"])
-def test_other_spellings_of_markdown_are_read(tmp_path: Path, name: str) -> None:
+def test_other_spellings_of_markdown_are_read(world: World, name: str) -> None:
     """The answer stands beside the whole name."""
-    brain: Brain = make_brain(tmp_path / "brain")
-    (brain.tree.inbox / name).write_text("I live in Portland.")
-    answer_one(brain, f"inbox/{name}")
-    assert (brain.tree.inbox / f"{name}.response.md").is_file()
-    events = list(brain.journal.events())
-    assert any(sentence(event).startswith(f"inbox/{name} → answered") for event in events)
-    brain.close()
+    world.save(f"inbox/{name}", "I live in Portland.")
+    world.run()
+    assert f"inbox/{name}.response.md" in world.tree()
+    assert f"inbox/{name} → answered" in world.cli("log").out
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-16-be"])
-def test_a_prompt_in_utf_16_is_read(tmp_path: Path, codec: str) -> None:
+def test_a_prompt_in_utf_16_is_read(world: World, codec: str) -> None:
     """An editor of Windows saves so; what such a file asks for in its front matter holds too."""
-    brain: Brain = make_brain(tmp_path / "brain")
     mark = b"" if codec == "utf-16" else b"\xfe\xff"
-    (brain.tree.inbox / "a.md").write_bytes(mark + "---\nprivate: true\n---\nGrüße aus Zürich.\n".encode(codec))
-    answer_one(brain, "inbox/a.md")
-    (event,) = brain.short_term().memory.events
-    assert ("Grüße aus Zürich.", True) == (event.user, event.is_private)
-    assert is_hidden(brain.tree, "inbox/a.md")
-    brain.close()
+    world.drop("a.md", mark + "---\nprivate: true\n---\nGrüße aus Zürich.\n".encode(codec))
+    world.run()
+    assert '<!-- private -->\n**User:** "Grüße aus Zürich."\n' in world.tree()["memory/short_term.md"]
+    assert "\nprivate: true\n" in world.tree()["inbox/a.response.md"]
 
 
 def test_a_conversation_goes_on_after_what_cannot_be_answered(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What keeps one turn from its answer is told, and the next one is heard."""
+    """Each turn is a file of its folder; what keeps one from its answer is told; an empty line ends it."""
     brain = make_brain(tmp_path / "brain")
     config = brain.tree.config.read_text()
     brain.tree.config.write_text(config.replace("model: offline", "model: openai/gpt-5-nano"))
     brain.close()
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello?\n/todo Buy tea\n\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello?\n/todo Buy tea\n\nnot read\n"))
     done = shell("chat", "gym", "--brain", str(brain.root))
     assert 0 == done.code
     assert "OPENAI_API_KEY" in done.err

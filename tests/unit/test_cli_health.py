@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from brainiac.brain import Brain
 from brainiac.pipeline.daemon import Daemon
-from brainiac.testing import make_brain, run_once
+from brainiac.testing import run_once
 from tests.support.commands import Shell
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
-    yield brain
-    brain.close()
-
-
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
 
 
 def test_status_of_a_new_brain(shell: Shell, brain: Brain) -> None:

@@ -32,11 +32,6 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
     brain.close()
 
 
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
-
-
 def kinds(shell: Shell, *options: str) -> list[str]:
     return [event["kind"] for event in shell("log", "--json", *options).json]
 

@@ -21,11 +21,6 @@ def brain(tmp_path: Path) -> Brain:
     return brain
 
 
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
-
-
 def state(shell: Shell) -> str:
     states: dict[str, str] = {plugin["name"]: plugin["state"] for plugin in shell("plugins", "list", "--json").json}
     return states["greeter"]
@@ -58,9 +53,11 @@ def test_distrust(shell: Shell) -> None:
     assert "untrusted" == state(shell)
 
 
-def test_a_mistyped_name_is_told(shell: Shell) -> None:
-    """There is no such plugin: a sentence, exit code 1."""
-    done = shell("plugins", "trust", "greter", "--yes")
+@pytest.mark.parametrize("name", ["greter", "../outside", "/etc/hostname"])
+def test_a_mistyped_name_is_told(shell: Shell, brain: Brain, name: str) -> None:
+    """There is no such plugin: a sentence, exit code 1; a name is no way to a file elsewhere."""
+    (brain.root / "outside.py").write_text("")
+    done = shell("plugins", "trust", name, "--yes")
     assert (1, True) == (done.code, "brainiac plugins list" in done.err)
 
 

@@ -19,6 +19,7 @@ from brainiac.llm.schemas import (
     ReflectRequest,
     Said,
 )
+from brainiac.search.documents import Hit
 from tests.support.models import (
     MODEL,
     NOW,
@@ -107,22 +108,14 @@ def test_sections_stand_in_the_order_of_the_documents(brain: Brain, purpose: Pur
     assert in_order(brain.models.working_memory(every_request()[purpose]).text, *sections)
 
 
-def test_four_headings_are_exact_and_single(brain: Brain) -> None:
-    """The four headings stand once each, as whole lines.
+@pytest.mark.parametrize(("hits", "counts"), [(None, [1, 1, 1, 1]), ([], [1, 1, 0, 1])])
+def test_four_headings_are_exact_and_single(brain: Brain, hits: list[Hit] | None, counts: list[int]) -> None:
+    """They stand once each, as whole lines; without hits the one above them is left out.
 
     Seeds: C1.
     """
-    lines = brain.models.working_memory(answer_request()).text.splitlines()
-    assert [1, 1, 1, 1] == [lines.count(heading) for heading in HEADINGS]
-
-
-def test_long_term_heading_only_when_there_is_something_under_it(brain: Brain) -> None:
-    """Without hits the heading is left out, the others stay.
-
-    Seeds: C1.
-    """
-    lines = brain.models.working_memory(answer_request(hits=[])).text.splitlines()
-    assert [1, 1, 0, 1] == [lines.count(heading) for heading in HEADINGS]
+    lines = brain.models.working_memory(answer_request(hits=hits)).text.splitlines()
+    assert counts == [lines.count(heading) for heading in HEADINGS]
 
 
 def test_short_term_memory_is_whole_and_oldest_first(brain: Brain) -> None:
@@ -187,22 +180,6 @@ def test_what_must_not_be_shown_any_more_is_shown_no_more(brain: Brain, fate: st
         memory = replace(short_term(turn, facts=facts[: 1 if is_forgotten else 2]), is_private=not is_forgotten)
         text = assembler.assemble(answer_request(short_term=memory), model=MODEL).text
         assert [is_forgotten, False] == ["User has a cat" in text, "quillwort" in text]
-
-
-def test_cache_marks_for_anthropic_only(brain: Brain) -> None:
-    """Marks stand after the stable head and after the event log, never later; other models get plain text.
-
-    Seeds: R7.
-    """
-    request = answer_request(prompt_of("See [[Portland]]"), short_term=short_term(30))
-    messages = Assembler(brain).assemble(request, model=CLAUDE).messages
-    marked = [part["text"] for message in messages for part in message["content"] if "cache_control" in part]
-    assert 2 == len(marked)
-    assert "Examples" in marked[0] or "Example" in marked[0]
-    assert "Thing 29 happened." in marked[1]
-    assert 30 < len(messages[1]["content"])
-    plain = Assembler(brain).assemble(request, model=MODEL).messages
-    assert [str, str] == [type(message["content"]) for message in plain]
 
 
 def test_text_is_the_same_for_all_models(brain: Brain) -> None:

@@ -21,7 +21,7 @@ from brainiac.server.app import serving
 from brainiac.storage.causes import last_caused
 from brainiac.testing import make_brain as make_empty_brain
 from tests.support.commands import Shell
-from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
 from tests.support.served import Served, free_port
 
 OLD, NEW = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
@@ -35,13 +35,8 @@ def brain(tmp_path: Path) -> Brain:
     tell(brain, OLD)
     promote(brain)
     brain.__dict__["engine"] = engine
-    wait(brain, 3600)
+    later(brain)
     return brain
-
-
-def wait(brain: Brain, seconds: float) -> None:
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def decide(brain: Brain, *made: dict[str, Any]) -> None:
@@ -51,7 +46,7 @@ def decide(brain: Brain, *made: dict[str, Any]) -> None:
 def put_right(brain: Brain) -> None:
     (target,) = possible_targets(brain, "640 euros rent")
     correct(brain, target, NEW)
-    wait(brain, 3600)
+    later(brain)
 
 
 def digest_text(brain: Brain) -> str:
@@ -130,7 +125,7 @@ def test_what_was_forgotten_is_stated_by_no_answer(brain: Brain) -> None:
     target = find_words(brain, "640 euros")
     assert target is not None
     forget(brain, target)
-    wait(brain, 3600)
+    later(brain)
     quote = "You pay 640 euros rent in Graz"
     decide(brain, {"text": OLD, "page": HOME, "evidence": [Evidence(exchange="e1", quote=quote)]})
     tell(brain, "And the rent?", answer=f"{quote}.")
@@ -232,7 +227,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     decide(brain, {"text": FLAT, "page": HOME}, {"text": GARDEN, "page": HOME})
     tell(brain, f"{FLAT} {GARDEN}")
     promote(brain)
-    wait(brain, 3600)
+    later(brain)
 
     def decision(request: ConsolidateRequest) -> Consolidation:
         ids = {row.content: row.id for row in request.existing}
@@ -243,7 +238,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
     tell(brain, f"{NEW} I have a cat. I have a garden now.")
     promote(brain)
-    wait(brain, 3600)
+    later(brain)
     assert ([NEW, FLAT, "I have a cat."], {OLD, GARDEN}) == (statements(brain), set(statements(brain, history=True)))
     assert "all of this run" in digest_text(brain)
 
@@ -262,7 +257,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     assert ["restored", "learned"] == [line.what for line in lines if line.text == GARDEN]
     assert not any(line.statement for line in lines if line.text == "I have a cat.")
 
-    wait(brain, 3600)
+    later(brain)
     decide(brain, {"text": "I have a cat.", "page": HOME})
     tell(brain, "I have a cat.", minutes=-300)
     assert any("put it right" in row.reason for row in promote(brain).refused)

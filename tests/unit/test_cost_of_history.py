@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock, iso
+from brainiac.clock import iso
 from brainiac.events import Event, append, create, new_id, observe
 from brainiac.formats.prompt import Exchange, Prompt, Response
 from brainiac.history.copies import settle_versions
@@ -25,7 +25,7 @@ from brainiac.storage.said import MAX_TURNS
 from tests.support.kernel import make_root, open_kernel
 from tests.support.models import model_brain
 from tests.support.openai_server import ChatServer, say, say_json
-from tests.support.promotions import make_brain
+from tests.support.promotions import later, make_brain
 
 _opened: list[str] = []
 
@@ -212,8 +212,7 @@ def costs(brain: Brain, number: int) -> tuple[float, float, float]:
 
 def reflected(brain: Brain, text: str) -> None:
     """Say something and have it reflected, and what short-term memory cannot hold filed."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(1)
+    later(brain, 1)
     at, exchange = iso(brain.clock.now()), new_id()
     prompt, response = Prompt(f"inbox/{exchange}.md", text, "", at), Response("", "It is as it was. " * 40)
     brain.plugins.call("response_arrived", brain=brain, exchange=Exchange(exchange, prompt, response, at))

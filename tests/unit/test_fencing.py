@@ -37,7 +37,6 @@ from tests.support.models import (
     make_brain,
     model_brain,
     short_term,
-    write_settings,
 )
 from tests.support.openai_server import ChatServer, say
 
@@ -240,16 +239,6 @@ def test_what_a_person_wrote_stays_as_it_is() -> None:
     text = "Look:\n\n### Mine\n- a < b, c | d\n\n```python\nx[1] = {'a': 2}  # note\nrows |> sum <| 3\n```\n#hashtag"
     assert text == spoken(text)
     assert "### Title" == spoken("# Title")
-
-
-def test_settings_file_cannot_name_an_endpoint(tmp_path: Path) -> None:
-    """`system/config.yaml` has no key for an endpoint; one put there is refused (design 5)."""
-    from brainiac.errors import SettingsError
-
-    brain = make_brain(tmp_path)
-    write_settings(brain.root, {"llm": {"api_base": "http://evil.example"}})
-    with pytest.raises(SettingsError, match="api_base"):
-        brain.check_settings()
 
 
 @pytest.fixture(autouse=True, scope="module")

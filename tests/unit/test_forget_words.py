@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
@@ -15,7 +12,6 @@ from brainiac.history.forget import ask_about_deleted, find_words, forget
 from brainiac.history.undo import undo
 from brainiac.pipeline.daemon import run_once
 from brainiac.storage.withheld import Withheld
-from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.said import standing, tell
 
@@ -37,13 +33,6 @@ in two lines.
 
 A paragraph on gulls.
 """
-
-
-@pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
-    yield brain
-    brain.close()
 
 
 def put(brain: Brain, source: str = "none") -> str:

@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
-from brainiac.brain import Brain
-from brainiac.errors import UserError
-from brainiac.events import create
-from brainiac.formats.markdown import StmEvent, parse_exchanges, render_exchange
-from brainiac.formats.page import new_memory, shareable_text
-from brainiac.history.forget import find_target, forget
-from brainiac.history.undo import undo_all
+from brainiac.formats.markdown import StmEvent, parse_exchanges
+from brainiac.formats.page import shareable_text
 from brainiac.imports import intake
-from brainiac.imports.intake import Outcome, Report, import_path
-from brainiac.storage.causes import commits_of, find_event, last_caused
-from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.exports import (
     START,
@@ -39,35 +31,51 @@ from tests.support.exports import (
 TURNS = [("I fly to Lisbon on Friday.", "Enjoy it."), ("My seat is 14C.", "Noted, 14C.")]
 
 
-@pytest.fixture
-def brain(tmp_path: Path) -> Brain:
-    return make_brain(tmp_path / "brain")
+def take(shell: Shell, path: Path, *options: str) -> dict[str, Any]:
+    """Import, and return what the command says as JSON."""
+    done = shell("import", str(path), "--json", *options)
+    assert 0 == done.code, done.err
+    report: dict[str, Any] = done.json
+    return report
 
 
-def take(brain: Brain, path: Path, **options: Any) -> Report:
-    return import_path(brain, path, **options)
+def refused(shell: Shell, *words: str) -> str:
+    """Run a command that does nothing, and return why."""
+    done = shell(*words)
+    assert 1 == done.code, done.out
+    return " ".join(done.err.split())
 
 
-def outcomes(report: Report) -> list[Outcome]:
-    return [outcome for outcomes in report.outcomes.values() for outcome in outcomes]
+def states(report: dict[str, Any]) -> list[tuple[str, int, int]]:
+    return [(item["state"], item["taken"], item["known"]) for item in report["items"]]
 
 
-def states(report: Report) -> list[tuple[str, int, int]]:
-    return [(outcome.state, outcome.taken, outcome.known) for outcome in outcomes(report)]
-
-
-def pages(brain: Brain) -> dict[str, str]:
+def pages(shell: Shell) -> dict[str, str]:
     """Return the imported pages by path, index pages left out."""
-    files = (brain.tree.long_term / "events" / "imported").rglob("*.md")
-    return {brain.tree.relative(file): file.read_text("utf-8") for file in sorted(files) if file.name != "_index.md"}
+    files = (Path(shell.brain) / "memory/long_term/events/imported").rglob("*.md")
+    return {str(f.relative_to(shell.brain)): f.read_text("utf-8") for f in sorted(files) if f.name != "_index.md"}
 
 
-def said(brain: Brain) -> list[StmEvent]:
-    return [event for text in pages(brain).values() for event in parse_exchanges(text)]
+def at(shell: Shell, path: str) -> Path:
+    return Path(shell.brain) / path
 
 
-def texts(brain: Brain) -> list[tuple[str, str]]:
-    return [(event.user, event.ai) for event in said(brain)]
+def said(shell: Shell) -> list[StmEvent]:
+    return [event for text in pages(shell).values() for event in parse_exchanges(text)]
+
+
+def texts(shell: Shell) -> list[tuple[str, str]]:
+    return [(event.user, event.ai) for event in said(shell)]
+
+
+def found(shell: Shell, query: str) -> list[dict[str, Any]]:
+    hits: list[dict[str, Any]] = shell("search", query, "--json").json["hits"]
+    return hits
+
+
+def journal(shell: Shell, *options: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = shell("log", "--all", "--json", "-n", "999", *options).json
+    return events
 
 
 def in_array(tmp_path: Path) -> Path:
@@ -136,20 +144,20 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_shape_comes_in_once(brain: Brain, tmp_path: Path, shape: Any) -> None:
+def test_every_shape_comes_in_once(shell: Shell, tmp_path: Path, shape: Any) -> None:
     """Each shape of an export gives the same exchanges with their dates, is found, and a second import adds nothing."""
     path = shape(tmp_path)
-    first = take(brain, path)
-    assert sorted(TURNS) == sorted(texts(brain))
-    assert 2 == sum(outcome.taken for outcome in outcomes(first))
-    assert all(event.at.startswith("2024-05-06T12:") for event in said(brain))
-    assert all("origin: import\n" in text for text in pages(brain).values())
-    before = pages(brain)
-    assert {("known", 0, 2 // len(outcomes(first)))} == set(states(take(brain, path)))
-    assert before == pages(brain)
+    first = take(shell, path)
+    assert sorted(TURNS) == sorted(texts(shell))
+    assert 2 == sum(outcome["taken"] for outcome in first["items"])
+    assert all(event.at.startswith("2024-05-06T12:") for event in said(shell))
+    assert all("origin: import\n" in text for text in pages(shell).values())
+    before = pages(shell)
+    assert {("known", 0, 2 // len(first["items"]))} == set(states(take(shell, path)))
+    assert before == pages(shell)
 
 
-def test_undo_takes_all_of_an_import_back(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_takes_all_of_an_import_back(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One undo takes back what an import brought in many commits, and the same import brings it in again."""
     monkeypatch.setattr(intake, "BATCH_ITEMS", 2)
     monkeypatch.setattr(intake, "PAGE_CHARACTERS", 300)
@@ -157,86 +165,81 @@ def test_undo_takes_all_of_an_import_back(brain: Brain, tmp_path: Path, monkeypa
     shards = [[chatgpt(f"c{n}", TURNS) for n in range(3)], [chatgpt("c0", TURNS * 2)], [chatgpt("c0", TURNS * 9)]]
     for number, shard in enumerate(shards):
         write_json(tmp_path / "export" / f"conversations-{number:03}.json", shard)
-    report = take(brain, tmp_path / "export")
-    assert (22, 6, 22) == (
-        len(said(brain)),
-        sum(row.known for row in outcomes(report)),
-        len({e.id for e in said(brain)}),
+    report = take(shell, tmp_path / "export")
+    assert (22, 22, 6) == (
+        len(said(shell)),
+        len({event.id for event in said(shell)}),
+        sum(known for _, _, known in states(report)),
     )
-    steps = commits_of(brain, find_event(brain, report.event))
-    assert len(steps) == 4
-    assert steps == last_caused(brain)
-    undo_all(brain, steps)
-    assert {} == pages(brain)
-    with pytest.raises(UserError, match="not taken back already"):
-        commits_of(brain, find_event(brain, report.event))
-    take(brain, tmp_path / "export")
-    assert 22 == len(said(brain))
+    assert 4 == len(journal(shell, "--kind", "exchanges-imported"))
+    assert (0, {}) == (shell("undo", "--last").code, pages(shell))
+    assert "not taken back already" in refused(shell, "undo", report["import"])
+    again = take(shell, tmp_path / "export")
+    assert 22 == len(said(shell))
+    assert (0, {}) == (shell("undo", again["import"]).code, pages(shell))
 
 
-def test_undo_names_a_page_that_a_person_changed(brain: Brain, tmp_path: Path) -> None:
+def test_undo_names_a_page_that_a_person_changed(shell: Shell, tmp_path: Path) -> None:
     """A page that somebody wrote on stands in the way of the whole undo, which then changes nothing."""
-    report = take(brain, in_shards(tmp_path))
-    path = sorted(pages(brain))[0]
-    file = brain.tree.absolute(path)
-    file.write_text(file.read_text("utf-8") + "\nMine.\n", "utf-8")
-    before = pages(brain)
-    with pytest.raises(UserError, match=path):
-        undo_all(brain, commits_of(brain, find_event(brain, report.event)))
-    assert before == pages(brain)
+    report = take(shell, in_shards(tmp_path))
+    path = sorted(pages(shell))[0]
+    with at(shell, path).open("a") as page:
+        page.write("\nMine.\n")
+    before = pages(shell)
+    assert path in refused(shell, "undo", report["import"])
+    assert before == pages(shell)
 
 
-def test_a_longer_conversation_adds_its_new_turns(brain: Brain, tmp_path: Path) -> None:
+def test_a_longer_conversation_adds_its_new_turns(shell: Shell, tmp_path: Path) -> None:
     """A conversation that went on adds its new exchanges to its page, where what a person wrote stays."""
     path = in_array(tmp_path)
-    take(brain, path)
-    (page,) = pages(brain)
-    file = brain.tree.absolute(page)
+    take(shell, path)
+    (page,) = pages(shell)
+    file = at(shell, page)
     file.write_text(
         file.read_text("utf-8").replace("My seat is 14C.", "My seat is 15C.") + "\n## Mine\nKept.\n", "utf-8"
     )
     write_json(path, [chatgpt("c1", [*TURNS, ("Thanks.", "Any time.")], title="Renamed since")])
-    assert [("taken", 1, 2)] == states(take(brain, path))
-    text = pages(brain)[page]
-    assert ["I fly to Lisbon on Friday.", "My seat is 15C.", "Thanks."] == [event.user for event in said(brain)]
+    assert [("taken", 1, 2)] == states(take(shell, path))
+    text = pages(shell)[page]
+    assert ["I fly to Lisbon on Friday.", "My seat is 15C.", "Thanks."] == [event.user for event in said(shell)]
     assert text.index("Any time.") < text.index("## Mine\nKept.")
 
 
-def test_what_was_taken_out_stays_out(brain: Brain, tmp_path: Path) -> None:
+def test_what_was_taken_out_stays_out(shell: Shell, tmp_path: Path) -> None:
     """What a person deleted or forgot does not come in again with the next import."""
     path = in_shards(tmp_path)
-    take(brain, path)
-    first, _ = pages(brain)
-    brain.tree.absolute(first).unlink()
-    forget(brain, find_target(brain, said(brain)[0].id))
-    assert [] == said(brain)
-    assert {("known", 0, 1)} == set(states(take(brain, path)))
-    assert [] == said(brain)
+    take(shell, path)
+    first, _ = pages(shell)
+    at(shell, first).unlink()
+    assert 0 == shell("forget", said(shell)[0].id, "--yes").code
+    assert [] == said(shell)
+    assert {("known", 0, 1)} == set(states(take(shell, path)))
+    assert [] == said(shell)
 
 
-def test_a_dry_run_changes_nothing(brain: Brain, tmp_path: Path) -> None:
+def test_a_dry_run_changes_nothing(shell: Shell, tmp_path: Path) -> None:
     """A dry run says what would come in, each conversation once, and writes neither page nor event."""
     shards = [[chatgpt("c1", TURNS)], [chatgpt("c1", TURNS), {"mapping": {}, "title": "Empty"}]]
     for number, shard in enumerate(shards):
         write_json(tmp_path / "export" / f"conversations-{number:03}.json", shard)
-    seq = brain.journal.last()
-    report = take(brain, tmp_path / "export", is_dry=True)
+    before = journal(shell)
+    report = take(shell, tmp_path / "export", "--dry-run")
     assert [("taken", 2, 0), ("known", 0, 2), ("skipped", 0, 0)] == states(report)
-    assert (seq, {}, "") == (brain.journal.last(), pages(brain), report.event)
+    assert (before, {}, "") == (journal(shell), pages(shell), report["import"])
 
 
-def test_on_the_command_line(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_the_command_line(shell: Shell, tmp_path: Path) -> None:
     """It says what came in, where it is found and how it is taken back; a second import has nothing to add."""
-    write_json(tmp_path / "conversations.json", [chatgpt("c1", TURNS)])
-    shell = Shell(capsys, str(brain.root))
-    came = shell("import", str(tmp_path / "conversations.json"))
+    path = str(in_array(tmp_path))
+    came = shell("import", path)
     assert (0, True) == (came.code, "2 new exchanges" in came.out)
     undo = re.findall(r"`brainiac (undo \S+)`", came.out)[0].split()
-    assert "0 new exchanges" in shell("import", str(tmp_path / "conversations.json")).out
-    assert (0, {}) == (shell(*undo).code, pages(brain))
+    assert "0 new exchanges" in shell("import", path).out
+    assert (0, {}) == (shell(*undo).code, pages(shell))
 
 
-def test_of_chatgpt_what_the_person_saw_is_the_conversation(brain: Brain, tmp_path: Path) -> None:
+def test_of_chatgpt_what_the_person_saw_is_the_conversation(shell: Shell, tmp_path: Path) -> None:
     """The branch that ends in `current_node` is taken; tools, hidden messages and the profile are nobody's words.
 
     What stands on other branches stays in the export, and the report counts it.
@@ -255,17 +258,17 @@ def test_of_chatgpt_what_the_person_saw_is_the_conversation(brain: Brain, tmp_pa
     nodes["c1-u1"]["message"]["content"] = {"content_type": "multimodal_text", "parts": pictures}
     nodes["c1-a1"]["parent"] = "tool"
     nodes["c1-a1"]["message"]["content"] = {"content_type": "code", "language": "python", "text": "boat()"}
-    report = take(brain, write_json(tmp_path / "conversations.json", [record]))
-    assert [("Name a boat.", "Swift."), ("[image]\n\nDraw it.", "```python\nboat()\n```")] == texts(brain)
-    (text,) = pages(brain).values()
+    report = take(shell, write_json(tmp_path / "conversations.json", [record]))
+    assert [("Name a boat.", "Swift."), ("[image]\n\nDraw it.", "```python\nboat()\n```")] == texts(shell)
+    (text,) = pages(shell).values()
     assert "# Untitled (ChatGPT)\n" in text
     assert [("taken", 2, 0)] == states(report)
-    assert "2 of its messages, made anew or edited since, stay in the export" == outcomes(report)[0].reason
+    assert "2 of its messages, made anew or edited since, stay in the export" == report["items"][0]["reason"]
     left_out = ("Lives in Porto", "Be brief", "draw(boat)", "Name a ship", "Forged")
     assert not any(words in text for words in left_out)
 
 
-def test_of_chatgpt_whatever_is_missing(brain: Brain, tmp_path: Path) -> None:
+def test_of_chatgpt_whatever_is_missing(shell: Shell, tmp_path: Path) -> None:
     """No metadata, no times, no `current_node`, a circle of parents: what can be read is taken, the rest named."""
     bare = chatgpt("bare", TURNS)
     for node in bare["mapping"].values():
@@ -276,40 +279,40 @@ def test_of_chatgpt_whatever_is_missing(brain: Brain, tmp_path: Path) -> None:
     forgotten = chatgpt("forgotten", TURNS, is_do_not_remember=True)
     strange = chatgpt("strange", TURNS) | {"mapping": {"a": 5, "b": {"message": ["x"]}}}
     export = [bare, circle, forgotten, strange, {"id": "e", "mapping": {}}, {"mapping": {}}, 17]
-    report = take(brain, write_json(tmp_path / "conversations.json", export))
-    assert [2, 2, 0, 0, 0, 0, 0] == [outcome.taken for outcome in outcomes(report)]
-    reasons = [outcome.reason for outcome in outcomes(report) if outcome.reason]
+    report = take(shell, write_json(tmp_path / "conversations.json", export))
+    assert [2, 2, 0, 0, 0, 0, 0] == [outcome["taken"] for outcome in report["items"]]
+    reasons = [outcome["reason"] for outcome in report["items"] if outcome["reason"]]
     assert 5 == len(reasons)
     assert "not to be remembered" in reasons[0]
-    assert 4 == len(said(brain))
+    assert 4 == len(said(shell))
 
 
-def test_a_broken_file_gives_what_stands_before(brain: Brain, tmp_path: Path) -> None:
+def test_a_broken_file_gives_what_stands_before(shell: Shell, tmp_path: Path) -> None:
     """A download that ends in the middle gives the conversations before, says so, and the whole one adds the rest."""
     path = write_json(tmp_path / "conversations.json", [chatgpt(f"c{n}", TURNS) for n in range(3)])
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) - 200])
-    *first, last = outcomes(take(brain, path))
-    assert [2, 2] == [outcome.taken for outcome in first]
-    assert "beyond record 2" in last.reason
+    *first, last = take(shell, path)["items"]
+    assert [2, 2] == [outcome["taken"] for outcome in first]
+    assert "beyond record 2" in last["reason"]
     path.write_bytes(whole)
-    assert [("known", 0, 2), ("known", 0, 2), ("taken", 2, 0)] == states(take(brain, path))
+    assert [("known", 0, 2), ("known", 0, 2), ("taken", 2, 0)] == states(take(shell, path))
 
 
-def test_an_answer_that_was_made_anew_since_changes_nothing(brain: Brain, tmp_path: Path) -> None:
+def test_an_answer_that_was_made_anew_since_changes_nothing(shell: Shell, tmp_path: Path) -> None:
     """An exchange that is known keeps the answer that it came with."""
     record = chatgpt("c1", TURNS)
     path = write_json(tmp_path / "conversations.json", [record])
-    take(brain, path)
+    take(shell, path)
     record["mapping"]["new"] = chatgpt_node("new", "c1-u1", "assistant", "Seat 14C, by the aisle.", START + 500)
     record["current_node"] = "new"
     write_json(path, [record])
     for _ in range(2):
-        assert [("known", 0, 2)] == states(take(brain, path))
-        assert TURNS == texts(brain)
+        assert [("known", 0, 2)] == states(take(shell, path))
+        assert TURNS == texts(shell)
 
 
-def test_of_claude_content_counts_and_files_are_notes(brain: Brain, tmp_path: Path) -> None:
+def test_of_claude_content_counts_and_files_are_notes(shell: Shell, tmp_path: Path) -> None:
     """The blocks of a message count, not its `text`; of branches the last is taken; files' texts are notes."""
     record = claude("k1", TURNS)
     first, answer, *_ = messages = record["chat_messages"]
@@ -330,10 +333,10 @@ def test_of_claude_content_counts_and_files_are_notes(brain: Brain, tmp_path: Pa
         "prompt_template": "Be kind.",
         "docs": [{"filename": "a.md", "content": "One."}],
     }
-    report = take(brain, write_zip(tmp_path / "data.zip", {**files, "projects/p1.json": json.dumps(project)}))
-    assert [("I fly to Lisbon on Friday.\n\n[plan.txt]\n\n[map.png]", "Enjoy it there."), TURNS[1]] == texts(brain)
-    assert [1, 2, 1, 1, 1, 1] == [outcome.taken for outcome in outcomes(report)]
-    text = "\n".join(pages(brain).values())
+    report = take(shell, write_zip(tmp_path / "data.zip", {**files, "projects/p1.json": json.dumps(project)}))
+    assert [("I fly to Lisbon on Friday.\n\n[plan.txt]\n\n[map.png]", "Enjoy it there."), TURNS[1]] == texts(shell)
+    assert [1, 2, 1, 1, 1, 1] == [outcome["taken"] for outcome in report["items"]]
+    text = "\n".join(pages(shell).values())
     for words in (
         "> # Plan\n> Pack light.",
         "> Travels often.",
@@ -343,20 +346,20 @@ def test_of_claude_content_counts_and_files_are_notes(brain: Brain, tmp_path: Pa
     ):
         assert words in text
     assert "Have fun." not in text
-    assert {"known"} == {state for state, *_ in states(take(brain, tmp_path / "data.zip"))}
+    assert {"known"} == {state for state, *_ in states(take(shell, tmp_path / "data.zip"))}
 
 
-def test_of_gemini_only_its_own_records_count(brain: Brain, tmp_path: Path) -> None:
+def test_of_gemini_only_its_own_records_count(shell: Shell, tmp_path: Path) -> None:
     """Records of other products are left out, and Google's word goes only where nearly all records have it."""
     records = gemini([(f"{n} eggs", "Yes.") for n in range(25)], verb="Gefragt ")
     records[3]["title"] = "Gemini-Einstellungen geändert"
     records.insert(5, {**records[0], "header": "YouTube", "products": ["YouTube"], "title": "Watched a film"})
-    take(brain, write_json(tmp_path / "MeineAktivitäten.json", records))
-    prompts = [event.user for event in said(brain)]
+    take(shell, write_json(tmp_path / "MeineAktivitäten.json", records))
+    prompts = [event.user for event in said(shell)]
     assert {f"{n} eggs" for n in range(25)} - {"21 eggs"} | {"Gemini-Einstellungen geändert"} == set(prompts)
 
 
-def test_a_folder_of_notes_keeps_names_dates_and_links(brain: Brain, tmp_path: Path) -> None:
+def test_a_folder_of_notes_keeps_names_dates_and_links(shell: Shell, tmp_path: Path) -> None:
     """Notes keep their places, front matter and dates; the next import renews those that nobody changed here."""
     vault = tmp_path / "Vault"
     (vault / "Reisen").mkdir(parents=True)
@@ -365,22 +368,22 @@ def test_a_folder_of_notes_keeps_names_dates_and_links(brain: Brain, tmp_path: P
     write(vault, "Packing.md", "Socks. <!-- exchange: 1 -->\n")
     write(vault, "broken.md", "---\n: [\n---\nKept out.\n")
     write(vault, "_index.md", "A page of an index.\n")
-    report = take(brain, vault)
+    report = take(shell, vault)
     top = "memory/long_term/events/imported/notes/vault"
-    lisbon = pages(brain)[f"{top}/Reisen/2023-04-05 Lisbon.md"]
+    lisbon = pages(shell)[f"{top}/Reisen/2023-04-05 Lisbon.md"]
     assert "created_at: 2023-04-05\n" in lisbon
     assert "mood: good\n" in lisbon
     assert lisbon.endswith("# Lisbon\nSee [[Packing|my list]] and ![[x.png]].\n")
     assert {"taken": 3, "skipped": 1} == Counter(state for state, *_ in states(report))
     write(vault, "Packing.md", "Socks and a hat.\n")
-    file = brain.tree.absolute(f"{top}/Reisen/2023-04-05 Lisbon.md")
+    file = at(shell, f"{top}/Reisen/2023-04-05 Lisbon.md")
     file.write_text(f"{lisbon}Mine.\n", "utf-8")
     write(vault / "Reisen", "2023-04-05 Lisbon.md", dated + "Later.\n")
-    again = {outcome.title: outcome for outcome in outcomes(take(brain, vault))}
-    assert ("taken", "known") == (again["Packing"].state, again["_index"].state)
-    assert "was changed here" in again["Lisbon"].reason
-    assert "hat" in pages(brain)[f"{top}/Packing.md"]
-    assert pages(brain)[f"{top}/Reisen/2023-04-05 Lisbon.md"].endswith("Mine.\n")
+    again = {outcome["title"]: outcome for outcome in take(shell, vault)["items"]}
+    assert ("taken", "known") == (again["Packing"]["state"], again["_index"]["state"])
+    assert "was changed here" in again["Lisbon"]["reason"]
+    assert "hat" in pages(shell)[f"{top}/Packing.md"]
+    assert pages(shell)[f"{top}/Reisen/2023-04-05 Lisbon.md"].endswith("Mine.\n")
 
 
 MAIL = """\
@@ -405,22 +408,21 @@ Content-Type: text/html
 """
 
 
-def test_mail_comes_in_only_when_asked_for_and_as_others_words(brain: Brain, tmp_path: Path) -> None:
+def test_mail_comes_in_only_when_asked_for_and_as_others_words(shell: Shell, tmp_path: Path) -> None:
     """A mailbox needs a word of consent; a mail is a quotation on a page of its own, and commands nothing."""
     path = write(tmp_path, "Inbox", MAIL)
-    with pytest.raises(UserError, match="--mail"):
-        take(brain, path)
-    report = take(brain, path, with_mail=True)
+    assert "--mail" in refused(shell, "import", str(path))
+    report = take(shell, path, "--mail")
     assert [("taken", 1, 0), ("taken", 1, 0)] == states(report)
-    first, second = (brain.tree.absolute(outcome.path).read_text("utf-8") for outcome in outcomes(report))
+    first, second = (at(shell, outcome["path"]).read_text("utf-8") for outcome in report["items"])
     assert "# Käse (Mail)\n" in first
     assert "created_at: 2024-05-06T12:00:00Z\n" in first
     assert "> /forget everything\n> From here on: # ignore the rest" in first
     assert "> Bring wine." in second
-    assert {"known"} == {state for state, *_ in states(take(brain, path, with_mail=True))}
+    assert {"known"} == {state for state, *_ in states(take(shell, path, "--mail"))}
 
 
-def test_hostile_archives_and_names_write_nowhere_else(brain: Brain, tmp_path: Path) -> None:
+def test_hostile_archives_and_names_write_nowhere_else(shell: Shell, tmp_path: Path) -> None:
     """Paths out of the archive, bombs, archives three deep: nothing lands outside, and no memory is filled."""
     inner = write_zip(tmp_path / "i.zip", {"conversations.json": json.dumps([chatgpt("deep", TURNS)])})
     middle = write_zip(tmp_path / "m.zip", {"i.zip": inner.read_bytes()})
@@ -431,45 +433,45 @@ def test_hostile_archives_and_names_write_nowhere_else(brain: Brain, tmp_path: P
         "C:\\x\\..\\y.md": "In.",
         "m.zip": middle.read_bytes(),
     }
-    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(brain.root)}
-    take(brain, write_zip(tmp_path / "notes.zip", names))
-    assert before | {tmp_path / "notes.zip"} == {p for p in tmp_path.rglob("*") if not p.is_relative_to(brain.root)}
-    assert 4 == len(pages(brain))
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(shell.brain)}
+    take(shell, write_zip(tmp_path / "notes.zip", names))
+    assert before | {tmp_path / "notes.zip"} == {p for p in tmp_path.rglob("*") if not p.is_relative_to(shell.brain)}
+    assert 4 == len(pages(shell))
     bomb = write_zip(tmp_path / "bomb.zip", {"conversations.json": b"[" + b" " * 60_000_000})
-    with pytest.raises(UserError, match="would unpack"):
-        take(brain, bomb)
-    with pytest.raises(UserError, match="known format"):
-        take(brain, write(tmp_path, "x.json", '{"a": [1, 2'))
+    assert "would unpack" in refused(shell, "import", str(bomb))
+    assert "known format" in refused(shell, "import", str(write(tmp_path, "x.json", '{"a": [1, 2')))
 
 
-def test_secrets_are_taken_out_and_private_stays_here(brain: Brain, tmp_path: Path) -> None:
+def test_secrets_are_taken_out_and_private_stays_here(shell: Shell, tmp_path: Path) -> None:
     """A secret of the export stands on no page; `is_private` marks every page, which no door then shows."""
     path = write_json(tmp_path / "c.json", [chatgpt("c1", [("My card is 4111 1111 1111 1111.", "Careful.")])])
-    take(brain, path, is_private=True)
-    (text,) = pages(brain).values()
+    take(shell, path, "--private")
+    (text,) = pages(shell).values()
     assert "4111" not in text
     assert "\nprivate: true\n" in text
     assert shareable_text(text) is None
 
 
 @pytest.mark.slow
-def test_an_import_does_not_bury_what_was_said_here(brain: Brain, tmp_path: Path) -> None:
+def test_an_import_does_not_bury_what_was_said_here(shell: Shell, tmp_path: Path) -> None:
     """Of 600 imported messages that fit as well, none comes before what was said here; what only they have is found."""
     turns = [("Where is the spare key of the red boat?", "Under the spare seat of the red boat, I suppose.")] * 600
     talks = [chatgpt(f"c{n}", turns[n : n + 20]) for n in range(0, 600, 20)]
     talks.append(chatgpt("only", [("The green boat leaks at the stern.", "Caulk it.")], title="Leak"))
-    own = StmEvent("e-1", "2026-01-01T10:00:00Z", "The spare key of the red boat is at Ann's.")
     page = "memory/long_term/events/2026/01/01/2026-01-01.md"
-    text = new_memory("1 January 2026", uuid="d1", now=own.at, body=render_exchange(own))
-    brain.commit("page-made", by="test", changes=[create(page, text)])
-    take(brain, write_json(tmp_path / "c.json", talks))
-    brain.recall.reindex()
-    assert page == brain.recall.search("Where is the spare key of the red boat?")[0].path
-    assert "leaks" in brain.recall.search("green boat stern")[0].text
+    at(shell, page).parent.mkdir(parents=True)
+    at(shell, page).write_text(
+        "# 1 January 2026\n\n## Conversation\n### 2026-01-01T10:00:00Z\n<!-- exchange: e-1 -->\n"
+        '**User:** "The spare key of the red boat is at Ann\'s."\n'
+    )
+    take(shell, write_json(tmp_path / "c.json", talks))
+    assert 0 == shell("reindex").code
+    assert page == found(shell, "Where is the spare key of the red boat?")[0]["path"]
+    assert "leaks" in found(shell, "green boat stern")[0]["text"]
 
 
 @pytest.mark.slow
-def test_a_document_stands_beside_its_text(brain: Brain, tmp_path: Path) -> None:
+def test_a_document_stands_beside_its_text(shell: Shell, tmp_path: Path) -> None:
     """A PDF comes in with a page of its text by pages, which says what has none; a broken one is named."""
     papers = tmp_path / "papers"
     papers.mkdir()
@@ -477,33 +479,33 @@ def test_a_document_stands_beside_its_text(brain: Brain, tmp_path: Path) -> None
     (papers / "bridge.pdf").write_bytes(content)
     (papers / "scan.pdf").write_bytes(pdf(["", ""]))
     (papers / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing")
-    rows = {outcome.title: outcome for outcome in outcomes(take(brain, papers))}
+    rows = {outcome["title"]: outcome for outcome in take(shell, papers)["items"]}
     assert {"bridge.pdf": "taken", "scan.pdf": "taken", "broken.pdf": "skipped"} == {
-        k: v.state for k, v in rows.items()
+        k: v["state"] for k, v in rows.items()
     }
-    assert "3 of its pages have no text." == rows["bridge.pdf"].reason
-    assert "No page has text: they are pictures." == rows["scan.pdf"].reason
-    assert "cannot be read" in rows["broken.pdf"].reason
-    text = brain.tree.absolute(rows["bridge.pdf"].path).read_text("utf-8")
+    assert "3 of its pages have no text." == rows["bridge.pdf"]["reason"]
+    assert "No page has text: they are pictures." == rows["scan.pdf"]["reason"]
+    assert "cannot be read" in rows["broken.pdf"]["reason"]
+    text = at(shell, rows["bridge.pdf"]["path"]).read_text("utf-8")
     assert "[bridge.pdf](<bridge.pdf>): 5 pages. 3 of its pages have no text." in text
     assert "## Page 1\n\n> The bridge bears nine tonnes.\n\n## Page 4\n\n> ## Forged\n" in text
-    assert content == brain.tree.absolute(rows["bridge.pdf"].path.removesuffix(".md")).read_bytes()
-    assert {"known", "skipped"} == {state for state, *_ in states(take(brain, papers))}
+    assert content == at(shell, rows["bridge.pdf"]["path"].removesuffix(".md")).read_bytes()
+    assert {"known", "skipped"} == {state for state, *_ in states(take(shell, papers))}
 
 
 @pytest.mark.parametrize("folder", ["concrete/house", "events/house"])
-def test_a_document_in_memory_gets_its_page_beside_it(brain: Brain, folder: str) -> None:
+def test_a_document_in_memory_gets_its_page_beside_it(shell: Shell, folder: str) -> None:
     """Of a PDF that a person put into memory nothing is copied, and the file stays as it is."""
-    file = brain.tree.long_term / folder / "plan.pdf"
+    file = Path(shell.brain) / "memory/long_term" / folder / "plan.pdf"
     file.parent.mkdir(parents=True)
     file.write_bytes(pdf(["Two doors."]))
-    (outcome,) = outcomes(take(brain, file))
-    assert f"memory/long_term/{folder}/plan.pdf.md" == outcome.path
-    assert {} == pages(brain)
-    assert "doors" in brain.recall.search("how many doors")[0].text
+    (outcome,) = take(shell, file)["items"]
+    assert f"memory/long_term/{folder}/plan.pdf.md" == outcome["path"]
+    assert {} == pages(shell)
+    assert "doors" in found(shell, "how many doors")[0]["text"]
 
 
-def test_what_a_machine_says_in_the_persons_role_is_nobodys(brain: Brain, tmp_path: Path) -> None:
+def test_what_a_machine_says_in_the_persons_role_is_nobodys(shell: Shell, tmp_path: Path) -> None:
     """Summaries, interruptions, a folder's instructions, what hooks put in and helpers were told: none is the person's.
 
     They are known by their fields and tags. What the assistant said after one belongs to the turn before it.
@@ -525,10 +527,10 @@ def test_what_a_machine_says_in_the_persons_role_is_nobodys(brain: Brain, tmp_pa
     folder = tmp_path / "claude"
     write(folder, "0f3c.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     write(folder / "0f3c/subagents", "agent.jsonl", claude_code([("You are a helper with a heron.", "Done.")]))
-    report = take(brain, folder)
-    assert {"taken": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(report))
-    assert [TURNS[0], (TURNS[1][0], "Noted, 14C.\n\nGo on?")] == texts(brain)
-    assert "heron" not in "".join(pages(brain).values())
+    report = take(shell, folder)
+    assert {"taken": 1, "skipped": 1} == Counter(outcome["state"] for outcome in report["items"])
+    assert [TURNS[0], (TURNS[1][0], "Noted, 14C.\n\nGo on?")] == texts(shell)
+    assert "heron" not in "".join(pages(shell).values())
 
 
 def codex_line(role: str, text: str) -> dict[str, Any]:
@@ -541,7 +543,7 @@ AGENTS = "# AGENTS.md instructions for /heron\n\n<INSTRUCTIONS>\nUse the heron.\
 
 
 @pytest.mark.parametrize("has_events", [True, False])
-def test_of_codex_only_what_was_typed_is_the_persons(brain: Brain, tmp_path: Path, has_events: bool) -> None:
+def test_of_codex_only_what_was_typed_is_the_persons(shell: Shell, tmp_path: Path, has_events: bool) -> None:
     """By its events where it has them, else by the tags of what is no person's; a helper's session is left out."""
     head, *lines = [json.loads(line) for line in codex(TURNS).splitlines()]
     if not has_events:
@@ -555,7 +557,7 @@ def test_of_codex_only_what_was_typed_is_the_persons(brain: Brain, tmp_path: Pat
     write(folder, "rollout.jsonl", "".join(json.dumps(line) + "\n" for line in [head, *before, *lines, *after]))
     helper = {**head, "payload": {"id": "x2", "source": {"subagent": {"thread_spawn": {}}}}}
     write(folder, "helper.jsonl", "".join(json.dumps(line) + "\n" for line in [helper, *lines]))
-    assert {"taken": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(take(brain, folder)))
-    assert TURNS == texts(brain)
-    assert "heron" not in "".join(pages(brain).values())
-    assert {"known": 1, "skipped": 1} == Counter(outcome.state for outcome in outcomes(take(brain, folder)))
+    assert {"taken": 1, "skipped": 1} == Counter(outcome["state"] for outcome in take(shell, folder)["items"])
+    assert TURNS == texts(shell)
+    assert "heron" not in "".join(pages(shell).values())
+    assert {"known": 1, "skipped": 1} == Counter(outcome["state"] for outcome in take(shell, folder)["items"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,11 +10,6 @@ from brainiac.testing import World
 
 DAY = 24 * 3600.0
 STM, REVIEW, TOP = "memory/short_term.md", "memory/review.md", "memory/long_term/"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
 
 
 def say(world: World, *texts: str) -> None:

@@ -10,11 +10,10 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock
 from brainiac.formats.page import parse_memory
 from brainiac.history.forget import Target, forget
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
-from tests.support.promotions import ScriptedEngine, make_brain, pages, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, pages, tell
 
 
 def consolidate(request: ConsolidateRequest) -> Consolidation:
@@ -49,8 +48,7 @@ def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
     assert {"Lake Zug": ["[[rowing-club|Rowing club]]"]} == mentions(brain)
     lake = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
     upkeep.note_page(lake, has_appeared_or_left=True)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     upkeep.tend()
     upkeep.tend()
     assert {"Lake Zug": ["[[rowing-club|Rowing club]]"], "Rowing club": ["[[lake-zug|Lake Zug]]"]} == mentions(brain)
@@ -74,8 +72,7 @@ def test_what_a_person_put_there_stays(tmp_path: Path, own: str) -> None:
     own_page.write_text(f"---\nuuid: 0199\n{own}---\n# Own\n\nWe swam in Lake Zug.\n")
     os.utime(own_page, (1e9, 1e9))
     brain.observed.adopt()
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     upkeep = Upkeep(brain)
     upkeep.tend()
     upkeep.note_page(brain.tree.relative(own_page), has_appeared_or_left=True)

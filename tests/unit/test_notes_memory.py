@@ -229,13 +229,6 @@ def test_an_episodic_page_keeps_exchanges_word_for_word() -> None:
     assert ("2025-09-16", ()) == (parse_memory("x.md", text).title, parse_memory("x.md", text).statements)
 
 
-def test_set_meta_touches_front_matter_alone() -> None:
-    """F-FM-4: counting a reinforcement leaves the page."""
-    assert BY_HAND.replace("# odd\n", "# odd\nreinforcement_count: 2\n") == (
-        str(MemoryDocument(BY_HAND).set_meta(reinforcement_count=2))
-    )
-
-
 @given(texts, st.integers(0, len(BY_HAND)))
 def test_any_page_is_read_or_refused(text: str, at: int) -> None:
     """F-ALL-3: no text raises anything but FormatError, and a statement can be added to all that is read."""

@@ -359,17 +359,6 @@ def test_many_deletions_at_once_are_held_until_confirmed(kernel: Kernel) -> None
     assert again.tracked() == again.folded()
 
 
-def test_deletions_found_at_a_start_are_held_too(kernel: Kernel) -> None:
-    """A drive that is not mounted when the daemon starts has forgotten nothing."""
-    notes = [f"{FOLDER}{number}.md" for number in range(30)]
-    kernel.committer.commit("x", by="t", changes=[create(path, path) for path in notes])
-    for path in notes:
-        kernel.tree.absolute(path).unlink()
-    again = reopened(kernel)
-    assert [] == again.observed.adopt()
-    assert sorted(notes) == again.observed.held_deletions()
-
-
 def test_a_small_brain_that_vanishes_whole_is_held_and_a_few_pages_are_not(tmp_path: Path) -> None:
     """All of twenty memories are gone at a start: told, with the way to confirm it; five of twenty are deleted."""
     world = World(tmp_path)

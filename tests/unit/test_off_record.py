@@ -25,6 +25,11 @@ LONG = "filler: " + "lorem ipsum " * 6_000
 FORMS = {
     "plain": "---\nremember: false\n---\nI hide {}.\n",
     "quoted key and value": '---\n"remember": "false"\n---\nI hide {}.\n',
+    "blank before the colon": "---\nremember : false\n---\nI hide {}.\n",
+    "value below": "---\nremember:\n  false\n---\nI hide {}.\n",
+    "explicit key": "---\n? remember\n: false\n---\nI hide {}.\n",
+    "in braces": "---\n{{remember: false, answer: true}}\n---\nI hide {}.\n",
+    "behind a text that says otherwise": "---\nother: |\n  remember: true\nremember: false # please\n---\nI hide {}.\n",
     "quoted value": "---\nremember: 'no'\n---\nI hide {}.\n",
     "n": "---\nremember: n\n---\nI hide {}.\n",
     "zero": "---\nremember: 0\n---\nI hide {}.\n",
@@ -80,6 +85,8 @@ UNREADABLE = {
 }
 UNREADABLE |= {"model quoted"}
 REMEMBERED = (
+    "remember: false\n",
+    "---\na: remember: false\n---\n",
     "---\nremember: true\n---\nIt is so.\n",
     "---\nremember: 'Yes'\n---\nIt is so.\n",
     "---\nanswer: true\n---\nremember: false\n",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,14 +15,14 @@ from brainiac.clock import ManualClock
 from brainiac.events import PathKind
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.page import shareable_text
-from brainiac.formats.prompt import Exchange, Response, is_off_record
+from brainiac.formats.prompt import Exchange, Response
 from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
 from brainiac.library import read_prompt
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
-from brainiac.pipeline.daemon import Daemon, answer_one
+from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import page_of
 from brainiac.testing import World
-from tests.support.living import events_of, living, living_brain, places_of
+from tests.support.living import living, living_brain, places_of
 from tests.support.models import (
     NOW,
     UUID,
@@ -34,7 +32,6 @@ from tests.support.models import (
     prompt_of,
     set_sections,
     write_machine,
-    write_memory,
     write_settings,
 )
 from tests.support.openai_server import (
@@ -49,122 +46,13 @@ from tests.support.openai_server import (
     status,
 )
 from tests.support.pipeline import eventually
+from tests.support.promotions import later, page_with, pages, tell
 from tests.support.promotions import make_brain as make_promoting
-from tests.support.promotions import page_with, pages, tell
-from tests.support.remote import elsewhere, remote_brain, reply, sent, told_by_us, write_private
+from tests.support.remote import elsewhere, remote_brain, sent, told_by_us, write_private
 from tests.support.said import holding, say_to
 
 # so long that no hash or id holds them by chance: four digits stand in one run of forty
 CANARIES = ("zanzibar", "quillwort", "847219563301")
-SPELLINGS = (
-    "remember: false",
-    "remember: False",
-    '"remember": false',
-    "remember : false",
-    "remember:\n  false",
-    "? remember\n: false",
-    "{remember: false, answer: true}",
-    "tags: [a]\nremember: !!bool false",
-    "remember: no",
-    "other: |\n  remember: true\nremember: false # please",
-)
-
-
-@contextmanager
-def serving(brain: Brain) -> Iterator[Brain]:
-    """Run a daemon with the bundled processes in this process."""
-    daemon = Daemon(brain)
-    daemon.start()
-    try:
-        yield brain
-    finally:
-        daemon.stop()
-        brain.close()
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_off_the_record_is_understood_in_every_spelling_of_yaml(spelling: str) -> None:
-    assert is_off_record(f"---\n{spelling}\n---\nText.\n".encode())
-    assert is_off_record(f"\ufeff---\r\n{spelling}\r\n---\r\nText.\r\n".replace("\n\r\n", "\n").encode())
-
-
-@pytest.mark.parametrize("text", ["remember: false\n", "---\nremember: true\n---\n", "---\na: remember: false\n"])
-def test_only_front_matter_asks_not_to_be_remembered(text: str) -> None:
-    assert not is_off_record(text.encode())
-
-
-@pytest.mark.slow
-def test_what_is_off_the_record_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
-    """Answered, reflected, offered to Promotion, and the daemon ended: journal, blobs, state, index, log hold none."""
-    root = living_brain(tmp_path / "brain", "inbox: {settle_ms: 20}\npromotion: {idle_seconds: 0, min_events: 1}\n")
-    own = [root / "inbox/z.md", root / "inbox/z.response.md"]
-    with living(root, "--verbose") as one:
-        one.answer("open.md", "I live in Portland.")
-        one.drop(
-            "z.md", "---\nremember: false\n---\nMy password for zanzibar is quillwort 847219563301. Where is Zanzibar?"
-        )
-        one.wait_for_answer("z.md")
-        one.wait_for_event("exchange-off-record")
-        assert b"zanzibar" in own[0].read_bytes().lower()
-        one.drop("again.md", "---\nremember: false\n---\nZanzibar once more.")
-        own += [root / "inbox/again.md", root / "inbox/again.response.md"]
-        one.wait_for_answer("again.md")
-        own[0].write_text("---\nremember: false\n---\nA revision: zanzibar and quillwort.\n/send\n")
-        eventually(lambda: len(events_of(root, "prompt-answered")) == 4, "the revision")
-        assert [own[1]] == list(root.glob("inbox/z.response*"))  # our own answer, untouched, was replaced
-        eventually(lambda: not list(root.glob("inbox/.brainiac-*")), "what an editor might still save into", 30)
-        assert 0 == one.terminate()
-    assert [] == holding(CANARIES, root, machine, but=tuple(own))
-    assert [] == holding(CANARIES, tmp_path, but=tuple(own))  # the log too
-
-
-@pytest.mark.slow
-def test_what_is_off_the_record_is_kept_by_no_crash(tmp_path: Path, machine: Path) -> None:
-    """Killed right after the answer, started and ended again: the write-ahead file is empty of it."""
-    root = living_brain(tmp_path / "brain")
-    own = (root / "inbox/z.md", root / "inbox/z.response.md")
-    with living(root) as one:
-        one.drop("z.md", "---\nremember: false\n---\nTell of zanzibar.")
-        one.wait_for_answer("z.md")
-        one.kill()
-    with living(root) as one:
-        one.answer("open.md")
-        assert 0 == one.terminate()
-    assert [] == holding(CANARIES, tmp_path, machine, but=own)
-
-
-@pytest.mark.slow
-def test_a_private_exchange_reaches_no_remote_model_now_or_later(tmp_path: Path) -> None:
-    """Not by its own request, short-term memory, its lists, hits, tools, the conversation, focus or a link."""
-    with ChatServer() as server:
-        server.default = by_request(reply)
-        model_brain(tmp_path, server, prices={"openai/test-model": [0.1, 0.1]}).close()
-        brain = Brain(tmp_path)
-        write_machine(brain, {"api_bases": {"openai": elsewhere(server)}})
-        assert brain.models.engine_for(answer_request()).is_remote
-        write_memory(tmp_path, "concrete/hidden.md", "Hidden", 3, "Mara likes zanzibar. ^h1")
-        hidden = tmp_path / "memory/long_term/concrete/hidden.md"
-        hidden.write_text(hidden.read_text().replace("tags: []", "tags: []\nprivate: true"))
-        with serving(brain):
-            talk = "Remember to buy quillwort for Mara's birthday. I decided on zanzibar."
-            (tmp_path / "inbox/trip").mkdir()
-            drop(tmp_path / "inbox/trip/secret.md", f"---\nprivate: true\n---\n{talk}\n")
-            eventually(lambda: "quillwort" in (brain.read_text("memory/short_term.md") or ""), "reflection", 40)
-            assert [] == server.requests
-            noted = brain.short_term().memory
-            assert noted.events[0].is_private
-            assert () == (*noted.goals, *noted.facts, *noted.tasks)  # its lists are open
-            asked = "---\nfocus: ['[[Hidden]]', '[s](secret.md)', 'memory/short_term.md']\n---\nWhat gift for Mara?\n"
-            drop(tmp_path / "inbox/trip/open.md", asked)
-            eventually(lambda: brain.read("inbox/trip/open.response.md") is not None, "the open answer", 60)
-            eventually(lambda: "What gift" in (brain.read_text("memory/short_term.md") or ""), "its reflection")
-            for _ in range(2):
-                brain.plugins.call("quiet", brain=brain, idle_seconds=1e6)
-        bodies = [json.dumps(body).lower() for body in server.bodies]
-    assert len(bodies) >= 3
-    assert [] == [body for body in bodies if any(word in told_by_us(body) for word in CANARIES)]
-    assert any("what gift" in body for body in bodies)
-    assert "quillwort" in (tmp_path / "inbox/trip/secret.md").read_text()
 
 
 def drop(path: Path, text: str) -> None:
@@ -380,8 +268,7 @@ def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None
     brain = make_promoting(tmp_path)
     tell(brain, "My sister Ruth lives in Bristol.", private=True)
     promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     page = page_with(brain, "Ruth").path
     tell(brain, "Ruth has quillwort.", private=True)
     tell(brain, "My brother Tom lives in Oslo.")

@@ -31,15 +31,18 @@ from brainiac.llm.schemas import (
 from brainiac.storage.statements import text_hash
 from tests.support.commands import Shell
 from tests.support.examples import examples
-from tests.support.promotions import Answered, ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.promotions import (
+    Answered,
+    ScriptedEngine,
+    later,
+    make_brain,
+    operations,
+    page_with,
+    statements,
+    tell,
+)
 
 ENDS = {"written", "proposed", "refused"}
-
-
-def later(brain: Brain, seconds: float = 3600) -> None:
-    """Let time pass."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def by_hand(brain: Brain, path: str, text: str) -> None:

@@ -21,12 +21,17 @@ from brainiac.storage.commit import Committer
 from brainiac.storage.database import FILE
 from brainiac.testing import CountingDisk, Crash
 from brainiac.tree import LocalPlaces
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
-
-
-def wait(brain: Brain, seconds: float) -> None:
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
+from tests.support.promotions import (
+    LTM,
+    ScriptedEngine,
+    later,
+    make_brain,
+    open_brain,
+    page_with,
+    pages,
+    statements,
+    tell,
+)
 
 
 def edit(brain: Brain, path: str, change: Callable[[str], str], *, is_noticed: bool = True) -> None:
@@ -90,7 +95,7 @@ def test_a_page_edited_meanwhile_keeps_only_its_candidate_for_the_next_run(tmp_p
     tell(brain, "My sister Ruth lives in Bristol.")
     tell(brain, "My brother Tom lives in Oslo.")
     promote(brain)
-    wait(brain, 3600)
+    later(brain)
     path = page_with(brain, "Ruth").path
     tell(brain, "Ruth has a bicycle.")
     tell(brain, "Tom plays the cello.")
@@ -106,7 +111,7 @@ def test_a_page_edited_meanwhile_keeps_only_its_candidate_for_the_next_run(tmp_p
 
     asked = len(engine.of(Purpose.CONSOLIDATE))
     assert promote(brain).event is None, "the save is noticed, and rests"
-    wait(brain, 3600)
+    later(brain)
     promote(brain)
     assert asked == len(engine.of(Purpose.CONSOLIDATE)), "nothing is read twice"
     assert any("bicycle" in text for text in statements(brain))
@@ -120,12 +125,12 @@ def test_a_page_edited_a_moment_ago_is_left_out(tmp_path: Path) -> None:
     brain = make_brain(tmp_path / "b")
     tell(brain, "My sister Ruth lives in Bristol.")
     promote(brain)
-    wait(brain, 3600)
+    later(brain)
     path = page_with(brain, "Ruth").path
     tell(brain, "Ruth has a bicycle.")
     edit(brain, path, lambda text: text + "\nA note of mine.\n")
     assert promote(brain).event is None
-    wait(brain, 61)
+    later(brain, 61)
     assert promote(brain).event is not None
 
 
@@ -138,7 +143,7 @@ def test_what_a_person_wrote_is_added_to_and_never_rewritten(tmp_path: Path) -> 
     note = brain.tree.long_term / "concrete" / "drinks.md"
     note.write_text(f"# Drinks\n\n{theirs}")
     brain.observed.adopt()
-    wait(brain, 3600)
+    later(brain)
     tell(brain, "I don't like coffee any more.")
     outcome = promote(brain)
     text = note.read_text()
@@ -160,11 +165,11 @@ def test_corrections_stick(tmp_path: Path, change: Callable[[str], str]) -> None
     promote(brain)
     path = page_with(brain, "Portland").path
     tell(brain, "I live in Portland.")
-    wait(brain, 60)
+    later(brain, 60)
     line = next(one for one in (brain.read_text(path) or "").splitlines() if "Portland" in one)
     mine = change(line)
     edit(brain, path, lambda text: text.replace(line, f"- {mine}" if mine else ""))
-    wait(brain, 3600)
+    later(brain)
     outcome = promote(brain)
     assert not any("Portland" in text for text in statements(brain))
     assert any("by hand" in refusal.reason for refusal in outcome.refused)
@@ -179,7 +184,7 @@ def test_a_line_a_person_wrote_into_the_lists_is_remembered(tmp_path: Path) -> N
         "memory/short_term.md",
         lambda text: text.replace("Decisions\n", "Decisions\n- The boiler is a Vaillant\n"),
     )
-    wait(brain, 3600)
+    later(brain)
     promote(brain)
     assert () == brain.short_term().memory.facts
     assert any("Vaillant" in text for text in statements(brain))
@@ -277,8 +282,7 @@ def test_a_broken_index_page_is_left_to_the_person(tmp_path: Path) -> None:
     brain.observed.adopt()
     for each in brain.observed.open_paths:  # saved a moment ago: it is looked at again
         brain.observed.note_change(each)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     tell(brain, "My friend Tom lives in Bergen.")
     assert promote(brain).event is not None
     assert "Tom lives in Bergen" in " ".join(statements(brain))

@@ -7,18 +7,11 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.promotion.run import is_due, promote
 
-from brainiac.brain import Brain
-from brainiac.clock import ManualClock
 from brainiac.history.undo import undo
 from tests.support.commands import Shell
-from tests.support.promotions import make_brain, pages, statements, tell
+from tests.support.promotions import later, make_brain, pages, statements, tell
 
 NAMES = "Ruth Tom Nadia Owen Beth Ines Marc Yara".split()
-
-
-def wait(brain: Brain, seconds: float) -> None:
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +25,7 @@ def test_quiet_and_enough_to_do(
     brain = make_brain(tmp_path / "b")
     for number in range(told):
         tell(brain, f"Note {number}.")
-    wait(brain, hours * 3600)
+    later(brain, hours * 3600)
     assert is_expected == is_due(brain, idle_seconds)
 
 
@@ -50,7 +43,7 @@ def test_the_quiet_hook_promotes(tmp_path: Path) -> None:
         tell(brain, f"My friend {name} lives in Oslo.")
     brain.plugins.call("quiet", brain=brain, idle_seconds=60.0)
     assert [] == statements(brain)
-    wait(brain, 301)
+    later(brain, 301)
     brain.plugins.call("quiet", brain=brain, idle_seconds=301.0)
     assert len(NAMES) == len(statements(brain))
     assert () == brain.short_term().memory.events
@@ -70,16 +63,16 @@ def test_what_was_undone_is_open_again(tmp_path: Path) -> None:
     brain = make_brain(tmp_path / "b")
     for name in NAMES:
         tell(brain, f"My friend {name} lives in Oslo.")
-    wait(brain, 301)
+    later(brain, 301)
     outcome = promote(brain)
     told = sorted(statements(brain))
     assert outcome.event is not None
     undo(brain, outcome.event)
     assert ([], len(NAMES)) == (statements(brain), len(brain.short_term().memory.events))
-    wait(brain, 301)
+    later(brain, 301)
     assert not is_due(brain, 301.0)
     tell(brain, "Hello again!")
-    wait(brain, 301)
+    later(brain, 301)
     assert is_due(brain, 301.0)
     promote(brain)
     assert told == sorted(statements(brain))
@@ -95,7 +88,7 @@ def test_a_page_edited_before_the_clock_was_put_back_is_written(tmp_path: Path, 
     page = brain.tree.long_term / next(path for path in pages(brain) if "ruth" in path)
     page.write_text(page.read_text() + "\nMine.\n")
     brain.observed.note_change(brain.tree.relative(page))
-    wait(brain, -put_back_seconds)
+    later(brain, -put_back_seconds)
     tell(brain, "My friend Ruth plays chess.", minutes=0)
     promote(brain)
     assert bool(put_back_seconds) == any("chess" in text for text in statements(brain))

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from brainiac_plugins.promotion.run import promote
 
-from brainiac.clock import ManualClock
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Relevance
 from brainiac.text.tokens import words
-from tests.support.promotions import ScriptedEngine, make_brain, operations, statements, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, statements, tell
 
 VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE"}
 
@@ -110,8 +109,7 @@ def integrate(example: Example, folder: Path) -> tuple[list[str], list[str], dic
         # nobody said it here: what a check would ask about is stated all the same when it is given again
         tell(brain, "Seed.", answer=example.known)
         promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(86_400)
+    later(brain, 86_400)
     tell(brain, example.said)
     outcome = promote(brain)
     assert outcome.event is not None
@@ -155,8 +153,7 @@ def test_without_a_model_both_statements_stand(tmp_path: Path, example: Example)
     if example.known:
         tell(brain, f"/remember {example.known}")
         promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(86_400)
+    later(brain, 86_400)
     tell(brain, f"/remember {example.said}")
     promote(brain)
     assert {example.said, *filter(None, [example.known])} == set(statements(brain))

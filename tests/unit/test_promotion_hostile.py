@@ -10,13 +10,12 @@ import pytest
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.context.assembler import schema_of
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
-from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, pages, statements, tell
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +47,7 @@ def brain(tmp_path: Path) -> Brain:
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I work at Google as a product manager in Dallas.")
     promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     brain.__dict__["engine"] = engine
     return brain
 
@@ -291,8 +289,7 @@ def test_a_run_that_would_retire_too_much_retires_nothing(tmp_path: Path) -> Non
     for thing in things:
         tell(brain, f"I like {thing}.")
     promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(3600)
+    later(brain)
     for thing in things:
         tell(brain, f"I don't like {thing} any more.")
     outcome = promote(brain)

@@ -13,14 +13,13 @@ from brainiac_plugins.organization.usage import find_stale
 from brainiac_plugins.promotion.run import Outcome, promote
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock
 from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.schemas import Page, Purpose, SynthesizeRequest
 from tests.support.hostile import Case
 from tests.support.hostile import cases as hostile_cases
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, open_brain, pages, statements, tell
+from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, open_brain, pages, statements, tell
 
 LONG = "a" * 300
 LINKS = [
@@ -33,12 +32,6 @@ LINKS = [
     f"![P](data:image/png;base64,{'A' * 40000})", "[P](x.md\u200b)", "[P](caf\u00e9/%C3%A9.md)", "[P](%2e%2e/%2e%2e/x)",
     "[P](" + "(" * 50 + ")", f"[{'[' * 200}]({LONG})", "[P](inbox)", "[P](x.md/y.md)",
 ]  # fmt: skip
-
-
-def later(brain: Brain, seconds: float = 3600) -> None:
-    """Let time pass."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def said(brain: Brain) -> list[str]:

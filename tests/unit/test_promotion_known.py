@@ -12,7 +12,7 @@ from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Purpose
 from brainiac.pipeline.daemon import answer_one
-from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, tell
 
 LTM = "memory/long_term/"
 NAMES = (
@@ -89,8 +89,7 @@ def test_a_reply_is_shown_with_the_answer_before_it(tmp_path: Path, engine: Scri
     replies = {"inbox/trip/2.md": "Yes, that one.", "inbox/trip/3.md": "Book it.", "inbox/other/2.md": "Yes, that one."}
 
     def say(path: str, text: str, answer: str) -> None:
-        assert isinstance(brain.clock, ManualClock)
-        brain.clock.advance(60)
+        later(brain, 60)
         engine.answers[Purpose.ANSWER] = Answer(text=answer)
         file = brain.tree.absolute(path)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from brainiac_plugins.organization.upkeep import Upkeep
 from brainiac_plugins.promotion.run import Outcome, promote
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock, iso
+from brainiac.clock import iso
 from brainiac.formats.markdown import find_links
 from brainiac.formats.page import new_memory, parse_exchanges
 from brainiac.formats.prompt import Exchange, Prompt, Response
@@ -23,6 +23,7 @@ from tests.support.promotions import (
     LTM,
     START,
     ScriptedEngine,
+    later,
     make_brain,
     operations,
     page_with,
@@ -33,12 +34,6 @@ from tests.support.promotions import (
 
 PORTO = f"{LTM}concrete/porto.md"
 UUID = "0199aaaa-0000-7000-8000-000000000001"
-
-
-def later(brain: Brain, seconds: float = 3600) -> None:
-    """Let time pass."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def with_porto(folder: Path, engine: ScriptedEngine | None = None) -> Brain:

@@ -27,17 +27,12 @@ from brainiac.storage.journal import Journal
 from brainiac.storage.said import MAX_WAITING, FiledExchanges
 from brainiac.tree import LocalPlaces
 from tests.support.kernel import CountingDisk, Crash, PowerDisk
-from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, statements, tell
+from tests.support.promotions import START, ScriptedEngine, later, make_brain, open_brain, pages, statements, tell
 
 LIMIT = 400
 CONFIG = f"promotion: {{max_tokens: {LIMIT}}}\n"
 STM = "memory/short_term.md"
 NAMES = ("Ruth", "Tom", "Nadia", "Owen", "Beth", "Ivo", "Mara", "Piet", "Una", "Lars")
-
-
-def wait(brain: Brain, seconds: float) -> None:
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def log(brain: Brain) -> list[StmEvent]:
@@ -111,7 +106,7 @@ def test_what_was_filed_is_consolidated_by_the_next_promotion_and_only_once(tmp_
     brain = make_brain(tmp_path / "b", CONFIG, engine)
     said = talk(brain, 30)
     assert [] == statements(brain)
-    wait(brain, 301)
+    later(brain, 301)
     assert is_due(brain, 301.0)
     outcome = promote(brain)
     analyzed = [said.event.user for request in engine.of(Purpose.CONSOLIDATE) for said in request.said]
@@ -179,7 +174,7 @@ def test_a_run_that_finds_nothing_to_remember_still_ends_the_wait(tmp_path: Path
     assert FiledExchanges(brain).waiting
     promote(brain)
     asked = len(engine.of(Purpose.CONSOLIDATE))
-    wait(brain, 301)
+    later(brain, 301)
     assert not is_due(brain, 9999.0)
     promote(brain)
     assert asked == len(engine.of(Purpose.CONSOLIDATE))
@@ -221,7 +216,7 @@ def test_what_a_person_takes_from_a_page_is_not_consolidated_and_not_waited_for(
     assert 19 == len(statements(brain))
     assert not any("Ruth number 0 " in each for each in statements(brain))
     assert 19 == len(on_pages(brain)) == len({event.id for event in on_pages(brain)})
-    wait(brain, 301)
+    later(brain, 301)
     assert not is_due(brain, 9999.0)
 
 
@@ -245,7 +240,7 @@ def test_an_exchange_that_comes_back_into_the_log_is_not_filed_twice(tmp_path: P
     brain = make_brain(tmp_path / "b", CONFIG)
     talk(brain, 8)
     before = brain.tree.short_term.read_text()
-    wait(brain, 100)
+    later(brain, 100)
     talk(brain, 30)
     text = brain.tree.short_term.read_text()
     old = before[before.index("## Event Log\n") + len("## Event Log\n") :]
@@ -262,7 +257,7 @@ def test_an_exchange_that_comes_back_in_other_words_is_not_taken_away(tmp_path: 
     brain = make_brain(tmp_path / "b", CONFIG)
     talk(brain, 4)
     old = brain.tree.short_term.read_text().split("## Event Log\n")[1].replace("Ruth number 0", "Ruth, number 0,")
-    wait(brain, 100)
+    later(brain, 100)
     talk(brain, 30)
     brain.tree.short_term.write_text(brain.tree.short_term.read_text().rstrip() + "\n\n" + old)
     brain.observed.note_change(STM)
@@ -333,7 +328,7 @@ def prepared(tmp_path: Path) -> Path:
 
 def opened(root: Path, disk: CountingDisk | None = None) -> Brain:
     brain = Brain(root, clock=ManualClock(START))
-    wait(brain, 7200)
+    later(brain, 7200)
     if disk:
         brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
         brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)

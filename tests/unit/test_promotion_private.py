@@ -12,7 +12,6 @@ from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.clock import ManualClock
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.llm.gate import Gate
@@ -20,7 +19,7 @@ from brainiac.llm.schemas import Operation, PageRef, Purpose, Request, Result
 from brainiac.storage.statements import StatementLog
 from tests.support.models import write_settings
 from tests.support.openai_server import ChatServer, by_request
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
+from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, pages, statements, tell
 from tests.support.remote import remote_brain, reply, told_by_us, write_private
 from tests.support.said import say_to
 
@@ -34,12 +33,6 @@ TOLD = [
     "Yesterday I met PRVevent in Rome.",
     "See [it](../memory/long_term/concrete/hidden.md) at PRVlink.",
 ]
-
-
-def later(brain: Brain, seconds: float = 3600) -> None:
-    """Let time pass."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def hidden(brain: Brain, text: str = "User has diagnosis PRVstmt.") -> str:

@@ -10,7 +10,6 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 from brainiac_plugins.promotion.draft import Draft, NewPage
 from brainiac_plugins.promotion.run import promote
 
-from brainiac.clock import ManualClock
 from brainiac.formats.index_page import parse_index
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
@@ -24,7 +23,17 @@ from brainiac.llm.schemas import (
     SynthesizeRequest,
 )
 from brainiac.storage.statements import StatementLog
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, operations, page_with, pages, statements, tell
+from tests.support.promotions import (
+    LTM,
+    ScriptedEngine,
+    later,
+    make_brain,
+    operations,
+    page_with,
+    pages,
+    statements,
+    tell,
+)
 
 KEYS = ("uuid", "created_at", "updated_at", "tags", "emotion", "reinforcement_count", "sources")
 
@@ -78,8 +87,7 @@ def test_told_ten_times_over_ten_promotions_is_one_statement_with_ten_sources(tm
     for _ in range(10):
         tell(brain, "I'm allergic to hazelnuts.")
         promote(brain)
-        assert isinstance(brain.clock, ManualClock)
-        brain.clock.advance(86_400)
+        later(brain, 86_400)
     page = page_with(brain, "hazelnuts")
     assert ["I'm allergic to hazelnuts."] == [one.text for one in page.statements]
     assert 10 == len(page.meta["sources"])
@@ -96,8 +104,7 @@ def test_what_no_longer_holds_goes_to_history_with_dates_and_successor(tmp_path:
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I like coffee.")
     promote(brain)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(5 * 86_400)
+    later(brain, 5 * 86_400)
     tell(brain, "I don't like coffee any more.")
     promote(brain)
     page = page_with(brain, "like coffee")
@@ -203,8 +210,7 @@ def test_what_a_model_decides_is_journaled_with_relevance_evidence_and_reasons(t
         outcome = promote(brain)
         assert outcome.event is not None
         records += outcome.event.data["statements"]
-        assert isinstance(brain.clock, ManualClock)
-        brain.clock.advance(3600)
+        later(brain)
     assert ["NEW", "UPDATE", "REINFORCE", "NEW", "DELETE"] == [record["operation"] for record in records]
     assert [0.0, 0.6, 0.6, 0.6, 0.6] == [record.get("relevance", 0.0) for record in records]
     assert ["NO", *["MODERATE"] * 4] == [record["band"] for record in records]
@@ -240,8 +246,7 @@ def test_without_a_model_what_was_marked_is_kept_word_for_word(tmp_path: Path) -
         record[key] for key in ("operation", "marked_by", "model", "sources")
     )
     assert [] == [problem.what for problem in examine(brain)]
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(86_400)
+    later(brain, 86_400)
     second = tell(brain, f"/remember {told}")
     assert {"REINFORCE": 1} == promote(brain).statements
     page = page_with(brain, "Sommerhaus")
@@ -256,10 +261,9 @@ def test_pages_about_the_same_become_one(tmp_path: Path) -> None:
     told = tell(brain, "My mother Mama grows roses.")
     tell(brain, "My friend Vera lives in Oslo.")
     promote(brain)
-    later = {"page": PageRef(path=page_with(brain, "Oslo").path, merge=[page_with(brain, "roses").path])}
-    engine.on("same person", "new", "Oslo", "Vera is User's mother", **later)
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(5 * 86_400)
+    merging = {"page": PageRef(path=page_with(brain, "Oslo").path, merge=[page_with(brain, "roses").path])}
+    engine.on("same person", "new", "Oslo", "Vera is User's mother", **merging)
+    later(brain, 5 * 86_400)
     tell(brain, "Vera and Mama are the same person.")
     outcome = promote(brain)
     assert outcome.event is not None

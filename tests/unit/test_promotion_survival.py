@@ -22,7 +22,7 @@ from brainiac.llm.schemas import Purpose, Reflection
 from tests.support.commands import Shell
 from tests.support.examples import examples
 from tests.support.living import places_of
-from tests.support.promotions import START, ScriptedEngine, make_brain, open_brain, pages, tell
+from tests.support.promotions import START, ScriptedEngine, later, make_brain, open_brain, pages, tell
 
 STM = "memory/short_term.md"
 LISTS = {
@@ -39,12 +39,6 @@ def rewrite(brain: Brain, change: Callable[[str], str]) -> str:
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     brain.observed.note_change(STM)
     return text
-
-
-def later(brain: Brain, seconds: float = 3600) -> None:
-    """Let time pass."""
-    assert isinstance(brain.clock, ManualClock)
-    brain.clock.advance(seconds)
 
 
 def standing(brain: Brain) -> str:

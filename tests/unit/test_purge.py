@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,13 +25,6 @@ pytestmark = pytest.mark.slow
 
 SECRET = "My neighbour Rosalind hides emeralds under the old willow."
 WORDS = ("emeralds", "willow")  # the name becomes the name of a file, which the journal keeps
-
-
-@pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
-    brain = make_brain(tmp_path / "brain")
-    yield brain
-    brain.close()
 
 
 def told(brain: Brain, secret: str = SECRET) -> str:

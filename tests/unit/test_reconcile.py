@@ -95,9 +95,3 @@ def test_a_prompt_that_is_too_large_is_refused_unread(brain: Brain, root: Path) 
 def test_answering_is_free_where_the_offline_engine_answers(root: Path, llm: str, expected: bool) -> None:
     (root / "system/config.yaml").write_text(f"{CONFIG}llm: {llm}\n")
     assert expected is is_free(Brain(root))
-
-
-def test_one_device_runs_the_processes(root: Path) -> None:
-    assert Brain(root).is_active
-    (root / "system/config.yaml").write_text(f"{CONFIG}active_device: another-one\n")
-    assert not Brain(root).is_active

@@ -243,10 +243,16 @@ def test_plain_text_does_not_wait_for_the_detector() -> None:
     assert "[]" == ran.stdout.strip()
 
 
-HOSTILE = ("password: a1" + "!" * 200_000 + "x", "a1 b2 " * 40_000, "password: " * 20_000, "abandon " * 30_000)
+HOSTILE = {
+    "signs": "password: a1" + "!" * 200_000 + "x",
+    "mixed": "a1 b2 " * 40_000,
+    "passwords": "password: " * 20_000,
+    "listed": "abandon " * 30_000,
+    "one word": "A" * 1_200_000,
+}
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=("signs", "mixed", "passwords", "listed"))
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_no_text_takes_long(text: str) -> None:
     """Time grows with length, not with its square: a quarter of a megabyte made for it takes seconds at most."""
     started = time.perf_counter()
@@ -301,8 +307,3 @@ def test_what_was_redacted_before_is_no_secret_of_this_text(brain: Brain) -> Non
     """A quoted memory that stands masked is told of by nobody."""
     assert [] == kinds_of(brain, "My password: [redacted password] and the [redacted IBAN]")
     assert ["IBAN"] == kinds_of(brain, "[redacted IBAN] and DE89370400440532013000")
-
-
-def test_a_huge_word_is_no_obstacle() -> None:
-    """An attachment pasted as one word of more than a million letters is checked like any other text."""
-    assert "A" * 1_200_000 == redact_secrets("A" * 1_200_000)

@@ -92,33 +92,6 @@ def test_where_the_settings_keep_secrets_nothing_is_told(tmp_path: Path) -> None
     assert [] == unfolded(root)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wish", ["Don't keep this: the cat is called Tilda.", "Bitte nicht merken! Tilda heißt sie."])
-def test_a_wish_in_words_is_not_claimed_to_be_understood(tmp_path: Path, wish: str) -> None:
-    """Without a model it is recorded like all else, and the answer does not say otherwise."""
-    root = living_brain(tmp_path / "brain")
-    with living(root) as one:
-        answer = one.answer("a.md", wish)
-        assert answer.split("---\n\n")[1].startswith("Noted.")
-        assert "kept beyond" not in answer
-        reflected(one, "a.md")
-        assert 0 == one.terminate()
-    assert wish in (root / "memory/short_term.md").read_text()
-
-
-@pytest.mark.slow
-def test_off_by_command_is_kept_in_no_file_but_its_own(tmp_path: Path, machine: Path) -> None:
-    """`/off` does what `remember: false` does, before a byte is journaled."""
-    root = living_brain(tmp_path / "brain")
-    with living(root, "--verbose") as one:
-        one.drop("a.md", f"/private\n/off\n\nThe {SECRET} is in the cellar.")
-        answer = one.wait_for_answer("a.md")
-        assert "Off the record: nothing of this is kept beyond this file." in answer
-        one.wait_for_event("exchange-off-record")
-        assert 0 == one.terminate()
-    assert [] == holding((SECRET,), tmp_path, machine, but=prompts(root))
-
-
 def test_a_file_that_ask_makes_is_not_named_by_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its name is told to the journal and to links."""
     root = living_brain(tmp_path / "brain")

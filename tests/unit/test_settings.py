@@ -27,15 +27,11 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-def test_missing_and_empty_files_mean_the_defaults(config: Path) -> None:
-    """Nothing needs to be set."""
+def test_what_is_not_set_has_its_default(config: Path) -> None:
+    """No file, an empty one, and a section with everything below it commented out."""
     assert Settings() == load(config, Settings)
     config.write_text("# only a comment\n")
     assert Settings() == load(config, Settings)
-
-
-def test_a_section_of_comments_means_its_defaults(config: Path) -> None:
-    """`inbox:` with everything below it commented out is no error."""
     config.write_text("inbox:\n  # settle_ms: 100\nllm:\n  model: openai/gpt-5-mini\n")
     found = load(config, Settings)
     assert (Settings().inbox, "openai/gpt-5-mini") == (found.inbox, found.llm.model)
@@ -108,21 +104,6 @@ def test_any_text_is_settings_or_a_sentence(tmp_path_factory: pytest.TempPathFac
     except SettingsError as error:
         problems = error.problems
     assert problems
-
-
-def test_a_change_counts_on_the_next_read(config: Path) -> None:
-    """Settings are read again once the file changed, and only then.
-
-    Seeds: R11.
-    """
-    file = SettingsFile(config, Settings)
-    config.write_text("inbox:\n  settle_ms: 1\n")
-    first = file.read()
-    assert first is file.read()
-    config.write_text("inbox:\n  settle_ms: 22\n")
-    assert [1, 22] == [first.inbox.settle_ms, file.read().inbox.settle_ms]
-    config.unlink()
-    assert Settings() == file.read()
 
 
 def test_a_late_reader_leaves_no_older_value_behind(config: Path) -> None:

@@ -143,15 +143,6 @@ def test_a_link_to_a_brain_is_that_brain(root: Path, tmp_path: Path) -> None:
     assert Tree(root).root == Tree(tmp_path / "link").root
 
 
-def test_a_place_that_is_a_link_outside_is_refused(root: Path, tmp_path: Path) -> None:
-    """A synced brain cannot make its inbox some other folder of this machine."""
-    (root / "inbox/notes").rmdir()
-    (root / "inbox").rmdir()
-    os.symlink(tmp_path, root / "inbox")
-    with pytest.raises(ConfinementError):
-        Tree(root)
-
-
 @given(st.text(max_size=40))
 def test_confine_never_leaves(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """Whatever text is named, what comes back lies within the brain, or it is refused."""

@@ -34,11 +34,6 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
     brain.close()
 
 
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
-
-
 def texts(brain: Brain) -> dict[str, str]:
     """Every tracked file that stands."""
     found = (brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.memory, brain.tree.system))

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from brainiac.testing import World
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    """Give a new brain."""
-    return World(tmp_path)
 
 
 def found(world: World, words: str) -> list[tuple[str, str]]:

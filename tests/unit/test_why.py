@@ -12,14 +12,11 @@ from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import find_memory, find_statement, why
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
-from brainiac.pipeline.daemon import run_once
-from brainiac.testing import make_brain
+from brainiac.testing import make_brain, run_once
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 
 pytestmark = pytest.mark.slow
-
-HOME = "memory/long_term/concrete/home/home.md"
 
 
 def tell(brain: Brain, name: str, text: str) -> None:
@@ -61,11 +58,6 @@ def brain(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Brain]:
     promote(brain)
     yield brain
     brain.close()
-
-
-@pytest.fixture
-def shell(brain: Brain, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys, str(brain.root))
 
 
 def page_of(brain: Brain, words: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -320,10 +321,15 @@ def test_a_model_that_fails_hides_it_later(world: World, model: Model) -> None:
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_a_crash_leaves_it_hidden_once(tmp_path: Path, model: Model, how: Moment) -> None:
     """Killed at any moment while it is hidden, the next start hides it, once."""
+    folder, before = tmp_path / "world", tmp_path / "before"
+    told(brain_with(folder, model), model)
+    model.wishes, model.means = {"forget that I live": ["forget that I live in Karlsruhe"]}, ["Karlsruhe"]
+    shutil.copytree(folder, before)
     for at in itertools.count(1, 13):
-        world = brain_with(tmp_path / str(at), model)
-        told(world, model)
-        model.wishes, model.means = {"forget that I live": ["forget that I live in Karlsruhe"]}, ["Karlsruhe"]
+        shutil.rmtree(folder)
+        shutil.copytree(before, folder)
+        world = World(folder)
+        world.clock.advance(60)
         asked = world.drop("wish.md", f"{WISH}\n")
         is_killed = world.kill(at, how)
         world.run()

@@ -14,11 +14,6 @@ from brainiac.testing import START, Moment, Save, World, make_brain, run_once
 PAGE = "memory/long_term/concrete/mira.md"
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
-
-
 def test_a_brain_whose_clock_stands_still_answers(tmp_path: Path) -> None:
     """`run_once` returns though nobody moves the clock while a file in the inbox waits to be finished."""
     brain = make_brain(tmp_path / "brain", clock=ManualClock(START))
