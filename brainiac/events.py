@@ -240,9 +240,9 @@ def kinds_of(*classes: type[EventData] | str) -> frozenset[str]:
     """Return the names that kinds of events have in the journal.
 
     Args:
-        classes: Classes of events, which include their subclasses; kinds of plugins by name.
+        classes: Classes of events, which include their subclasses; kinds by name, also former ones.
     """
-    names = {name for name in classes if isinstance(name, str)}
+    names = {present_form(name, {})[0] for name in classes if isinstance(name, str)}
     ours = tuple(event_class for event_class in classes if not isinstance(event_class, str))
     return frozenset(names | {kind for kind, event_class in KINDS.items() if issubclass(event_class, ours)})
 
@@ -683,10 +683,6 @@ class PromptRefused(EventData):
     reason: str
 
 
-class ErrorCleared(EventData):
-    """An error file was removed, since its prompt was answered or deleted."""
-
-
 class AnswerDiscarded(EventData):
     """An answer was thrown away: its prompt was changed or answered elsewhere meanwhile.
 
@@ -940,48 +936,39 @@ class MemoryOrganized(EventData):
     refused: tuple[Refused, ...]
 
 
-class LinksHealed(EventData):
-    """Links were repaired after pages had moved.
+class TreeTidied(EventData):
+    """The program's own upkeep: nobody asked for it, and it changed nothing that a person said.
 
     Attributes:
-        moved: The pages' paths before, with those after.
+        what: `links` were repaired after pages had moved; `index-pages` were made anew from the pages of their folders;
+            `mentions`: pages got the links to the pages that they name; `note`: a page that a person made got its uuid
+            and dates; `review`: the lines of decided proposals were removed from `memory/review.md`; `error`: an error
+            file was removed, since its prompt was answered or deleted; `leftovers`: temporary files that a crash had
+            left were removed, and the journal keeps their texts.
+        moved: The pages' paths before, with those after; of `links` alone.
+        texts: Paths of `leftovers`, with the hashes of the texts.
     """
 
+    what: str
     moved: Mapping[str, str] = field(default_factory=dict)
-
-
-class ManifestsDerived(EventData):
-    """Index pages were made anew from the pages of their folders."""
-
-
-class MentionsDerived(EventData):
-    """Pages got the links to the pages that they name."""
-
-
-class NoteCompleted(EventData):
-    """A page that a person made got its uuid and dates."""
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 # --- what a person is asked --------------------------------------------------------------------------------------
 
 
-class ProposalEvent(EventData):
-    """A decision on a proposal.
+class ProposalDecided(EventData):
+    """A proposal was decided.
 
     Attributes:
         proposal: Its id.
-    """
-
-    proposal: str
-
-
-class ProposalApplied(ProposalEvent):
-    """A person ticked a proposal, and it was done.
-
-    Attributes:
+        how: `applied`: a person ticked it, and it was done; `declined` by a person; `expired`: a person ticked it, but
+            what it was about has changed since, and nothing was done.
         statements: Statements that were written.
     """
 
+    proposal: str
+    how: str
     statements: tuple[StatementRecord, ...] = ()
 
 
@@ -995,33 +982,11 @@ class StatementCorrected(EventData):
     statements: tuple[StatementRecord, ...]
 
 
-class ProposalDeclined(ProposalEvent):
-    """A person declined a proposal."""
-
-
-class ProposalExpired(ProposalEvent):
-    """A person ticked a proposal, but what it was about has changed since; nothing was done."""
-
-
-class ReviewTidied(EventData):
-    """The lines of decided proposals were removed from `memory/review.md`."""
-
-
-class ForgettingProposed(EventData):
-    """A person was asked whether something is to be forgotten.
+class ProposalMade(EventData):
+    """A person was asked something: whether it is to be forgotten, changed, or taken from another device's version.
 
     Attributes:
-        proposals: What is to be forgotten.
-    """
-
-    proposals: tuple[ProposalRecord, ...]
-
-
-class ChangeSuggested(EventData):
-    """Somebody at the command line or at a door suggested a change of memory.
-
-    Attributes:
-        proposals: What is to be changed.
+        proposals: What they were asked.
     """
 
     proposals: tuple[ProposalRecord, ...]
@@ -1150,7 +1115,7 @@ class StatementsAdopted(EventData):
 
 # Events with operations on statements; those with an `OwningEvent` make a statement ours, those of a person do not.
 StatingEvent = (
-    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalApplied | StatementCorrected | ExchangeMadePrivate
+    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalDecided | StatementCorrected | ExchangeMadePrivate
 )
 OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
@@ -1201,11 +1166,7 @@ class NoteMoved(FoundEvent):
 
 
 class NoteDeleted(FoundEvent):
-    """A person deleted a file."""
-
-
-class NotesDeleted(FoundEvent):
-    """Deletions that had been held were confirmed."""
+    """A person deleted a file, or confirmed deletions that had been held."""
 
 
 class DeletionsHeld(EventData):
@@ -1250,26 +1211,6 @@ class NoteMerged(EventData):
 
 class NoteMended(EventData):
     """`brainiac doctor --fix` repaired a file."""
-
-
-class LeftoversSwept(EventData):
-    """Temporary files that a crash had left were removed; the journal keeps their texts.
-
-    Attributes:
-        texts: Their paths, with the hashes of the texts.
-    """
-
-    texts: Mapping[str, str]
-
-
-class CopyFound(EventData):
-    """Sync put another device's version beside a file, and a person was asked which counts.
-
-    Attributes:
-        proposals: What they were asked.
-    """
-
-    proposals: tuple[ProposalRecord, ...]
 
 
 class CopySetAside(EventData):
@@ -1330,25 +1271,17 @@ class DeviceTookOver(EventData):
 
 
 class PluginTrusted(EventData):
-    """A person trusted a plugin of the brain on this machine.
+    """A person trusted a plugin of the brain on this machine, or took the trust back.
 
     Attributes:
         plugin: Its name.
-        files: Each file of it with the hash of its content.
+        files: Each file of it with the hash of its content; none where the trust was taken back.
+        is_trusted: Whether it is trusted from now on.
     """
 
     plugin: str
-    files: Mapping[str, str]
-
-
-class PluginDistrusted(EventData):
-    """A person took the trust in a plugin back.
-
-    Attributes:
-        plugin: Its name.
-    """
-
-    plugin: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    is_trusted: bool = True
 
 
 class PluginFailed(EventData):
@@ -1361,3 +1294,33 @@ class PluginFailed(EventData):
 
     hook: str
     error: str
+
+
+# --- journals of earlier versions --------------------------------------------------------------------------------
+
+# Kinds that became one: the present kind of each former one, and what is added to its data
+FORMER_KINDS: dict[str, tuple[type[EventData], dict[str, Any]]] = {
+    "links-healed": (TreeTidied, {"what": "links"}),
+    "manifests-derived": (TreeTidied, {"what": "index-pages"}),
+    "mentions-derived": (TreeTidied, {"what": "mentions"}),
+    "note-completed": (TreeTidied, {"what": "note"}),
+    "review-tidied": (TreeTidied, {"what": "review"}),
+    "error-cleared": (TreeTidied, {"what": "error"}),
+    "leftovers-swept": (TreeTidied, {"what": "leftovers"}),
+    "proposal-applied": (ProposalDecided, {"how": "applied"}),
+    "proposal-declined": (ProposalDecided, {"how": "declined"}),
+    "proposal-expired": (ProposalDecided, {"how": "expired"}),
+    "forgetting-proposed": (ProposalMade, {}),
+    "change-suggested": (ProposalMade, {}),
+    "copy-found": (ProposalMade, {}),
+    "notes-deleted": (NoteDeleted, {}),
+    "plugin-distrusted": (PluginTrusted, {"is_trusted": False}),
+}
+
+
+def present_form(kind: str, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return kind and data of a journal line as they are recorded today; those of a present kind as they are."""
+    if kind not in FORMER_KINDS:
+        return kind, data
+    event_class, added = FORMER_KINDS[kind]
+    return event_class.kind, data | added

@@ -42,10 +42,6 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.ResponseArrived: "{response} → noted, by hand",
     events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
     events.ImportStarted: "{source} → imported, all in one `undo`",
-    events.CopyFound: "memory/review.md → asks you something",
-    events.ChangeSuggested: "memory/review.md → asks you something",
-    events.ProposalApplied: "memory/review.md → done as you ticked it",
-    events.ProposalDeclined: "memory/review.md → left as you said",
     events.StatementCorrected: "{paths} → put right by you",
     events.MemoryForgotten: "{path} → forgotten",
     events.TextsPurged: "forgotten texts → destroyed for good",
@@ -54,11 +50,8 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.CopySetAside: "{of} → a copy from another device had nothing new, so it is gone",
     events.NoteMoved: "{paths} → moved by hand",
     events.NoteDeleted: "{paths} → deleted by hand",
-    events.NotesDeleted: "{paths} → deleted by hand",
     events.NotesEdited: "{paths} → found changed at a start",
     events.DeviceTookOver: "{device} → runs the processes now",
-    events.PluginTrusted: "{plugin} → trusted on this machine",
-    events.PluginDistrusted: "{plugin} → trusted no more",
     events.PluginFailed: "{by} → failed in {hook}: {error}",
 }
 _UNDONE = {
@@ -69,7 +62,7 @@ _UNDONE = {
     events.MemoryOrganized.kind: "an organization",
     events.ExchangeForgotten.kind: "a forgetting",
     events.MemoryForgotten.kind: "a forgetting",
-    events.ProposalApplied.kind: "what you ticked in the review",
+    events.ProposalDecided.kind: "what you ticked in the review",
     events.EventUndone.kind: "an undo",
 }
 _VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
@@ -114,16 +107,22 @@ def _sentence_with_counts(event: Event, paths: str) -> str:
             return f"memory → organized ({_count(len(done), 'change')})"
         case events.ExchangeForgotten() as forgotten:
             return f"{Target.of(forgotten).count} → forgotten, with what rested on it alone"
-        case events.ForgettingProposed(proposals=(events.ForgetProposal(is_hiding=True) as hidden,)):
+        case events.ProposalMade(proposals=(events.ForgetProposal(is_hiding=True) as hidden,)):
             return f"{Target.of(hidden).count} → hidden as you asked, until you decide in memory/review.md"
-        case events.ForgettingProposed():
+        case events.ProposalMade():
             return "memory/review.md → asks you something"
+        case events.ProposalDecided(how="applied"):
+            return "memory/review.md → done as you ticked it"
+        case events.ProposalDecided(how="declined"):
+            return "memory/review.md → left as you said"
+        case events.PluginTrusted(plugin=plugin, is_trusted=is_trusted):
+            return f"{plugin} → {'trusted on this machine' if is_trusted else 'trusted no more'}"
         case events.StatementsAdopted(statements=statements):
             return f"{_count(len(statements), 'statement')} → released by you"
         case events.DeletionsHeld(count=count):
             return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
         case events.EventUndone(kind_=kind):
-            return f"{_UNDONE.get(kind, kind)} → taken back: {paths}"
+            return f"{_UNDONE.get(events.present_form(kind, {})[0], kind)} → taken back: {paths}"
         case events.CopyMerged(of=path):
             return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
         case events.MarkersMerged(path=path):
@@ -203,7 +202,7 @@ def log(
         since: All since {TIMES}, or an event's id.
         memory (--memory): Only what changed long-term memory.
     """
-    kinds = frozenset(kind) if kind else None
+    kinds = events.kinds_of(*kind) if kind else None
     in_words = not (every or as_json or kinds)
 
     def is_selected(event: Event) -> bool:

@@ -11,7 +11,7 @@ import typer
 from brainiac.brain import Brain
 from brainiac.cli import session
 from brainiac.errors import UserError
-from brainiac.events import PluginDistrusted, PluginTrusted
+from brainiac.events import PluginTrusted
 from brainiac.health.overview import Problem, host_of, notices, overview, unknown_plugins
 from brainiac.terminal import say
 from brainiac.text.tokens import as_sentence
@@ -165,5 +165,5 @@ def plugins_distrust(brain: Brain, name: str) -> None:
     """
     if not host_of(brain).trust.distrust(name):
         raise UserError(f"{name} was not trusted here; `brainiac plugins list` shows what is")
-    brain.record(PluginDistrusted(plugin=name), by="person")
+    brain.record(PluginTrusted(plugin=name, is_trusted=False), by="person")
     say(f"{name} does not run here any more.")

@@ -170,10 +170,9 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
     brain.projection.follow()
     ((is_asked, is_declined),) = brain.projection.query(
         "SELECT EXISTS (SELECT 1 FROM proposals WHERE id = ?1 AND device = ?2),"
-        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND kind = ?3)",
+        " EXISTS (SELECT 1 FROM decisions WHERE proposal = ?1 AND device = ?2 AND how = 'declined')",
         proposal_id,
         brain.journal.device,
-        events.ProposalDeclined.kind,
     )
     if is_declined:
         return _set_aside(brain, copy, original, raw)
@@ -185,7 +184,7 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
         id=proposal_id, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
     )
     changes = proposals_change(brain.tree, [Proposal(proposal, is_private_note(decode_text(raw)))])
-    return brain.commit(events.CopyFound(proposals=(proposal,)), by=_BY, changes=changes)
+    return brain.commit(events.ProposalMade(proposals=(proposal,)), by=_BY, changes=changes)
 
 
 def changes_for_copy(brain: Brain, proposal: events.CopyProposal) -> list[Change]:

@@ -45,7 +45,7 @@ FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you cha
 KINDS = (
     events.MemoryPromoted,
     events.MemoryOrganized,
-    events.ProposalApplied,
+    events.ProposalDecided,
     events.StatementCorrected,
     events.ExchangeForgotten,
     events.MemoryForgotten,
@@ -203,7 +203,7 @@ class _Reader:
             case events.MemoryOrganized(proposals=proposals):
                 self._add_moves(event)
                 self._add_proposals(event, proposals)
-            case events.ProposalApplied(proposal=proposal, statements=statements):
+            case events.ProposalDecided(how="applied", proposal=proposal, statements=statements):
                 self._add_statements(event, statements or list(self._proposed(proposal)))
                 self._add_moves(event)
             case events.StatementCorrected(statements=statements):

@@ -23,9 +23,9 @@ from brainiac.events import (
     Event,
     ExchangeForgotten,
     ForgetProposal,
-    ForgettingProposed,
     MemoryForgotten,
     PathKind,
+    ProposalMade,
     StatementRecord,
     content_hash,
     new_id,
@@ -826,7 +826,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
         changes = proposals_change(brain.tree, [Proposal(proposal, exchange.is_private)])
         if text:
             changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
-        brain.commit(ForgettingProposed(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
+        brain.commit(ProposalMade(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
 
     brain.retry(attempt)
 
@@ -834,7 +834,7 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
 def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
     """Commit a proposal with its line in `review.md`."""
     changes = proposals_change(brain.tree, [Proposal(proposal, is_private)])
-    brain.commit(ForgettingProposed(proposals=(proposal,)), by=by, changes=changes)
+    brain.commit(ProposalMade(proposals=(proposal,)), by=by, changes=changes)
 
 
 def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:

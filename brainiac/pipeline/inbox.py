@@ -406,7 +406,9 @@ class Inbox:
             self._ids.pop(path, None)
         before = None if is_too_long(prompts.error_path(path)) else self._brain.read(prompts.error_path(path))
         if before is not None:
-            self._brain.commit(events.ErrorCleared(), by=BY, changes=[events.remove(prompts.error_path(path), before)])
+            self._brain.commit(
+                events.TreeTidied(what="error"), by=BY, changes=[events.remove(prompts.error_path(path), before)]
+            )
 
 
 def _body(text: str) -> str:

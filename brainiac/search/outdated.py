@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from brainiac.errors import FormatError
-from brainiac.events import ProposalApplied, RetireProposal, StatementRecord
+from brainiac.events import RetireProposal, StatementRecord
 from brainiac.formats.markdown import one_line
 from brainiac.formats.page import Memory, parse_memory
 from brainiac.search.documents import Former, Hit
@@ -33,9 +33,8 @@ def with_former(store: Store, hits: Sequence[Hit], *, hides_private: bool) -> li
         return list(hits)
     undone, wanted = undone_events(store), json.dumps(sorted(exchanges))  # it brings the projection up to date
     decided = store.projection.query(
-        "SELECT decisions.event, data FROM proposals, decisions WHERE proposals.id = proposal AND kind = ?"
+        "SELECT decisions.event, data FROM proposals, decisions WHERE proposals.id = proposal AND how = 'applied'"
         " AND json_extract(data, '$.said_in') IN (SELECT value FROM json_each(?)) ORDER BY decisions.event DESC",
-        ProposalApplied.kind,
         wanted,
     )
     # by which a person ticked that words are replaced, newest first

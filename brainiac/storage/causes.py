@@ -12,10 +12,7 @@ from brainiac.storage.store import Store
 
 MIN_ID_PART = 6
 # Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
-_NeverLast = (
-    events.TreeAdopted | events.EventUndone | events.ExchangesFiled | events.LinksHealed | events.ManifestsDerived
-    | events.MentionsDerived | events.NoteCompleted | events.ReviewTidied | events.LeftoversSwept
-)  # fmt: skip
+_NeverLast = events.TreeAdopted | events.EventUndone | events.ExchangesFiled | events.TreeTidied
 _MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
 
 
@@ -125,7 +122,7 @@ def _changes_memory(store: Store, event: Event) -> bool:
             noted = store.journal.find(exchange)
             is_note = noted is not None and isinstance(noted.what, events.NoteCaptured)
             return is_note or any(_changes_lists(store, change) for change in event.changes)
-        case events.ForgettingProposed(proposals=proposals):
+        case events.ProposalMade(proposals=proposals):
             return any(isinstance(proposal, events.ForgetProposal) and proposal.is_hiding for proposal in proposals)
         case events.FoundEvent() if not kinds <= _MEMORY | {PathKind.INDEX_PAGE}:
             return False  # prompts and settings would be taken back with it

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.errors import StorageError, UserError, storage_trouble
-from brainiac.events import Change, Event, EventData, LeftoversSwept, PathKind, PluginEvent
+from brainiac.events import Change, Event, EventData, PathKind, PluginEvent, TreeTidied
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Plan, Transactions
@@ -169,5 +169,5 @@ class Committer(Transactions):
         if hashes:
             # the text is on the disk before the event that names it
             self.journal.blobs.sync(set(hashes.values()))
-            self.record(LeftoversSwept(texts=hashes), by="kernel")
+            self.record(TreeTidied(what="leftovers", texts=hashes), by="kernel")
         return hashes

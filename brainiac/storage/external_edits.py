@@ -426,7 +426,7 @@ class ExternalEdits:
             missing = [state for state in held if not os.path.lexists(self._tree.absolute(state.path))]
             self._states.note("is_held", dict.fromkeys([state.path for state in held], False))
             if missing:
-                self._transactions.record(events.NotesDeleted(), [self._removal(state) for state in missing])
+                self._transactions.record(events.NoteDeleted(), [self._removal(state) for state in missing])
             return [self._change("deleted", state.path) for state in missing]
 
     def _note_deletion(self, state: FileState) -> events.FileChange | None:

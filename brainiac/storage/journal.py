@@ -27,7 +27,16 @@ from typing import BinaryIO
 
 from brainiac.clock import SYSTEM
 from brainiac.errors import BlobError, ConfinementError
-from brainiac.events import Event, EventData, RecordedChange, TreeAdopted, content_hash, kinds_of
+from brainiac.events import (
+    FORMER_KINDS,
+    Event,
+    EventData,
+    RecordedChange,
+    TreeAdopted,
+    content_hash,
+    kinds_of,
+    present_form,
+)
 from brainiac.storage import files
 from brainiac.storage.database import COMMIT_LOCK
 from brainiac.tree import LocalPlaces, Tree
@@ -69,13 +78,13 @@ def from_line(line: bytes) -> Event:
             RecordedChange(change["op"], change["path"], change["before"], change["after"], change.get("source"))
             for change in record["changes"]
         )
-        texts = record["id"], record["at"], record["kind"], record["by"]
-        event = Event(record["seq"], *texts, record.get("cause"), record.get("data", {}), changes)
+        kind, data = record["kind"], record.get("data", {})
+        if not (isinstance(kind, str) and isinstance(data, dict)):
+            raise ValueError("its kind is no text, or its data are no object")
+        kind, data = present_form(kind, data)
+        return Event(record["seq"], record["id"], record["at"], kind, record["by"], record.get("cause"), data, changes)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(str(error)) from error
-    if not (isinstance(event.kind, str) and isinstance(event.data, dict)):
-        raise ValueError("its kind is no text, or its data are no object")
-    return event
 
 
 def lines_back(path: Path) -> Iterator[bytes]:
@@ -472,7 +481,8 @@ class Journal:
             kinds: Only events of these kinds; None for all.
         """
         names = None if kinds is None else kinds_of(*kinds)
-        marks = [f'"kind":"{kind}"'.encode() for kind in names or ()]
+        former = {kind for kind, (present, _) in FORMER_KINDS.items() if present.kind in (names or ())}
+        marks = [f'"kind":"{kind}"'.encode() for kind in former.union(names or ())]
         for path, line in lines:
             if marks and not any(mark in line for mark in marks):
                 continue  # parsing it would cost fifty times as much

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 5  # of the schema, and of what is taken from events: another one has the tables made anew
+_VERSION = 6  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone 
 CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS hiding_proposals ON proposals(id) WHERE is_hiding;
-CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, kind TEXT,
+CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, how TEXT,
     PRIMARY KEY(proposal, event)) WITHOUT ROWID;
 -- What moved, went or came back, of all files; of pages every change. `about` names the prompt that moved, or the event
 -- that was undone; `written` is the time of a file that a person changed.
@@ -303,8 +303,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield "catch_ups", (event.id, device, event.cause, json.dumps(withheld))
         case events.EventUndone(undone=undone):
             yield "undoings", (event.id, device, undone)
-        case events.ProposalEvent(proposal=proposal):
-            yield "decisions", (proposal, event.id, device, event.kind)
+        case events.ProposalDecided(proposal=proposal, how=how):
+            yield "decisions", (proposal, event.id, device, how)
         case events.TextsPurged() | events.PurgeHonoured():
             yield "lines", _line_row(event, device)
         case events.ModelCalled() as call:

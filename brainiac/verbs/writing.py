@@ -583,5 +583,5 @@ def _propose(brain: Brain, record: events.ProposalRecord, is_private: bool, call
         if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:
             return Suggested(proposal_id, record.what, is_new=False)
     changes = proposals_change(brain.tree, [Proposal(record, is_private)])
-    brain.commit(events.ChangeSuggested(proposals=(record,)), by=caller.by, changes=changes)
+    brain.commit(events.ProposalMade(proposals=(record,)), by=caller.by, changes=changes)
     return Suggested(record.id, record.what, is_new=True)

@@ -525,6 +525,6 @@ def derive_manifests(brain: Brain, folders: Iterable[str], cause: str | None = N
     if not changes:
         return None
     try:
-        return brain.commit(events.ManifestsDerived(), by=NAME, changes=changes, cause=cause)
+        return brain.commit(events.TreeTidied(what="index-pages"), by=NAME, changes=changes, cause=cause)
     except ConflictError:
         return None  # the next quiet tries again

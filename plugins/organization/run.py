@@ -226,7 +226,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
     earlier = {
         (proposal.action, uuid, digest)
         for name, (proposal, _) in history.proposals.items()
-        if isinstance(proposal, events.OrganizeProposal) and history.decided.get(name) != events.ProposalExpired.kind
+        if isinstance(proposal, events.OrganizeProposal) and history.decided.get(name) != "expired"
         for uuid, _, digest in proposal.pages
     }
     for action in actions:

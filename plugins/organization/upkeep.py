@@ -114,7 +114,7 @@ class Upkeep:
         """Propose to forget the exchanges that a page was made from, where a person deleted it and did not move it."""
         if change.kind is not PathKind.MEMORY or change.is_ours:  # ours: a commit removed it, as `forget` does
             return
-        for event in self._brain.journal.events(kinds={events.NoteDeleted, events.NotesDeleted}, reverse=True):
+        for event in self._brain.journal.events(kinds={events.NoteDeleted}, reverse=True):
             removed_hashes = (old.before for old in event.changes if old.path == change.path and old.after is None)
             if removed_hash := next(removed_hashes, None):
                 # of an off-the-record page the journal has no text (BlobError), and there is nothing to ask
@@ -236,7 +236,7 @@ def complete(brain: Brain, pages: PageSet, history: UsageHistory, paths: Iterabl
             waiting.append(update(path, page.text, str(document)))
     while batch := waiting[:COMPLETED_AT_ONCE]:
         try:
-            brain.commit(events.NoteCompleted(), by=NAME, changes=batch)
+            brain.commit(events.TreeTidied(what="note"), by=NAME, changes=batch)
             is_changed = True
         except ConflictError as error:  # somebody saved some of them: these wait, the others do not
             batch = [change for change in batch if change.path in error.paths] or batch
@@ -289,7 +289,7 @@ def repair_links(brain: Brain, pages: PageSet, paths: Iterable[str], moved: Mapp
         if after != before:
             changes.append(update(path, before, after))
     if changes:
-        brain.commit(events.LinksHealed(moved=moved), by=NAME, changes=changes)
+        brain.commit(events.TreeTidied(what="links", moved=moved), by=NAME, changes=changes)
 
 
 def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: Collection[str]) -> bool:
@@ -323,7 +323,7 @@ def derive_mentions(brain: Brain, pages: PageSet, history: UsageHistory, paths: 
             changes.append(update(path, page.text, str(after)))
     try:
         if changes:
-            brain.commit(events.MentionsDerived(), by=NAME, changes=changes)
+            brain.commit(events.TreeTidied(what="mentions"), by=NAME, changes=changes)
     except ConflictError:
         return False
     return is_complete
@@ -352,13 +352,13 @@ def settle_reviews(brain: Brain) -> list[Event]:
             continue
         proposal, by = history.proposals[name]
         if not is_accepted:
-            recorded.append(brain.record(events.ProposalDeclined(proposal=name), by="person"))
+            recorded.append(brain.record(events.ProposalDecided(proposal=name, how="declined"), by="person"))
         elif isinstance(proposal, events.RetireProposal) and not proposal.block:
             # only exchanges say it: no file changes, and recall says of them what holds now
-            recorded.append(brain.record(events.ProposalApplied(proposal=name), by=by))
+            recorded.append(brain.record(events.ProposalDecided(proposal=name, how="applied"), by=by))
         elif isinstance(proposal, events.ForgetProposal):
             cause = forget.carry_out_proposal(brain, proposal)
-            applied = events.ProposalApplied(proposal=name)
+            applied = events.ProposalDecided(proposal=name, how="applied")
             recorded.append(brain.record(applied, by="person", cause=cause.id if cause else None))
         else:
             recorded.append(_apply(brain, proposal, by, history))
@@ -383,13 +383,13 @@ def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: Usag
         if not changes:  # its target changed since
             break
         try:
-            applied = events.ProposalApplied(proposal=proposal.id, statements=statements)
+            applied = events.ProposalDecided(proposal=proposal.id, how="applied", statements=statements)
             event = brain.commit(applied, by=by, changes=changes)
         except ConflictError:
             continue
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
-    return brain.record(events.ProposalExpired(proposal=proposal.id), by=by)
+    return brain.record(events.ProposalDecided(proposal=proposal.id, how="expired"), by=by)
 
 
 def _reorganization(
@@ -456,4 +456,4 @@ def tidy_review(brain: Brain) -> Event | None:
     after = without_proposals(before, ids & history.decided.keys())
     if after == before or not history.is_resting(path, brain.clock.now()):
         return None
-    return brain.commit(events.ReviewTidied(), by=NAME, changes=[update(path, before, after)])
+    return brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])

@@ -57,7 +57,7 @@ class UsageHistory:
         unlinked: Pairs of pages whose link a person has undone.
         asked: The hash of the last question to the model.
         proposals: Every proposal with the process that made it, by id.
-        decided: The kind of the event that decided each proposal, by its id.
+        decided: How each proposal was decided, by its id.
     """
 
     edited: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def read_history(brain: Brain) -> UsageHistory:
     _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
     for name, by, proposal in projection.query("SELECT id, by, data FROM proposals ORDER BY event"):
         history.proposals[name] = (ProposalRecord.from_json(json.loads(proposal)), by)
-    history.decided = dict(projection.query("SELECT proposal, kind FROM decisions ORDER BY event"))
+    history.decided = dict(projection.query("SELECT proposal, how FROM decisions ORDER BY event"))
     return history
 
 

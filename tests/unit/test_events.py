@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac import events
+from brainiac.cli.log import sentence
+from brainiac.storage.journal import from_line
 from tests.support.examples import examples
 
 
@@ -95,3 +98,46 @@ def test_kinds_that_are_not_ours_are_kept() -> None:
     line = events.Event(1, events.new_id(), "2025-09-16T15:30:00Z", "tag-added", "x", data={"b": [1], "a": None})
     assert events.PluginEvent("tag-added", {"b": [1], "a": None}) == line.what
     assert line.data == line.what.to_json()
+
+
+FORMER = {  # a line of an earlier version: its kind and data, what is read of it, and what `log` says
+    "links-healed": ({"moved": {"a": "b"}}, events.TreeTidied(what="links", moved={"a": "b"}), ""),
+    "manifests-derived": ({}, events.TreeTidied(what="index-pages"), ""),
+    "mentions-derived": ({}, events.TreeTidied(what="mentions"), ""),
+    "note-completed": ({}, events.TreeTidied(what="note"), ""),
+    "review-tidied": ({}, events.TreeTidied(what="review"), ""),
+    "error-cleared": ({}, events.TreeTidied(what="error"), ""),
+    "leftovers-swept": ({"texts": {"a": "h"}}, events.TreeTidied(what="leftovers", texts={"a": "h"}), ""),
+    "proposal-applied": (
+        {"proposal": "p"},
+        events.ProposalDecided(proposal="p", how="applied"),
+        "memory/review.md → done as you ticked it",
+    ),
+    "proposal-declined": (
+        {"proposal": "p"},
+        events.ProposalDecided(proposal="p", how="declined"),
+        "memory/review.md → left as you said",
+    ),
+    "proposal-expired": ({"proposal": "p"}, events.ProposalDecided(proposal="p", how="expired"), ""),
+    "forgetting-proposed": ({}, events.ProposalMade(proposals=()), "memory/review.md → asks you something"),
+    "change-suggested": ({}, events.ProposalMade(proposals=()), "memory/review.md → asks you something"),
+    "copy-found": ({}, events.ProposalMade(proposals=()), "memory/review.md → asks you something"),
+    "notes-deleted": ({}, events.NoteDeleted(), "a.md → deleted by hand"),
+    "plugin-distrusted": (
+        {"plugin": "x"},
+        events.PluginTrusted(plugin="x", is_trusted=False),
+        "x → trusted no more",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", events.FORMER_KINDS)
+def test_lines_of_earlier_versions_say_what_they_said(kind: str) -> None:
+    """A line whose kind is none of today's is read as today's, and `log` has the sentence it had."""
+    data, what, said = FORMER[kind]
+    line = {"seq": 1, "id": events.new_id(), "at": "2025-09-16T15:30:00Z", "kind": kind, "by": "x", "data": data}
+    changes = [{"op": "remove", "path": "a.md", "before": "h", "after": None}]
+    event = from_line(json.dumps(line | {"changes": changes}).encode())
+    assert (what, what.kind) == (event.what, event.kind)
+    assert said == sentence(event)
+    assert {what.kind} == events.kinds_of(kind)

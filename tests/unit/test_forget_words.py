@@ -105,7 +105,7 @@ def test_a_prompt_that_asks_puts_the_plan_into_review(brain: Brain) -> None:
     review = brain.read_text(brain.tree.review) or ""
     assert "1 exchange" in review
     assert "locker" not in review
-    events = [event for event in brain.journal.events() if event.kind == "forgetting-proposed"]
+    events = [event for event in brain.journal.events() if event.kind == "proposal-made"]
     assert "locker" not in str(events)
     assert "/forget" not in (brain.read_text(brain.tree.short_term) or "")
     brain.tree.review.write_text(review.replace("- [ ]", "- [x]"))
@@ -123,7 +123,7 @@ def test_a_deleted_page_without_a_uuid_is_asked_about_once(brain: Brain) -> None
         ask_about_deleted(
             brain, "memory/long_term/concrete/locker.md", f"---\nsources: [{exchange}]\n---\n\n# Locker\n"
         )
-    assert 1 == sum(event.kind == "forgetting-proposed" for event in brain.journal.events())
+    assert 1 == sum(event.kind == "proposal-made" for event in brain.journal.events())
 
 
 def test_what_a_deleted_page_was_made_from_is_asked_about_and_not_quoted_until_then(brain: Brain) -> None:

@@ -52,7 +52,7 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     assert 130 == outcome.lines
     assert b"" == scene.tree()["logs/access.log"]
     events = [event.kind for event in scene.brain.journal.events() if event.id >= outcome.event]
-    assert ["memory-organized", "manifests-derived"] == events
+    assert ["memory-organized", "tree-tidied"] == events
     changed = {path for path, content in scene.tree().items() if before.get(path) != content}
     linking = {
         path for path in made.others if path.endswith(("recent.md", "-0.md", "-1.md", "-2.md", "-3.md", "-4.md"))

@@ -135,17 +135,17 @@ class ProjectionMachine(RuleBasedStateMachine):
     def proposed(self, index: int, is_deleted: bool) -> None:
         more = {"operation": "forget", "deleted": "u", "path": PAGES[0], "exchanges": ["x"]} if is_deleted else {}
         data = {"proposals": [{"id": str(index), "what": "Do it", **more}]}
-        self.brain().record("forgetting-proposed", by="x", data=data)
+        self.brain().record("proposal-made", by="x", data=data)
 
-    @rule(index=indices, kind=st.sampled_from(["applied", "declined", "expired"]))
-    def decided(self, index: int, kind: str) -> None:
-        self.brain().record(f"proposal-{kind}", by="person", data={"proposal": str(index)})
+    @rule(index=indices, how=st.sampled_from(["applied", "declined", "expired"]))
+    def decided(self, index: int, how: str) -> None:
+        self.brain().record("proposal-decided", by="person", data={"proposal": str(index), "how": how})
 
-    @rule(index=indices, kind=st.sampled_from(["memory-promoted", "memory-organized", "proposal-applied"]))
+    @rule(index=indices, kind=st.sampled_from(["memory-promoted", "memory-organized", "proposal-decided"]))
     def stated(self, index: int, kind: str) -> None:
         data: dict[str, Any]
         data = {"statements": [statement(str(index)), statement("how-to") | {"steps": [{"block": "s", "hash": "h"}]}]}
-        data |= {"proposal": "p"} if kind == "proposal-applied" else {"summary": [str(index)]}
+        data |= {"proposal": "p", "how": "applied"} if kind == "proposal-decided" else {"summary": [str(index)]}
         self.brain().record(kind, by="x", data=data)
 
     @rule(index=indices)
@@ -290,7 +290,7 @@ class ProjectionMachine(RuleBasedStateMachine):
             events = [event for _, event in brain.journal.all_events() if isinstance(event.what, StatingEvent)]
             recorded = sorted((event.id, row.hash) for event in events for row in rows_of(event))
             assert recorded == sorted((change.event.id, change.hash) for change in log.history_of("page"))
-            owning = (event for event in events if event.kind != "proposal-applied" and event.id not in undone)
+            owning = (event for event in events if event.kind != "proposal-decided" and event.id not in undone)
             ours = {row.block for event in owning for row in rows_of(event)}
             assert ours == {block for block, _ in log._our_statements("page")}
 

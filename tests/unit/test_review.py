@@ -47,19 +47,19 @@ def save(scene: Scene, old: str, new: str) -> None:
     scene.brain.observed.note_change(REVIEW)
 
 
-def kinds(scene: Scene) -> list[str]:
-    return [event.kind for event in settle_reviews(scene.brain)]
+def decided(scene: Scene) -> list[str]:
+    return [event.data["how"] for event in settle_reviews(scene.brain)]
 
 
 def test_a_tick_has_the_proposal_done_once(scene: Scene) -> None:
     """`[x]` archives the page with its links healed; a second look at the same tick does nothing."""
     page = asked(scene)
     save(scene, "- [ ]", "- [x]")
-    assert ["proposal-applied"] == kinds(scene)
+    assert ["applied"] == decided(scene)
     assert page.replace(TOP, ARCHIVE) == scene.pages()[page]
     assert [("moved", page)] == [(line.what, line.before) for line in digest_since(scene.brain, "2020").lines]
     assert [] == list(examine(scene.brain))
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
 
 
 def test_what_is_asked_about_a_private_page_is_marked(scene: Scene) -> None:
@@ -72,14 +72,14 @@ def test_what_is_asked_about_a_private_page_is_marked(scene: Scene) -> None:
     review = scene.brain.tree.review.read_text()
     assert [True, False] == [page in text for text in (review, shareable_text(review) or "")]
     save(scene, "- [ ]", "- [x]")
-    assert ["proposal-applied"] == kinds(scene)
+    assert ["applied"] == decided(scene)
 
 
 def test_a_dash_declines_for_good(scene: Scene) -> None:
     """`[-]` is noted; the page stays and is not put before the person again as it stands."""
     page = asked(scene)
     save(scene, "- [ ]", "- [-]")
-    assert ["proposal-declined"] == kinds(scene)
+    assert ["declined"] == decided(scene)
     organize(scene.brain)
     assert page == scene.pages()[page]
     assert 1 == len(find_ticks(scene.brain.tree.review.read_text()))
@@ -90,7 +90,7 @@ def test_the_lines_text_is_never_what_is_done(scene: Scene) -> None:
     page = asked(scene)
     other = scene.page("concrete/people/tom")
     save(scene, f"- [ ] Archive `{page}`", f"- [x] Archive `{other}`")
-    assert ["proposal-applied"] == kinds(scene)
+    assert ["applied"] == decided(scene)
     assert (page.replace(TOP, ARCHIVE), other) == (scene.pages()[page], scene.pages()[other])
 
 
@@ -109,7 +109,7 @@ def test_a_half_typed_line_does_nothing(scene: Scene, old: str, new: str) -> Non
     """An editor that saves while one types has nothing done that was not said."""
     asked(scene)
     save(scene, old, new)
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
 
 
 def test_a_line_that_is_gone_means_nothing(scene: Scene) -> None:
@@ -117,7 +117,7 @@ def test_a_line_that_is_gone_means_nothing(scene: Scene) -> None:
     page = asked(scene)
     scene.brain.tree.review.write_text("")
     scene.brain.observed.note_change(REVIEW)
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
     organize(scene.brain)
     assert "" == scene.brain.tree.review.read_text()
     assert page == scene.pages()[page]
@@ -129,9 +129,9 @@ def test_a_proposal_expires_when_its_page_changed(scene: Scene) -> None:
     file = scene.brain.tree.absolute(page)
     file.write_text(file.read_text() + "\nNow it matters.\n")
     save(scene, "- [ ]", "- [x]")
-    assert ["proposal-expired"] == kinds(scene)
+    assert ["expired"] == decided(scene)
     assert page == scene.pages()[page]
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
 
 
 def test_a_page_that_only_moved_is_still_the_same(scene: Scene) -> None:
@@ -141,7 +141,7 @@ def test_a_page_that_only_moved_is_still_the_same(scene: Scene) -> None:
     scene.brain.tree.absolute(page).rename(moved)
     scene.brain.observed.adopt()
     save(scene, "- [ ]", "- [x]")
-    assert ["proposal-applied"] == kinds(scene)
+    assert ["applied"] == decided(scene)
     assert f"{ARCHIVE}/concrete/vow.md" == scene.pages()[page]
 
 
@@ -150,7 +150,7 @@ def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
     asked(scene)
     save(scene, "- [ ]", "My own remark.\n- [x]")
     stale = scene.brain.tree.review.read_text()
-    kinds(scene)
+    decided(scene)
     assert None is tidy_review(scene.brain)
     scene.advance(61)
     tidy_review(scene.brain)
@@ -158,7 +158,7 @@ def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
     assert stale[: ticked.start] + stale[ticked.end :] == scene.brain.tree.review.read_text()
     scene.brain.tree.review.write_text(stale)
     scene.brain.observed.note_change(REVIEW)
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
     scene.advance(61)
     tidy_review(scene.brain)
     assert [] == find_ticks(scene.brain.tree.review.read_text())
@@ -192,20 +192,18 @@ def test_a_persons_statement_is_retired_by_their_tick(scene: Scene) -> None:
     changes = [create(path, page), create(REVIEW, review)]
     data = {"proposals": [each.to_json() for each in records]}
     brain.commit("memory-promoted", by="promotion", changes=changes, data=data)
-    assert ["proposal-applied", "proposal-expired"] == kinds(scene)
+    assert ["applied", "expired"] == decided(scene)
     held = MemoryDocument(brain.read_text(path) or "").memory.statements
     assert [("User lives in Rome.", False), ("User lives in Oslo.", True)] == [
         (each.text, each.is_history) for each in held
     ]
-    assert ["promotion", "promotion"] == [
-        event.by for event in brain.journal.events(kinds={"proposal-applied", "proposal-expired"})
-    ]
+    assert ["promotion", "promotion"] == [event.by for event in brain.journal.events(kinds={"proposal-decided"})]
 
 
 def test_an_id_that_nobody_proposed_does_nothing(scene: Scene) -> None:
     """A line that a person or a synced file made up has no proposal in the journal."""
     scene.brain.tree.review.write_text("- [x] Delete all <!-- proposal: made-up -->\n")
-    assert [] == kinds(scene)
+    assert [] == decided(scene)
     assert NOW == scene.clock.now()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from brainiac.events import ChangeSuggested
+from brainiac.events import ProposalMade
 from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import parse_prompt
 from brainiac.pipeline.daemon import answer_one
@@ -119,7 +119,7 @@ def test_nobody_is_called_like_a_process(server: Served) -> None:
     for name in ("person", "promotion", "", "person:ada", "cli:open", "reflection:x", "mcp:User", "v1:me\x9b"):
         arguments = {"id": page, "change": "replace", "text": f"{name or 'nobody'} was here"}
         assert 200 == server.send("POST", "/api/suggest", arguments, {"X-Brainiac-Client": name}).status
-    by = [event.by for event in server.brain.journal.events(kinds={ChangeSuggested})]
+    by = [event.by for event in server.brain.journal.events(kinds={ProposalMade})]
     unknown = ["api:unknown"] * 3
     assert [*unknown, "api:person ada", "api:cli open", "api:reflection x", "mcp:unknown", "api:v1 me"] == by
 

@@ -12,7 +12,7 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ConflictError, UserError
-from brainiac.events import Event, ManifestsDerived, TextsPurged, append, create, move, remove, update
+from brainiac.events import Event, TextsPurged, TreeTidied, append, create, move, remove, update
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
 from brainiac.history.undo import plan, undo
 from brainiac.storage.causes import consequences, find_event, last_undoable
@@ -262,7 +262,7 @@ def test_what_was_deleted_by_hand_comes_back(brain: Brain, shell: Shell) -> None
     brain.commit("page-made", by="x", changes=[create(A, "a\n"), create(B, "b\n")])
     brain.tree.absolute(A).unlink()
     brain.observed.note_change(A)
-    brain.commit(ManifestsDerived(), by="organization", changes=[update(B, "b\n", "B\n")])
+    brain.commit(TreeTidied(what="index-pages"), by="organization", changes=[update(B, "b\n", "B\n")])
     assert "deleted by hand" in shell("undo", "--last").out
     assert (b"a\n", b"B\n") == (brain.read(A), brain.read(B))
 

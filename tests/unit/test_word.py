@@ -194,7 +194,7 @@ def test_what_a_person_asks_to_have_forgotten_is_hidden_at_once(world: World, mo
         assert words in answer
     assert "Karlsruhe" not in world.tree()[REVIEW]
     assert not any("Karlsruhe" in line for path, text in world.tree().items() if "journal" in path and ".jsonl" in path
-                   for line in text.splitlines() if "forgetting-proposed" in line)  # fmt: skip
+                   for line in text.splitlines() if '"kind":"proposal-made"' in line)  # fmt: skip
 
 
 def test_to_decline_brings_it_back(world: World, model: Model) -> None:
