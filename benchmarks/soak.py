@@ -37,7 +37,7 @@ inbox: {settle_ms: 20, typing_seconds: 1}
 watch: {rescan_seconds: 5}
 plugins: {hang_seconds: 0.5}
 promotion: {idle_seconds: 2}
-organization: {idle_seconds: 3, every_hours: 0.01, min_entries: 20}
+organization: {idle_seconds: 3, min_entries: 20}
 recall: {embedder: none}
 llm:
   model: openai/test-model

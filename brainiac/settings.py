@@ -165,14 +165,14 @@ class PromotionSettings(_Section):
     carry_open_items: bool = Field(
         True, description="open goals and tasks and pinned facts stay; false: the lists are emptied"
     )
-    max_retired_share: float = Field(0.2, ge=0, le=1, description="a run that would retire more of the memory stops")
 
 
 class OrganizationSettings(_Section):
     """The evolution of long-term memory."""
 
-    idle_seconds: float = Field(1800, ge=0, description="quiet for so long: organize")
-    every_hours: float = Field(4, gt=0, description="and at least this often, when quiet")
+    idle_seconds: float = Field(
+        1800, ge=0, description="quiet for so long: organize; so it is every four hours in a shorter quiet"
+    )
     min_entries: int = Field(50, ge=1, description="with at least so many new lines in the access log")
     max_entries: int = Field(200, ge=2, description="a folder with more pages is split")
     unused_days: int = Field(180, ge=1, description="what was not used for so long may be archived")
@@ -234,6 +234,8 @@ class Settings(_Section):
     retired = {
         "paths.system": "`system/` stays where it is",
         "context.max_memories": "`context.memory_tokens`: found memories are limited by their tokens",
+        "promotion.max_retired_share": "a run that would retire more than a fifth of memory asks first",
+        "organization.every_hours": "when it is quiet, memory is organized every four hours",
         "recall.index": "search has one index, and plugins add none",
     }
 

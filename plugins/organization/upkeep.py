@@ -27,6 +27,7 @@ from .actions import NAME, Action, Draft, derive_manifests, folders_of
 from .run import ATTEMPTS, organize, text_digest
 from .usage import UsageHistory, read_history
 
+EVERY_HOURS = 4  # a run also where each quiet is short
 RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not called all the time
 MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are derived anew, which is faster
 COMPLETED_AT_ONCE = 200  # pages a commit
@@ -171,7 +172,7 @@ class Upkeep:
         if idle_seconds >= settings.idle_seconds and is_new_quiet:
             return True
         since = self._last_at or self._started_at
-        return now - since >= timedelta(hours=settings.every_hours) or self.is_log_full()
+        return now - since >= timedelta(hours=EVERY_HOURS) or self.is_log_full()
 
     def is_log_full(self) -> bool:
         """Return whether the access log has `organization.min_entries` lines, whichever program wrote them."""

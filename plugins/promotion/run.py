@@ -50,6 +50,7 @@ MAX_NAMED = 2  # pages, those that changed most, since each costs a call
 # A candidate that shares so many character trigrams with a listed task (of the task's, of both texts') is that task.
 TASK_COVERAGE, TASK_LIKENESS = 0.9, 0.5
 MAX_SUMMARY = 4000  # characters
+MAX_RETIRED_SHARE = 0.2  # of the memory's statements in one run
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 ATTEMPTS = 10
 PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
@@ -539,8 +540,7 @@ class Run:
         """Where a run would retire too large a share of memory, propose the retirements to the person instead."""
         retiring = [step for step in self._steps if step.retires]
         n_statements = sum(len(page.current_statements) for page in self._draft.pages.memories.values())
-        share = self._brain.settings.promotion.max_retired_share
-        if len(retiring) <= MIN_RETIRED or len(retiring) <= share * n_statements:
+        if len(retiring) <= MIN_RETIRED or len(retiring) <= MAX_RETIRED_SHARE * n_statements:
             return
         # one run that retires much is more often a model's mistake than news: the person decides
         self._breaker = events.Breaker(would_retire=len(retiring), statements=n_statements)

@@ -278,7 +278,7 @@ def test_when_memory_is_organized(scene: Scene) -> None:
     upkeep.organize()
     scene.advance(60)
     assert not upkeep.is_due(settings.idle_seconds + 60)
-    scene.advance(settings.every_hours * 3600)
+    scene.advance(4 * 3600)
     assert upkeep.is_due(60)
     upkeep.organize()
     page = scene.page("concrete/people/mira")

@@ -39,13 +39,13 @@ def test_what_is_not_set_has_its_default(config: Path) -> None:
 
 def test_every_problem_is_told_at_once(config: Path) -> None:
     """A file with four mistakes gives four sentences, each with file, key, what was found and what is allowed."""
-    config.write_text("inbox:\n  settle_ms: soon\n  colour: blue\npromotion:\n  max_retired_share: 7\nmodle: offline\n")
+    config.write_text("inbox:\n  settle_ms: soon\n  colour: blue\npromotion:\n  idle_seconds: -7\nmodle: offline\n")
     with pytest.raises(SettingsError) as caught:
         load(config, Settings)
     problems = caught.value.problems
     assert 4 == len(problems)
     assert all(problem.startswith(str(config)) for problem in problems)
-    assert {"`inbox.settle_ms`", "`inbox.colour`", "`promotion.max_retired_share`", "`modle`"} == {
+    assert {"`inbox.settle_ms`", "`inbox.colour`", "`promotion.idle_seconds`", "`modle`"} == {
         problem.split(": ")[1].split(" is not")[0] for problem in problems
     }
     assert any("`modle` is not a setting; see docs/settings.md" in problem for problem in problems)
