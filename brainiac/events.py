@@ -941,10 +941,10 @@ class TreeTidied(EventData):
 
     Attributes:
         what: `links` were repaired after pages had moved; `index-pages` were made anew from the pages of their folders;
-            `mentions`: pages got the links to the pages that they name; `note`: a page that a person made got its uuid
-            and dates; `review`: the lines of decided proposals were removed from `memory/review.md`; `error`: an error
-            file was removed, since its prompt was answered or deleted; `leftovers`: temporary files that a crash had
-            left were removed, and the journal keeps their texts.
+            `mentions`: pages got the links to the pages that they name; `note`: pages that a person made got their
+            uuids and dates; `review`: the lines of decided proposals were removed from `memory/review.md`; `error`: an
+            error file was removed, since its prompt was answered or deleted; `leftovers`: temporary files that a crash
+            had left were removed, and the journal keeps their texts.
         moved: The pages' paths before, with those after; of `links` alone.
         texts: Paths of `leftovers`, with the hashes of the texts.
     """
