@@ -36,6 +36,7 @@ from tests.support.models import (
     write_settings,
 )
 from tests.support.openai_server import (
+    Behaviour,
     ChatServer,
     babble,
     by_request,
@@ -158,13 +159,6 @@ def test_status_says_whether_waiting_helps(
     assert "sk-abcdef" not in str(error)
 
 
-def test_an_account_that_is_used_up_is_not_waited_for(brain: Brain, server: ChatServer) -> None:
-    """It comes as 429 like "slow down" and is told by the provider's code."""
-    server.default = status(429, "You exceeded your current quota.", type="insufficient_quota")
-    error = failure(brain)
-    assert (False, "credit" in error.advice) == (error.retryable, True)
-
-
 def test_a_key_that_is_refused_is_named(brain: Brain, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the variable that holds it, which is what a person can mend."""
     write_machine(brain, {"api_bases": {"openai": server.url}, "api_key_variables": {"openai": "MY_KEY"}})
@@ -197,26 +191,25 @@ def test_silent_server_times_out(tmp_path: Path, server: ChatServer) -> None:
     assert [True, True] == [failure(brain).retryable, failure(brain).retryable]
 
 
-def test_cut_stream_is_no_answer(brain: Brain, server: ChatServer) -> None:
-    """A connection that closes midway is an error worth retrying, not half an answer."""
-    server.script(cut("You live in Port"))
+@pytest.mark.parametrize(
+    ("behaviour", "is_retryable", "told"),
+    [
+        (cut("You live in Port"), True, "broke off"),
+        (babble("again "), False, "repeated itself"),
+        (refuse("I cannot help with that."), False, "I cannot help with that."),
+        (say("", finish="content_filter"), False, "refused"),
+        # an account that is used up: it comes as 429 like "slow down", and is told by the provider's code
+        (status(429, "You exceeded your current quota.", type="insufficient_quota"), False, "credit"),
+        *((raw(body), True, "") for body in ("data: {no\n\n", "<html>Hi</html>", "data: []\n\n", "data: 17\n\n")),
+    ],
+)
+def test_what_is_no_answer_is_an_error_of_ours(
+    brain: Brain, server: ChatServer, behaviour: Behaviour, is_retryable: bool, told: str
+) -> None:
+    """Not half an answer and no repetition: a connection that closes midway, a refusal, no stream of the protocol."""
+    server.default = behaviour
     error = failure(brain)
-    assert error.retryable
-    assert "broke off" in error.problem
-
-
-@pytest.mark.parametrize("body", ["data: {nonsense\n\n", "<html>Welcome</html>", "data: []\n\n", "data: 17\n\n"])
-def test_malformed_stream_is_an_error_of_ours(brain: Brain, server: ChatServer, body: str) -> None:
-    """What is no stream of the protocol gives a ModelError and nothing else."""
-    server.script(raw(body))
-    assert failure(brain).retryable
-
-
-def test_refusal_is_shown(brain: Brain, server: ChatServer) -> None:
-    """A refusal by the protocol's own field, or a content filter, is told as such."""
-    server.script(refuse("I cannot help with that."), say("", finish="content_filter"))
-    assert "I cannot help with that." in failure(brain).problem
-    assert "refused" in failure(brain).problem
+    assert (is_retryable, True) == (error.retryable, told in f"{error.problem} {error.advice}")
 
 
 def test_empty_answer_is_asked_again_once(brain: Brain, server: ChatServer) -> None:
@@ -234,14 +227,6 @@ def test_five_megabytes_are_cut_off(brain: Brain, server: ChatServer) -> None:
     assert isinstance(answer, Answer)
     assert 4096 * 16 < len(answer.text) < 400_000
     assert "cut off" in answer.text
-
-
-def test_model_that_repeats_itself_is_stopped(brain: Brain, server: ChatServer) -> None:
-    """The same piece over and over is an error that waiting does not cure."""
-    server.script(babble("again "))
-    error = failure(brain)
-    assert not error.retryable
-    assert "repeated itself" in error.problem
 
 
 @pytest.mark.slow
