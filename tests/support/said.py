@@ -19,11 +19,11 @@ def tell(brain: Brain, name: str, text: str) -> str:
     return next(brain.journal.events(kinds={"prompt-answered"}, reverse=True)).id
 
 
-def say_to(brain: Brain, name: str, text: str) -> None:
-    """Drop a prompt and have it alone answered and reflected."""
+def say_to(brain: Brain, name: str, text: str) -> str:
+    """Drop a prompt, have it alone answered and reflected, and return the text of its response."""
     (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
     (brain.root / "inbox" / name).write_text(text)
-    answer_one(brain, f"inbox/{name}")
+    return answer_one(brain, f"inbox/{name}").read_text()
 
 
 def texts(brain: Brain) -> dict[str, str]:

@@ -15,9 +15,9 @@ import pytest
 from brainiac.brain import Brain
 from brainiac.cli.log import moment
 from brainiac.events import create, move
-from brainiac.pipeline.daemon import answer_one
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
+from tests.support.said import say_to
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -57,8 +57,7 @@ def test_log_shows_causes(shell: Shell, brain: Brain) -> None:
 
 def test_log_tells_in_words(shell: Shell, brain: Brain) -> None:
     """By itself each thing is a line of words with the id that undoes it; steps of the program's own are left out."""
-    (brain.tree.inbox / "tea.md").write_text("I drink oolong.")
-    answer_one(brain, "inbox/tea.md")
+    say_to(brain, "tea.md", "I drink oolong.")
     lines = [line.split("\t") for line in shell("log").out.splitlines()]
     assert ["inbox/tea.md → answered (offline)"] == [line[2] for line in lines if "tea" in line[2]]
     assert all(len(line) == 3 and len(line[1]) == 8 for line in lines)

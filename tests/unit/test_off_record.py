@@ -14,11 +14,11 @@ from brainiac_plugins.organization.actions import derive_manifests
 
 from brainiac.formats.prompt import is_off_record, parse_prompt
 from brainiac.llm.gate import Gate
-from brainiac.pipeline.daemon import answer_one
 from tests.support.living import Living, living, living_brain, trusted
 from tests.support.models import make_brain
 from tests.support.pipeline import Scripted, eventually, running
 from tests.support.program import run_program
+from tests.support.said import say_to
 
 LONG = "filler: " + "lorem ipsum " * 6_000
 # what a person may write who wants nothing kept; `{}` is a word that must not be found anywhere afterwards
@@ -86,7 +86,7 @@ UNREADABLE = {
 UNREADABLE |= {"model quoted"}
 REMEMBERED = (
     "remember: false\n",
-    "---\na: remember: false\n---\n",
+    "---\na: remember: false\n",
     "---\nremember: true\n---\nIt is so.\n",
     "---\nremember: 'Yes'\n---\nIt is so.\n",
     "---\nanswer: true\n---\nremember: false\n",
@@ -309,8 +309,7 @@ def test_what_is_remembered_rests_on_no_page_off_the_record(tmp_path: Path) -> N
     page.write_text("---\nremember: n\n---\n# Shed\n\n- The shed code is quillwortzanzibar. ^a1\n")
     answers = {}
     for name, meta in (("kept.md", ""), ("unkept.md", "---\nremember: false\n---\n")):
-        (brain.root / "inbox" / name).write_text(f"{meta}What is the shed code?\n")
-        answers[name] = answer_one(brain, f"inbox/{name}").read_text()
+        answers[name] = say_to(brain, name, f"{meta}What is the shed code?\n")
     assert {"kept.md": False, "unkept.md": True} == {name: "quillwort" in text for name, text in answers.items()}
     brain.close()
 

@@ -11,8 +11,8 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Purpose
-from brainiac.pipeline.daemon import answer_one
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, tell
+from tests.support.said import say_to
 
 LTM = "memory/long_term/"
 NAMES = (
@@ -91,10 +91,7 @@ def test_a_reply_is_shown_with_the_answer_before_it(tmp_path: Path, engine: Scri
     def say(path: str, text: str, answer: str) -> None:
         later(brain, 60)
         engine.answers[Purpose.ANSWER] = Answer(text=answer)
-        file = brain.tree.absolute(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-        answer_one(brain, path)
+        say_to(brain, path.removeprefix("inbox/"), text)
 
     for path, (text, answer) in prompts.items():
         say(path, text, answer)

@@ -14,8 +14,8 @@ import pytest
 from brainiac.events import ProposalMade
 from brainiac.formats.markdown import find_links
 from brainiac.formats.prompt import parse_prompt
-from brainiac.pipeline.daemon import answer_one
 from tests.support.commands import Shell
+from tests.support.said import say_to
 from tests.support.served import Reply, Served, served
 
 pytestmark = pytest.mark.slow
@@ -193,8 +193,7 @@ def test_a_door_learns_nothing_of_a_private_exchange(server: Served) -> None:
         "open.md": "A heron.\n",
     }
     for name, text in texts.items():
-        (server.brain.root / "inbox" / name).write_text(text)
-        answer_one(server.brain, f"inbox/{name}")
+        say_to(server.brain, name, text)
     assert counted + 1 == server.send("GET", "/api/status").json["counts"]["exchanges_in_stm"]
     recorded = [event.id for event in server.brain.journal.events()]
     told = events_after(server, seen, 3)

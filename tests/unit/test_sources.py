@@ -11,11 +11,11 @@ from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError, UserError
 from brainiac.events import NoteMended, update
 from brainiac.llm.gate import Gate
-from brainiac.pipeline.daemon import answer_one
 from brainiac.server.app import serving
 from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.models import set_sections
+from tests.support.said import say_to
 from tests.support.served import Served, free_port
 from tests.support.vault import make_vault
 
@@ -107,9 +107,7 @@ def test_an_answer_cites_a_note_and_nothing_of_it_is_changed(shell: Shell, tmp_p
     """The answer links to the note where it lies; no commit may write it, and the journal keeps nothing of it."""
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in vault.rglob("*") if path.is_file()}
     brain = allowed(shell, tmp_path / "brain", vault)
-    (brain.root / "inbox/deep").mkdir()
-    (brain.root / "inbox/deep/q.md").write_text("Where is the quince tree?")
-    answer_one(brain, "inbox/deep/q.md")
+    say_to(brain, "deep/q.md", "Where is the quince tree?")
     response = (brain.root / "inbox/deep/q.response.md").read_text()
     assert "(../../../vault/Garden.md" in response
     assert (brain.root / "inbox/deep/../../../vault/Garden.md").exists()

@@ -12,19 +12,12 @@ from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.history.why import find_memory, find_statement, why
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
-from brainiac.testing import make_brain, run_once
+from brainiac.testing import make_brain
 from tests.support.commands import Shell
 from tests.support.promotions import ScriptedEngine, set_model, with_model
+from tests.support.said import tell
 
 pytestmark = pytest.mark.slow
-
-
-def tell(brain: Brain, name: str, text: str) -> None:
-    """Drop a prompt and have it answered and reflected."""
-    path = brain.root / f"inbox/{name}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n")
-    run_once(brain)
 
 
 @pytest.fixture
