@@ -1,11 +1,15 @@
 """A running brain under load: thousands of prompts at once, then one every 50 ms; keyless, a real daemon.
 
     python benchmarks/load.py [--prompts 20000] [--minutes 10] [--every-ms 50] [--patience 3600] [--folder DIR]
+    python benchmarks/load.py --beside CHECKOUT [--prompts 500]
 
 Is each answered and reflected exactly once, how fast, and what does it cost: journal bytes an exchange, the largest
 short-term memory, resident memory? All the while a fresh prompt in a conversation of its own is dropped every two
 seconds: its latency is told as a ratio to that at rest. What came of it is judged from the files alone. Prints a table
 and one line of JSON; exit 1 when anything was lost or done twice.
+
+With `--beside` another checkout, one with an environment in `.venv`, does the same in turn: single drops, and bursts of
+that many prompts. What counts are the ratios, since both share the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
-from benchmarks.answering import WORDS, Scratch, cpu_seconds, quantile
+from benchmarks.answering import SETTLE_MS, WORDS, Scratch, cpu_seconds, quantile
+from benchmarks.answering import prompt as single
 from brainiac.llm.catalog import count
 
 AT_REST, PROBE_SECONDS = 20, 2.0
@@ -99,8 +104,7 @@ class Watch(threading.Thread):
                 if self._file.stat().st_size > len(self.largest):
                     self.largest = max(self.largest, self._file.read_text(), key=len)
             if number % 20 == 0:
-                pages = int(Path(f"/proc/{self._pid}/statm").read_text().split()[1])
-                self.rss_mb.append(pages * os.sysconf("SC_PAGE_SIZE") / 1e6)
+                self.rss_mb.append(rss_mb(self._pid))
 
     def end(self) -> None:
         """Stop sampling."""
@@ -256,6 +260,78 @@ def wrong(root: Path) -> dict[str, int]:
     }
 
 
+SINGLE_DROPS, BURSTS = 60, 2
+QUIET_CPU, QUIET_SECONDS = 0.2, 4.0
+
+
+def beside(folder: Path, other: Path, prompts: int) -> dict[str, Any]:
+    """Return the figures of this checkout and of another one, and their ratios."""
+    scratches = {"here": Scratch(folder / "here", 100), "there": Scratch(folder / "there", 100, other)}
+    taken: dict[str, list[float]] = {name: [] for name in scratches}
+    figures: dict[str, Any] = {}
+    try:
+        for scratch in scratches.values():
+            scratch.start()
+            quiet(scratch)
+        for number in range(SINGLE_DROPS):
+            for name, scratch in scratches.items():
+                taken[name].append(scratch.answer(f"single-{number}", single(number)) - SETTLE_MS)
+                time.sleep(0.5)
+        for number in range(BURSTS):
+            for name, scratch in scratches.items():
+                done = burst(scratch, number, prompts)
+                figures |= {f"{name}_burst{number}_{key}": value for key, value in done.items()}
+    finally:
+        for scratch in scratches.values():
+            scratch.stop()
+    for name, times in taken.items():
+        figures |= {f"{name}_drop_ms_p50": statistics.median(times), f"{name}_drop_ms_p95": quantile(times, 0.95)}
+        figures[f"{name}_rss_grown_mb"] = figures[f"{name}_burst1_rss_mb"] - figures[f"{name}_burst0_rss_mb"]
+    ratios = {
+        f"ratio_{key}": figures[f"here_{key}"] / figures[f"there_{key}"]
+        for key in ("drop_ms_p50", "burst0_answers_per_s", "burst0_cpu_ms")
+    }
+    return {name: round(value, 2) for name, value in (figures | ratios).items()}
+
+
+def burst(scratch: Scratch, number: int, prompts: int) -> dict[str, float]:
+    """Drop prompts at once; return what was answered a second, at what cost, and the memory once it is quiet."""
+    assert scratch.daemon is not None
+    tail = Tail(scratch.root / "logs/journal")
+    tail.read()
+    before, answered, reflected = cpu_seconds(scratch.daemon.pid), tail.answered, tail.reflected
+    began = time.monotonic()
+    for each in range(number * prompts, (number + 1) * prompts):
+        scratch.drop(f"load-{each:06d}", prompt(each))
+    while tail.answered - answered < prompts:
+        time.sleep(0.1)
+        tail.read()
+    seconds, cpu = time.monotonic() - began, cpu_seconds(scratch.daemon.pid) - before
+    share = (tail.reflected - reflected) / prompts
+    quiet(scratch)
+    return {
+        "answers_per_s": prompts / seconds,
+        "cpu_ms": cpu / prompts * 1000,
+        "share_reflected": share,
+        "cpu_ms_until_quiet": (cpu_seconds(scratch.daemon.pid) - before) / prompts * 1000,
+        "rss_mb": rss_mb(scratch.daemon.pid),
+    }
+
+
+def quiet(scratch: Scratch) -> None:
+    """Wait until the daemon hardly works."""
+    assert scratch.daemon is not None
+    last = -1.0
+    while (now := cpu_seconds(scratch.daemon.pid)) - last > QUIET_CPU:
+        last = now
+        time.sleep(QUIET_SECONDS)
+
+
+def rss_mb(pid: int) -> float:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def main() -> None:
     """Load a brain, judge and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -264,8 +340,13 @@ def main() -> None:
     parser.add_argument("--every-ms", type=float, default=50.0, help="between two prompts of the steady load")
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds to wait for what is left")
     parser.add_argument("--folder", type=Path, help="where to make the brain; it is kept")
+    parser.add_argument("--beside", type=Path, help="another checkout to compare with")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="brainiac-load-") as temporary:
+        if options.beside:
+            figures = beside(Path(temporary), options.beside.resolve(), options.prompts)
+            print("\n".join(f"{name:34} {value}" for name, value in figures.items()), json.dumps(figures), sep="\n")
+            return
         scratch = Scratch(options.folder or Path(temporary), 0)
         scratch.start()
         run = Run(scratch, options)
