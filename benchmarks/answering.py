@@ -28,10 +28,17 @@ SETTLE_MS = 100
 
 
 class Scratch:
-    """A scratch brain with machine-local folders of its own."""
+    """A scratch brain with machine-local folders of its own.
 
-    def __init__(self, folder: Path, memories: int) -> None:
-        self.root = folder / "brain"
+    Args:
+        folder: For the brain and these folders.
+        memories: How many pages it has.
+        checkout: Of the program, with an environment in `.venv`; None for this one.
+    """
+
+    def __init__(self, folder: Path, memories: int, checkout: Path | None = None) -> None:
+        self.root, self._cwd = folder / "brain", checkout or Path(__file__).parent.parent
+        self._program = [str(checkout / ".venv/bin/python") if checkout else sys.executable, "-m", "brainiac"]
         self.environment = {
             **os.environ,
             **{f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("STATE", "CACHE", "CONFIG")},
@@ -45,15 +52,16 @@ class Scratch:
 
     def run(self, *arguments: str) -> str:
         """Run one command and return what it printed."""
-        command = [sys.executable, "-m", "brainiac", *arguments]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
+        command, environment = [*self._program, *arguments], self.environment
+        done = subprocess.run(command, env=environment, cwd=self._cwd, capture_output=True, text=True, check=True)
+        return done.stdout
 
     def start(self, *prefix: str) -> None:
         """Start the daemon and wait until it watches."""
-        command = [*prefix, sys.executable, "-m", "brainiac", "--brain", str(self.root), "run"]
+        command = [*prefix, *self._program, "--brain", str(self.root), "run"]
         quiet = subprocess.DEVNULL
         self.daemon = subprocess.Popen(
-            command, env=self.environment, stdout=quiet, stderr=quiet, start_new_session=True
+            command, env=self.environment, cwd=self._cwd, stdout=quiet, stderr=quiet, start_new_session=True
         )
         self.answer("warm-up", "What is in the amber box?")
 

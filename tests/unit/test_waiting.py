@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from brainiac.pipeline.daemon import Daemon
 from brainiac.testing import World
+from tests.support.pipeline import eventually
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Give a new brain."""
+    return World(tmp_path)
 
 
 def found(world: World, words: str) -> list[tuple[str, str]]:
@@ -89,3 +100,52 @@ def test_what_only_shares_the_words_is_said_to_be_perhaps(world: World) -> None:
     world.run()
     assert "In memory:" in world.cli("ask", "Where's netball?").out
     assert "Perhaps:" in world.cli("ask", "How tall is my son?").out
+
+
+PAGE = "memory/long_term/concrete/house.md"
+OLD = "The stopcock is behind the washing machine."
+
+
+def move_it(world: World) -> None:
+    world.save(PAGE, "# House\n\n- The stopcock is under the sink now.\n")
+
+
+def delete_it(world: World) -> None:
+    (world.root / PAGE).unlink()
+
+
+def ask_otherwise(world: World) -> None:
+    world.save("inbox/q.md", "Where is the fuse box?\n")
+
+
+def leave_it(world: World) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "quoted"),
+    [(leave_it, OLD), (move_it, "under the sink now"), (delete_it, ""), (ask_otherwise, "behind the stairs")],
+)
+def test_an_answer_says_what_stands_when_the_prompt_has_rested(
+    world: World, meanwhile: Callable[[World], None], quoted: str
+) -> None:
+    """Memory is searched while the prompt's file rests; a page or prompt saved after that is what is answered with."""
+    world.save(PAGE, f"# House\n\n- {OLD}\n")
+    world.save("memory/long_term/concrete/stairs.md", "# Stairs\n\n- The fuse box is behind the stairs.\n")
+    with world.opened() as brain:
+        daemon = Daemon(brain)
+        daemon.start()
+        daemon.bus.wait_idle()
+        try:
+            asked = world.drop("q.md", "Where is the stopcock?")
+            bus = daemon.bus
+            eventually(lambda: "inbox/q.md" in bus.settler.waiting_paths and not bus.foreground.pending, "a search")
+            assert asked.answer is None
+            meanwhile(world)
+            eventually(lambda: meanwhile is leave_it or len(bus.unsettled) > (meanwhile is not ask_otherwise), "save")
+            bus.wait_idle()
+        finally:
+            daemon.stop()
+    assert asked.answer
+    assert quoted in asked.answer
+    assert (OLD in asked.answer) == (meanwhile is leave_it)
