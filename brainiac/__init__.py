@@ -1,16 +1,16 @@
 """Brainiac: a folder that remembers. The names here are the public ones; plugins need nothing else.
 
-All but `hookimpl` are imported when first used, so that a command pays only for what it needs.
+They are imported when first used, so that a command pays only for what it needs.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-import pluggy
-
+TYPE_CHECKING = False  # as type checkers know it: `typing` and `pluggy` would be half of what a fast command imports
 if TYPE_CHECKING:
+    from typing import Any
+
+    import pluggy
+
     from brainiac.brain import Brain
     from brainiac.errors import ConflictError, ModelError, UserError
     from brainiac.events import Event, FileChange, append, create, move, remove, update
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from brainiac.formats.prompt import Exchange, Prompt, Response
     from brainiac.search.documents import Hit
 
-hookimpl = pluggy.HookimplMarker("brainiac")
+    hookimpl = pluggy.HookimplMarker("brainiac")
+
 __version__ = "0.2.0"
 __all__ = [
     "Brain",
@@ -44,6 +45,12 @@ _MODULES = ("brain", "errors", "events", "formats.page", "formats.prompt", "sear
 
 def __getattr__(name: str) -> Any:
     """Return a public name, importing the module that has it on first use, so that `import brainiac` stays fast."""
+    import importlib  # a fast command needs neither
+
+    if name == "hookimpl":
+        import pluggy  # as above
+
+        return globals().setdefault(name, pluggy.HookimplMarker("brainiac"))
     if name in __all__:
         for module in _MODULES:
             value = getattr(importlib.import_module(f"brainiac.{module}"), name, None)

@@ -24,6 +24,7 @@ from pydantic import (
 
 from brainiac.errors import SettingsError
 from brainiac.formats.frontmatter import UniqueKeys
+from brainiac.places import DEFAULT_ID
 from brainiac.storage.files import read_bytes
 from brainiac.tree import Layout
 
@@ -240,7 +241,7 @@ class Settings(_Section):
     }
 
     brain_id: str = Field(
-        "default", pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
+        DEFAULT_ID, pattern=r"^[A-Za-z0-9-]{1,36}$", description="made by `brainiac init`; names this machine's folders"
     )
     time_zone: str = Field(
         "UTC",

@@ -7,8 +7,13 @@ standard output and error do this. Styled output (rich, the log's colours) is cl
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -52,12 +57,12 @@ def say(line: str = "", *, to_stderr: bool = False) -> None:
 
 def show(text: str, *, to_stderr: bool = False) -> None:
     """Print text of any number of lines."""
-    stream = sys.stderr if to_stderr else sys.stdout
+    stream = output(to_stderr=to_stderr)
     stream.write(clean(text) + "\n")
     stream.flush()
 
 
-class _Guard:
+class Guard:
     """A stream that writes control characters as escapes.
 
     It says that it is no terminal, so that plugins and libraries write plain text without styles.
@@ -95,20 +100,86 @@ def guard() -> None:
 
 def _guarded(stream: TextIO | None) -> TextIO:
     """Return a stream that cleans all that is written to it."""
-    if isinstance(stream, _Guard):
+    if isinstance(stream, Guard):
         return stream
     if stream is None:  # without a console, on Windows
         return Nowhere()
     if reconfigure := getattr(stream, "reconfigure", None):
         reconfigure(errors="backslashreplace")  # an old terminal's encoding may lack characters
-    return cast(TextIO, _Guard(stream))
+    return cast(TextIO, Guard(stream))
 
 
 def beneath(stream: TextIO) -> TextIO:
     """Return the real stream below the guard, for styled output whose text is clean already."""
-    return stream.beneath if isinstance(stream, _Guard) else stream
+    return stream.beneath if isinstance(stream, Guard) else stream
 
 
 def is_terminal(stream: TextIO) -> bool:
     """Return whether a stream is a terminal, seen through the guard."""
     return beneath(stream).isatty()
+
+
+# --- where a command prints, which a daemon runs for another process ---------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The process for which a daemon runs a command.
+
+    Attributes:
+        stdout: Its standard output.
+        stderr: Its standard error.
+        environment: Of its variables those that say what its terminal can show.
+        folder: Its current folder.
+    """
+
+    stdout: TextIO
+    stderr: TextIO
+    environment: Mapping[str, str]
+    folder: Path
+
+
+_client: ContextVar[Client | None] = ContextVar("client", default=None)
+
+
+@contextmanager
+def printing_to(client: Client) -> Iterator[None]:
+    """Within this context, and in this thread alone, what is printed goes to a client."""
+    token = _client.set(client)
+    try:
+        yield
+    finally:
+        _client.reset(token)
+
+
+@contextmanager
+def silenced(*, is_stderr_too: bool = False) -> Iterator[None]:
+    """Within this context, nothing is printed to standard output."""
+    if client := _client.get():
+        stderr = Nowhere() if is_stderr_too else client.stderr
+        with printing_to(replace(client, stdout=Nowhere(), stderr=stderr)):
+            yield
+        return
+    with redirect_stdout(Nowhere()), redirect_stderr(Nowhere()) if is_stderr_too else nullcontext():
+        yield
+
+
+def output(*, to_stderr: bool = False) -> TextIO:
+    """Return standard output or error: this process's, or those of the client for which it runs a command."""
+    streams = _client.get() or sys
+    return streams.stderr if to_stderr else streams.stdout
+
+
+def environment() -> Mapping[str, str]:
+    """Return the variables that say what the terminal can show."""
+    client = _client.get()
+    return client.environment if client else os.environ
+
+
+def current_folder() -> Path:
+    """Return the folder in which the command was called; one to which no path is relative where it is gone."""
+    client = _client.get()
+    try:
+        return client.folder if client else Path.cwd()
+    except FileNotFoundError:
+        return Path()

@@ -22,6 +22,7 @@ from brainiac.errors import UserError
 from brainiac.host.trust import bundled_commands
 from brainiac.terminal import guard, is_terminal, say
 
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of click, or of the one in typer
 INTERRUPTED = 130  # as a shell calls the end by Ctrl-C
 # The commands of each module, whose functions have the commands' names: only the module of the command that is called
 # is imported, which keeps every command fast.
@@ -94,9 +95,7 @@ def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
     use_clock(clock)
     named, words = _split(arguments)
     app, name = new_app(), words[0] if words and not words[0].startswith("-") else ""
-    if module := next(
-        (module for module, names in COMMANDS.items() if name in (each.split()[0] for each in names)), ""
-    ):
+    if module := _module_of(name):
         _register(app, module)
     elif "--version" not in words:
         register_all(app)
@@ -121,6 +120,37 @@ def run(arguments: list[str], clock: Clock = SYSTEM) -> int:
             problems = [f"a bug in brainiac: {what} (set BRAINIAC_TRACEBACK=1 to see where)"]
         print_problems(problems, as_json="--json" in words)
     return 1
+
+
+def run_lent(words: list[str]) -> int | None:
+    """Run one of the program's own commands with the brain that is lent to it, and return its exit code.
+
+    Args:
+        words: The command line, without `--brain`.
+
+    Returns:
+        None where it was used wrongly; then nothing was done or printed.
+
+    Raises:
+        Exception: A bug.
+    """
+    app = new_app()
+    _register(app, _module_of(words[0]))
+    try:
+        return cast(int | None, typer.main.get_command(app).main(words, "brainiac", standalone_mode=False)) or 0
+    except _UsageError:
+        return None
+    except Exception as error:
+        problems = problems_of(error)
+        if not problems:
+            raise
+        print_problems(problems, as_json="--json" in words)
+    return 1
+
+
+def _module_of(name: str) -> str:
+    """Return the module that has a command; "" where the program lacks it."""
+    return next((module for module, names in COMMANDS.items() if name in (each.split()[0] for each in names)), "")
 
 
 def register_all(app: typer.Typer) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.llm.schemas import OFFLINE
 from brainiac.storage.serving import is_running
-from brainiac.terminal import beneath, clean, is_terminal, opening, say
+from brainiac.terminal import beneath, clean, current_folder, is_terminal, opening, output, say
 from brainiac.tree import Tree
 from brainiac.verbs import Asked
 
@@ -56,7 +56,9 @@ def ask(
     stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
     said = "" if again else _text_of(brain, text)
     options: dict[str, Any] = {"model": model, "is_private": is_private, "is_off_record": is_off_record}
-    with _waiting(brain):
+    with ExitStack() as waiting:
+        waiting.enter_context(_waiting(brain))
+        stream.on_begin = waiting.close
         if again:
             asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
@@ -141,7 +143,7 @@ def _prompt_path(brain: Brain, prompt: str) -> str:
         UserError: There is none.
     """
     tree = brain.tree
-    for folder in (tree.root, tree.inbox, Path.cwd()):
+    for folder in (tree.root, tree.inbox, current_folder()):
         if (folder / prompt).is_file():
             return tree.relative(tree.confine(folder / prompt, inside=tree.inbox))
     raise UserError(f"{prompt}: there is no such prompt; name a file of {tree.relative(tree.inbox)}/")
@@ -157,15 +159,20 @@ class _Stream:
     Attributes:
         links: Converts the text.
         has_begun: Whether anything was printed.
+        on_begin: Called before the first piece is printed.
     """
 
     def __init__(self, tree: Tree, prompt: str) -> None:
         self._tree, self._folder = tree, tree.absolute(prompt).parent
-        self.links = LinkStream(self._on_terminal if is_terminal(sys.stdout) else self._in_pipe, clean)
+        self._out, self._here = output(), current_folder()  # pieces come in another thread where a daemon runs this
+        self.links = LinkStream(self._on_terminal if is_terminal(self._out) else self._in_pipe, clean)
         self.has_begun = False
+        self.on_begin: Callable[[], None] = lambda: None
 
     def __call__(self, piece: str) -> None:
         """Print a piece of the answer at once."""
+        if not self.has_begun:
+            self.on_begin()
         self.has_begun = True
         self._write(self.links.feed(piece))
 
@@ -175,7 +182,7 @@ class _Stream:
 
     def _write(self, text: str) -> None:
         """Write cleaned text past the guard, which would take our links for what it cleans away."""
-        stream = beneath(sys.stdout)
+        stream = beneath(self._out)
         stream.write(text)
         stream.flush()
 
@@ -195,7 +202,7 @@ class _Stream:
 
     def _from_here(self, path: Path) -> str:
         """Return a path relative to the current folder if it lies below that."""
-        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        return str(path.relative_to(self._here) if path.is_relative_to(self._here) else path)
 
     def _is_ours(self, path: Path) -> bool:
         """Return whether a file that exists in the brain or in one of its sources is at a path."""
@@ -212,7 +219,7 @@ def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None
         say(f"{asked.prompt} waits: {asked.waits}")
         return
     stream.end(response.text)
-    if is_terminal(sys.stdout) and has_place:
+    if is_terminal(output()) and has_place:
         print_path(response.path, tree.absolute(response.path), stderr=True)
 
 
@@ -228,7 +235,7 @@ def _tell_wait(path: str, reason: str) -> None:
 
 def _waiting(brain: Brain) -> AbstractContextManager[object]:
     """Return a context in which a terminal shows that the daemon is answering; elsewhere nothing is shown."""
-    if not is_terminal(sys.stderr) or not is_running(brain):
+    if not is_terminal(output(to_stderr=True)) or not is_running(brain):
         return nullcontext()
     from brainiac.cli.styling import spinner  # rich is heavy
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def run(
             say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
             print_list("Waiting", by_reason(outcome.reasons))
         return
+    from brainiac.cli.served import serving_commands  # only a daemon does
     from brainiac.server.app import serving  # with it come the libraries of the server
 
     shows_news = is_terminal(sys.stdout) and not as_json
@@ -71,8 +72,13 @@ def run(
         port = brain.settings.server.port  # only says which, since it is synced to other machines
         if port and not serve:
             say(f"Port {port} is not opened: add --serve, or write `serve: true` into {brain.places.config}.")
-        doors = serving(brain, say, port=(port or 4747) if serve else 0)
-        is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors).run()
+
+        @contextmanager
+        def doors() -> Iterator[None]:
+            with serving(brain, say, port=(port or 4747) if serve else 0), serving_commands(brain):
+                yield
+
+        is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors()).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed

@@ -9,7 +9,8 @@ import sqlite3
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from copy import copy
 from datetime import UTC, tzinfo
 from functools import wraps
@@ -24,7 +25,7 @@ from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageErr
 from brainiac.storage.causes import find_event
 from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
-from brainiac.terminal import Nowhere, beneath, clean, is_terminal, one_line, opening, say, show
+from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, output, say, show, silenced
 from brainiac.text.dates import TIMES, time_named
 from brainiac.tree import find_root
 
@@ -38,6 +39,7 @@ _EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end t
 _named: str | None = None
 _clock: Clock = SYSTEM
 _zone: tzinfo = UTC  # of the person whose brain was opened last
+_served: ContextVar[Brain | None] = ContextVar("served", default=None)
 
 
 def name_brain(folder: str | None) -> None:
@@ -50,6 +52,16 @@ def use_clock(clock: Clock) -> None:
     """Set the clock of the brains that are opened from now on, for this process: a test moves one by hand."""
     global _clock
     _clock = clock
+
+
+@contextmanager
+def lending(brain: Brain) -> Iterator[None]:
+    """Within this context, and in this thread alone, commands use a daemon's brain in place of one of their own."""
+    token = _served.set(brain)
+    try:
+        yield
+    finally:
+        _served.reset(token)
 
 
 @contextmanager
@@ -68,6 +80,10 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
         LockedError: A daemon of another home serves the folder, and the command neither only reads nor is shared.
     """
     global _zone
+    if lent := _served.get():
+        _zone = lent.zone
+        yield lent
+        return
     brain = Brain(find_root(_named), clock=_clock, is_reading=is_reading)
     _zone = brain.zone
     try:
@@ -121,11 +137,10 @@ def command(
                 if not inspect.isgenerator(steps):
                     return
                 if as_json:
-                    with redirect_stdout(Nowhere()):
+                    with silenced():
                         result = next(steps)
                     print_json(result)
-                    resources.enter_context(redirect_stdout(Nowhere()))
-                    resources.enter_context(redirect_stderr(Nowhere()))
+                    resources.enter_context(silenced(is_stderr_too=True))
                 deque(steps, maxlen=0)
 
         run.__doc__ = about
@@ -209,7 +224,7 @@ def print_path(shown: str, file: Path, *, before: str = "", stderr: bool = False
         before: What stands before it on the line.
         stderr: To standard error.
     """
-    stream = sys.stderr if stderr else sys.stdout
+    stream = output(to_stderr=stderr)
     place = opening(shown, file if is_terminal(stream) else None)
     beneath(stream).write(f"{one_line(before)}{place}\n")
 
@@ -251,7 +266,7 @@ def print_json(data: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows as a table on a terminal, tab-separated otherwise."""
-    if not is_terminal(sys.stdout):
+    if not is_terminal(output()):
         for row in rows:
             show("\t".join(map(one_line, row)))
         return

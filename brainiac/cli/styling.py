@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,7 @@ from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
-from brainiac.terminal import beneath, clean, is_terminal, one_line
+from brainiac.terminal import beneath, clean, environment, is_terminal, one_line, output
 
 # other output is not redirected through rich, which would interpret escape sequences in it
 _ALONE: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
@@ -24,11 +23,11 @@ class CleanConsole(Console):
     """A console on which no text is taken for markup, hides a link, or steers the terminal; only rich itself does."""
 
     def __init__(self, *, stderr: bool = False, **options: Any) -> None:
-        stream = sys.stderr if stderr else sys.stdout
+        stream = output(to_stderr=stderr)
         is_wrapped = is_terminal(stream)
         # the stream below the guard, which would clean away rich's own codes; `render` cleans the texts
-        file = beneath(stream)
-        super().__init__(file=file, highlight=False, markup=False, emoji=False, soft_wrap=not is_wrapped, **options)
+        options |= {"file": beneath(stream), "_environ": environment()}
+        super().__init__(highlight=False, markup=False, emoji=False, soft_wrap=not is_wrapped, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, cleaned."""
@@ -57,7 +56,7 @@ def bar(text: str) -> Iterator[Callable[[int, int], None]]:
 
     Only on a terminal: in a script's or a timer's log nobody watches it.
     """
-    if not is_terminal(sys.stderr):
+    if not is_terminal(output(to_stderr=True)):
         yield lambda done, total: None
         return
     with Progress(console=CleanConsole(stderr=True), **_ALONE) as progress:

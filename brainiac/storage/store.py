@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime, time, timedelta
@@ -25,6 +24,7 @@ from brainiac.formats.markdown import decode_text
 from brainiac.formats.prompt import Prompt
 from brainiac.formats.short_term import EMPTY, ShortTermDocument, document_of
 from brainiac.logs import logger
+from brainiac.places import LocalPlaces, id_in
 from brainiac.settings import MachineSettings, Settings, SettingsFile, take_retired
 from brainiac.storage.commit import Committer
 from brainiac.storage.database import StateDatabase, read_run_state
@@ -33,7 +33,7 @@ from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.pages import PageSet, find_sources, page_text
 from brainiac.storage.projection import Projection
-from brainiac.tree import LocalPlaces, Tree
+from brainiac.tree import Tree
 
 T = TypeVar("T")
 ATTEMPTS = 20  # an attempt fails only if somebody else writes one of the files in the same few milliseconds
@@ -371,9 +371,6 @@ def git_folder(root: Path) -> Path | None:
     return None
 
 
-_BRAIN_ID = re.compile(rb"""^brain_id:[ \t]*["']?([A-Za-z0-9-]{1,36})\b""", re.MULTILINE)
-
-
 def _last_valid_settings(root: Path, config: Path) -> Settings:
     """Return the last valid settings that a daemon of this machine used, else the defaults.
 
@@ -381,11 +378,7 @@ def _last_valid_settings(root: Path, config: Path) -> Settings:
         root: The brain's folder.
         config: Its broken settings file; only the line with the brain's id is read from it.
     """
-    try:
-        line = _BRAIN_ID.search(config.read_bytes())
-    except OSError:
-        line = None
-    brain_id = line[1].decode() if line else Settings().brain_id
+    brain_id = id_in(config)
     with closing(StateDatabase(LocalPlaces.of(root, brain_id))) as database:
         settings = {**read_run_state(database).settings, "brain_id": brain_id}
     take_retired(settings, Settings)
