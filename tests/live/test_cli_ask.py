@@ -61,7 +61,9 @@ def test_ctrl_c_ends_a_conversation_at_once(brain: Brain) -> None:
     """No Enter is needed; the line that was entered is kept and answered, what stands half typed is not."""
     ours, theirs = pty.openpty()
     chat = subprocess.Popen(
-        [sys.executable, "-c", "import os, fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        [sys.executable, "-c", "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+         # a shell's background job ignores Ctrl-C, and hands that on
+         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
          "from brainiac.__main__ import main; main()", "--brain", str(brain.root), "chat", "boat"],
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
