@@ -982,6 +982,16 @@ class StatementCorrected(EventData):
     statements: tuple[StatementRecord, ...]
 
 
+class StatementsEnded(EventData):
+    """Statements ended by themselves: the last day that they were to hold has passed.
+
+    Attributes:
+        statements: The operations, each with the statement that it ended.
+    """
+
+    statements: tuple[StatementRecord, ...]
+
+
 class ProposalMade(EventData):
     """A person was asked something: whether it is to be forgotten, changed, or taken from another device's version.
 
@@ -1115,8 +1125,9 @@ class StatementsAdopted(EventData):
 
 # Events with operations on statements; those with an `OwningEvent` make a statement ours, those of a person do not.
 StatingEvent = (
-    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalDecided | StatementCorrected | ExchangeMadePrivate
-)
+    MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalDecided | StatementCorrected | StatementsEnded
+    | ExchangeMadePrivate
+)  # fmt: skip
 OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
 
 

@@ -43,6 +43,7 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
     events.ImportStarted: "{source} → imported, all in one `undo`",
     events.StatementCorrected: "{paths} → put right by you",
+    events.StatementsEnded: "{paths} → over by its last day",
     events.MemoryForgotten: "{path} → forgotten",
     events.TextsPurged: "forgotten texts → destroyed for good",
     events.ExchangeMadePrivate: "{prompt} → made private, with what came of it",

@@ -47,6 +47,7 @@ KINDS = (
     events.MemoryOrganized,
     events.ProposalDecided,
     events.StatementCorrected,
+    events.StatementsEnded,
     events.ExchangeForgotten,
     events.MemoryForgotten,
 )
@@ -58,7 +59,8 @@ class DigestLine:
 
     Attributes:
         at: When, ISO 8601.
-        what: `learned`, `changed`, `ended`, `restored` (by `brainiac undo`), `moved`, `refused`, `asked`, `forgotten`.
+        what: `learned`, `changed`, `ended`, `over` (its last day has passed), `restored` (by `brainiac undo`), `moved`,
+            `refused`, `asked`, `forgotten`.
         text: The statement, or what was moved, refused or asked; "" for what was forgotten.
         before: The former wording or path; "" where there was none.
         path: The page that has it; "" for a refusal, a question, or what was forgotten.
@@ -206,7 +208,7 @@ class _Reader:
             case events.ProposalDecided(how="applied", proposal=proposal, statements=statements):
                 self._add_statements(event, statements or list(self._proposed(proposal)))
                 self._add_moves(event)
-            case events.StatementCorrected(statements=statements):
+            case events.StatementCorrected(statements=statements) | events.StatementsEnded(statements=statements):
                 self._add_statements(event, statements)
             case events.ExchangeForgotten() | events.MemoryForgotten() as forgotten:
                 blobs = self._store.journal.blobs
@@ -226,7 +228,8 @@ class _Reader:
         replaced = {row.replaced.hash for row in rows if row.operation == "UPDATE" and row.replaced}
         # of corrections only undo adds a statement: one that was there before
         added = "restored" if isinstance(event.what, events.StatementCorrected) else "learned"
-        names = {"NEW": added, "UPDATE": "changed", "DELETE": "ended"}
+        ended = "over" if isinstance(event.what, events.StatementsEnded) else "ended"
+        names = {"NEW": added, "UPDATE": "changed", "DELETE": ended}
         for row in rows:
             former = row.replaced.hash if row.replaced else ""
             # the `DELETE` of a moved statement is no line of its own, nor is what was only said until it was corrected
@@ -270,9 +273,9 @@ class _Reader:
             line = DigestLine(event.at, what, new_text.text, former_text.text, *places, event=event.id)
             is_edited = new_text.statement is not None and text_hash(new_text.statement.text) != row.hash
             # a run did more; a correction or a tick changed this statement alone: its event is the name for undo
-            is_part = isinstance(event.what, events.MemoryPromoted)
+            is_part = isinstance(event.what, events.MemoryPromoted | events.StatementsEnded)
             statement = self._undo_name(row, new_text, former_text) if is_part and what != "moved" else ""
-            reason = "edited by hand since" if is_edited else ""
+            reason = "edited by hand since" if is_edited else f"since {row.valid_until}" if what == "over" else ""
             self.digest.lines.append(replace(line, reason=reason, statement=statement, is_part=is_part))
 
     def _undo_name(self, row: StatementRecord, new_text: _Text, former_text: _Text) -> str:

@@ -267,7 +267,9 @@ class Provenance:
 
     def _steps(self, statement: Statement) -> Iterator[Step]:
         """Yield the recorded operations on a statement, then the changes of its text without an operation."""
-        changes = [change for block in self._blocks(statement) for change in self._changes if change.block == block]
+        # of what only ended it the block is that of the statement as it was
+        named = [(change, change.block or change.former.block) for change in self._changes]
+        changes = [change for block in self._blocks(statement) for change, name in named if name == block]
         for change in changes:
             yield self._step(change, statement)
         # changes without a recorded operation: mostly a person's edit, or a version synced from another device

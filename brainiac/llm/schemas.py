@@ -354,6 +354,7 @@ class Existing:
         title: The title of its page.
         since: The day it was said, an ISO date; "" if unknown.
         is_by_hand: Whether the person wrote or edited it themselves.
+        is_over: Whether the day that it was planned for has passed.
     """
 
     id: str
@@ -362,6 +363,7 @@ class Existing:
     title: str = ""
     since: str = ""
     is_by_hand: bool = False
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

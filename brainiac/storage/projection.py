@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 6  # of the schema, and of what is taken from events: another one has the tables made anew
+_VERSION = 7  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -83,6 +83,8 @@ CREATE TABLE IF NOT EXISTS statements(
     page TEXT, event TEXT, position INTEGER, step INTEGER, block TEXT, hash TEXT, since TEXT, is_owning INTEGER,
     seq INTEGER, device TEXT, at TEXT, kind TEXT, by TEXT, cause TEXT, data TEXT,
     PRIMARY KEY(page, event, position, step)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS statement_ends ON statements(json_extract(data, '$.valid_until'))
+    WHERE json_extract(data, '$.valid_until') > '';
 -- Candidates that were written or refused for good.
 CREATE TABLE IF NOT EXISTS candidates(candidate TEXT, event TEXT, PRIMARY KEY(candidate, event)) WITHOUT ROWID;
 -- What processes wrote into short-term memory, by its hash: an `item` of the lists, `thoughts`, a `summary` paragraph.

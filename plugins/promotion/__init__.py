@@ -39,9 +39,12 @@ def file_changed(brain: Brain, change: FileChange) -> None:
 def quiet(brain: Brain, idle_seconds: float) -> None:
     """Promote when it is due; events that cannot be decided now stay for the next quiet."""
     from .filing import tidy_inbox  # here: an answer waits for no plugin's imports
+    from .over import end_what_is_over
     from .run import is_due, promote
 
     tidy_inbox(brain)
+    if ended := end_what_is_over(brain):
+        brain.log.info("ended", statements=ended)
     if not is_due(brain, idle_seconds) or _failed_lately(brain):
         return
     last = brain.answered.last_exchange_at

@@ -202,7 +202,8 @@ class Consolidator:
             said=self._said(by_name),
             short_term=self._short_term,
             existing=[
-                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand) for name, row in by_id.items()
+                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, self._is_over(row))
+                for name, row in by_id.items()
             ],
             pages=pages,
         )
@@ -215,6 +216,14 @@ class Consolidator:
             statements={statement.id: by_id[statement.id] for statement in request.existing},
             pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
+
+    def _is_over(self, row: CurrentStatement) -> bool:
+        """Return whether a statement was a plan when it was said, and its day has passed."""
+        today = self._brain.day_of(iso(self._brain.clock.now()))
+        changes = (change for change in self._log.changes_of(row.page) if change.block == row.statement.block_id)
+        last = max((change for change in changes if change.hash), key=lambda change: change.event.id, default=None)
+        planned = last.record.valid_from if last and not last.record.valid_until else ""
+        return row.since < planned < today[: len(planned)]
 
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
         """Return the exchanges as the model is shown them.

@@ -57,6 +57,7 @@ WHICH_TO_FORGET = (
     "Which of the existing memories does the person ask to have forgotten? Name in `forget` the ids in brackets, such "
     "as `m1`, of those only that say what they named; none where they mean this message alone. Leave all else empty."
 )
+OVER = "over?"  # behind a statement whose day has passed, where it was a plan for that day
 OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
 MAX_BEFORE = 240  # characters of an earlier answer
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
@@ -396,9 +397,10 @@ def _with_weekday(at: str) -> str:
 
 
 def _statement(statement: schemas.Existing) -> str:
-    """Return the line of a statement: short id, text, the day it was said unless the text has it, and `by hand`."""
+    """Return the line of a statement: short id, text, the day it was said unless the text has it, and marks."""
     day = "" if statement.since in statement.content else statement.since
-    about = ", ".join(filter(None, [day, recalled.BY_HAND if statement.is_by_hand else ""]))
+    marks = recalled.BY_HAND if statement.is_by_hand else "", OVER if statement.is_over else ""
+    about = ", ".join(filter(None, [day, *marks]))
     return f"[{safe_line(statement.id)}] {statement.content}" + (f" ({about})" if about else "")
 
 

@@ -1,0 +1,140 @@
+"""What was true until a day ends on that day, by itself and with or without a model; a person's line never does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brainiac_plugins.promotion.run import promote
+
+from brainiac.brain import Brain
+from brainiac.clock import parse_iso
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, PageRef, Purpose
+from tests.support.commands import Shell
+from tests.support.models import set_sections
+from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+
+PAGE = PageRef(title="Bakery", folder="shops", summary="A bakery")
+CODE, LASTING = "The code RYE10 takes ten percent off until 2026-03-14.", "The bakery is in Linden Street."
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Brain:
+    told = f"{CODE} {LASTING}"
+    engine = ScriptedEngine(
+        {
+            Purpose.CONSOLIDATE: operations(
+                {"text": CODE, "page": PAGE, "valid_until": "2026-03-14"}, {"text": LASTING, "page": PAGE}
+            )
+        }
+    )
+    brain = make_brain(tmp_path / "b", engine=engine)
+    brain.__dict__["engine"] = engine
+    tell(brain, told)
+    promote(brain)
+    return brain
+
+
+def on(brain: Brain, day: str, hour: str = "12:00") -> None:
+    """Let it be a moment, with nothing else to do."""
+    moment = parse_iso(f"{day}T{hour}:00Z")
+    brain.clock.advance((moment - brain.clock.now()).total_seconds())  # type: ignore[attr-defined]
+    brain.plugins.call("quiet", brain=brain, idle_seconds=60.0)
+
+
+def test_it_holds_through_its_last_day_and_not_after(brain: Brain) -> None:
+    """On the page it stands under History with its days; what has no last day stays."""
+    on(brain, "2026-03-14", "22:00")
+    assert {CODE, LASTING} == set(statements(brain))
+    on(brain, "2026-03-15", "06:00")
+    assert ([LASTING], [CODE]) == (statements(brain), statements(brain, history=True))
+    assert "– 2026-03-14)" in page_with(brain, LASTING).text
+    before = page_with(brain, LASTING).text
+    on(brain, "2026-03-16")
+    assert before == page_with(brain, LASTING).text
+
+
+def test_the_day_is_the_person_s(tmp_path: Path, brain: Brain) -> None:
+    """West of Greenwich the last day is not over when the next one begins there."""
+    set_sections(brain.root, "time_zone: America/Los_Angeles")
+    on(brain, "2026-03-15", "06:00")
+    assert CODE in statements(brain)
+    on(brain, "2026-03-15", "08:00")
+    assert CODE not in statements(brain)
+
+
+def test_it_is_told_once_and_explained_and_taken_back_for_good(
+    brain: Brain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the digest, by `why` and in the log; what was brought back stays."""
+    on(brain, "2026-03-15")
+    shell = Shell(capsys, str(brain.root))
+    assert shell("digest", "--since", "2026-03-15").out.count(f"over: “{CODE}” (since 2026-03-14)") == 1
+    assert "its last day, 2026-03-14, has passed" in shell("why", CODE).out
+    assert "over by its last day" in shell("log").out
+    event = next(event.id for event in brain.journal.events(reverse=True) if event.kind == "statements-ended")
+    assert shell("undo", event).code == 0
+    on(brain, "2026-03-17")
+    assert CODE in statements(brain)
+
+
+def test_a_line_that_the_person_reworded_stays(brain: Brain) -> None:
+    """Its words are theirs now, whatever day a model once gave them."""
+    page = page_with(brain, LASTING)
+    theirs = CODE.replace("ten percent", "10 %")
+    (brain.root / page.path).write_text(page.text.replace(CODE, theirs))
+    brain.observed.note_change(page.path)
+    on(brain, "2026-03-20")
+    assert theirs in statements(brain)
+
+
+def test_what_was_said_to_last_longer_stays(brain: Brain) -> None:
+    """The last day that was given counts."""
+    longer = CODE.replace("2026-03-14", "2026-04-01")
+
+    def prolonged(request: ConsolidateRequest) -> Consolidation:
+        (known,) = (row.id for row in request.existing if row.content == CODE)
+        fields = {"action": "replace", "ids": [known], "text": longer, "page": PageRef(path=request.existing[0].path)}
+        return operations({**fields, "valid_until": "2026-04-01"})(request)
+
+    brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = prolonged
+    tell(brain, longer)
+    promote(brain)
+    on(brain, "2026-03-20")
+    assert longer in statements(brain)
+    on(brain, "2026-04-02")
+    assert longer not in statements(brain)
+
+
+def test_of_a_month_all_of_it_passes(tmp_path: Path) -> None:
+    """A model may name a month; and without a model from then on it ends all the same."""
+    text = "The pool is closed in 2026-03."
+    engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": text, "page": PAGE, "valid_until": "2026-03"})})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, text)
+    promote(brain)
+    set_sections(brain.root, "llm: {model: offline}")
+    on(brain, "2026-03-31")
+    assert [text] == statements(brain)
+    on(brain, "2026-04-01")
+    assert [] == statements(brain)
+
+
+def test_a_plan_whose_day_has_passed_is_shown_as_over(tmp_path: Path) -> None:
+    """The model is asked by a mark; until it says so the plan stands, and one for a later day has no mark."""
+    plan, later_plan = "User flies to Porto on 2026-03-06.", "User moves on 2026-05-01."
+    made = [{"text": plan, "page": PAGE, "valid_from": "2026-03-06"}]
+    made += [{"text": later_plan, "page": PAGE, "valid_from": "2026-05-01"}]
+    engine = ScriptedEngine({Purpose.CONSOLIDATE: operations(*made)})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, f"{plan} {later_plan}")
+    promote(brain)
+    on(brain, "2026-03-08")
+    engine.answers[Purpose.CONSOLIDATE] = Consolidation()
+    tell(brain, "Porto was lovely, and the moving van is ordered.")
+    promote(brain)
+    request = engine.of(Purpose.CONSOLIDATE)[-1]
+    assert {plan: True, later_plan: False} == {row.content: row.is_over for row in request.existing}
+    shown = brain.models.working_memory(request).text
+    assert f"{plan} (2026-03-02, over?)" in shown.replace("> ", ""), shown
+    assert {plan, later_plan} == set(statements(brain))
