@@ -335,12 +335,14 @@ class PageName:
         names: Its title and aliases, as written.
         about: A line on its subject.
         is_near: Whether the exchanges may be about it; other pages are only listed.
+        is_old: Whether its statements have changed since the line was written.
     """
 
     path: str
     names: tuple[str, ...]
     about: str = ""
     is_near: bool = True
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from brainiac.history.why import folded
 from brainiac.llm.schemas import Operation, Page
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
-from brainiac.text.tokens import numbers, words
+from brainiac.text.tokens import numbers
 
 from .draft import CurrentStatement, Draft, PageDraft, free_day_page
 
@@ -414,34 +414,6 @@ def _steps_of(page_draft: PageDraft) -> list[Statement]:
 def _plain(text: str) -> str:
     """Return a step's text for comparison, without case, white space and the last full stop."""
     return folded(text).rstrip(".")
-
-
-# --- a page's summary -----------------------------------------------------------------------------------------------
-
-
-def renew_summary(draft: Draft, path: str) -> None:
-    """Put the first statement of a page in place of a summary that seems to rest on retired statements.
-
-    A summary that this run renewed stays. So does that of a page with a statement of the person's own: they may have
-    written it.
-    """
-    page_draft = draft.page_drafts.get(path)
-    if page_draft is None or page_draft.before is None:
-        return  # not changed, or new in this run
-    if page_draft.summary or page_draft.answer:
-        return  # an operation or synthesis gave it one
-    before, memory = MemoryDocument(page_draft.before, path).memory, page_draft.document.memory
-    current = [statement.text for statement in page_draft.current]
-    former = [statement.text for statement in before.current_statements]
-    first = current[0] if current else ""
-    summary = str(memory.meta.get("summary") or "")
-    retired = [text for text in former if text not in current]
-    # the summary's words of retired statements; those of the title say nothing
-    shared = set(words(" ".join(retired))) & set(words(summary)) - set(words(memory.title))
-    # one word alone says nothing, unless it is gone: the new wording of a statement keeps most of its words
-    is_outdated = len(shared) > 1 or bool(shared - set(words(" ".join(current))))
-    if first and is_outdated and _is_ours(draft, page_draft):
-        page_draft.summary = one_line(first)
 
 
 # --- the answer of synthesis -------------------------------------------------------------------------------

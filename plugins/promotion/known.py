@@ -13,11 +13,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from brainiac.brain import Brain
+from brainiac.errors import FormatError
 from brainiac.formats.markdown import blocks_of
-from brainiac.formats.page import STEPS, Memory, Statement
+from brainiac.formats.page import STEPS, Memory, Statement, parse_memory
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import PageName, PageRef
 from brainiac.search.documents import Hit, HitKind
@@ -80,7 +82,11 @@ def known_for(
     ]
     # an operation never names the page of a day
     pages = [memory for memory in memories if draft.pages.kind_of(memory.path) != "events"]
-    return statements, _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))])
+    names = _page_names(pages, [*near_paths, *sorted(named_paths - set(near_paths))])
+    return statements, [
+        replace(name, is_old=_is_summary_old(brain, draft, by_path[name.path])) if name.is_near else name
+        for name in names
+    ]
 
 
 def _pages_to_rank(
@@ -206,6 +212,19 @@ def _about(memory: Memory, *, is_near: bool) -> str:
         return (summary or next((statement.text for statement in current), ""))[:MAX_BRIEF]
     steps = [statement.text for statement in current if statement.section == STEPS]
     return " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1)) or summary
+
+
+def _is_summary_old(brain: Brain, draft: Draft, memory: Memory) -> bool:
+    """Return whether a page's summary was written before its statements last changed or ended."""
+    summary = memory.meta.get("summary")
+    ended = [change for change in draft.log.changes_of(memory.uuid) if change.former.hash] if summary else []
+    if not ended:
+        return False
+    sql = "SELECT before FROM changes WHERE event = ? AND path = ?"
+    text = brain.kept_text(brain.projection.value(sql, ended[-1].event.id, memory.path))
+    with suppress(FormatError):
+        return text is not None and parse_memory(memory.path, text).meta.get("summary") == summary
+    return False
 
 
 # --- statements that are not shown ---------------------------------------------------------------------------------

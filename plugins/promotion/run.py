@@ -38,7 +38,7 @@ from brainiac.storage.statements import StatementLog, event_hash, line_id, text_
 from brainiac.text.tokens import coverage, ends_as_question, likeness
 
 from . import placing
-from .apply import Candidate, Step, carry_out, name_and_order, renew_summary
+from .apply import Candidate, Step, carry_out, name_and_order
 from .candidates import REPEATED, marked_candidates, other_tellings
 from .draft import Draft
 from .filing import NAME, add_exchanges, n_tokens
@@ -508,8 +508,6 @@ class Run:
                 if naming := self._synthesizer.naming_of(self._draft, path, steps_here):
                     calls += 1
                     self._name(path, naming)
-        for path in n_statements:
-            renew_summary(self._draft, path)
 
     def _name(self, path: str, naming: placing.Naming) -> None:
         """Give a page the name and order that synthesis found."""

@@ -111,7 +111,7 @@ def test_a_reply_is_shown_with_the_answer_before_it(tmp_path: Path, engine: Scri
 def test_an_operation_brings_a_page_its_new_line(tmp_path: Path, engine: ScriptedEngine) -> None:
     """The line about a page changes with the statement that makes it untrue, without a further call; one with a number
     that nobody said is not taken, nor one that comes with the AI's words, nor where the person wrote on the page. Where
-    none is taken and the old one is no longer true, the page's first statement stands there."""
+    none is taken the old one stays, and the next call is told that it is old."""
     brain = make_brain(tmp_path / "b", engine=engine)
     assert isinstance(brain.clock, ManualClock)
     engine.answers[Purpose.CONSOLIDATE] = operations(
@@ -135,11 +135,14 @@ def test_an_operation_brings_a_page_its_new_line(tmp_path: Path, engine: Scripte
         promote(brain)
         return str(page_with(brain, "Amy").meta.get("summary"))
 
-    assert "Daniel and Amy split up for good" == ended("Split up 12 weeks ago")
+    assert "Daniel's girlfriend" == ended("Split up 12 weeks ago")
     assert "Daniel's former girlfriend" == ended("Daniel's former girlfriend", "Daniel and Amy parted.")
+    shown = brain.models.working_memory(engine.of(Purpose.CONSOLIDATE)[-1]).text
+    assert "Amy. Daniel's girlfriend (old?)" in shown
     file = brain.tree.absolute(path)
     file.write_text(file.read_text().replace("# Amy\n", "# Amy\n\n- She still comes on Sundays.\n", 1))
     brain.observed.note_change(path)
     brain.clock.advance(3600)
     assert "Daniel's former girlfriend" == ended("A ghost", "Daniel and Amy are friends.")
+    assert "(old?)" not in brain.models.working_memory(engine.of(Purpose.CONSOLIDATE)[-1]).text
     assert [] == engine.of(Purpose.SYNTHESIZE)

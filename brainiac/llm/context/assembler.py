@@ -57,6 +57,7 @@ WHICH_TO_FORGET = (
     "Which of the existing memories does the person ask to have forgotten? Name in `forget` the ids in brackets, such "
     "as `m1`, of those only that say what they named; none where they mean this message alone. Leave all else empty."
 )
+OLD = "old?"  # behind the line about a page whose statements have changed since
 OVER = "over?"  # behind a statement whose day has passed, where it was a plan for that day
 OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
 MAX_BEFORE = 240  # characters of an earlier answer
@@ -314,7 +315,7 @@ class _Sections:
         parts = []
         for path, lines in lines_at.items():
             page = page_at.get(path) or schemas.PageName(path, names=())  # where only its statement is known
-            about = f". {safe_line(page.about, MAX_ABOUT)}" if page.about else ""
+            about = f". {safe_line(page.about, MAX_ABOUT)}{f' ({OLD})' if page.is_old else ''}" if page.about else ""
             title = f"{safe_line(self._below_top(path))}: {'; '.join(map(safe_line, page.names))}{about}"
             parts.append(quoted("\n".join([title, *lines])))
         folders: dict[str, list[str]] = {}
