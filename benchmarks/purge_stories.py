@@ -346,6 +346,7 @@ class Story:
 
     def _purge(self, named: str) -> None:
         self.former_problems = self.problems()
+        self._prove(is_forgotten=False)
         done = self.command("forget", named, "--purge", "--yes", "--json")
         if not done.code:
             self.result.texts = done.json["texts"]
@@ -425,6 +426,7 @@ class Story:
         self.command("reindex")
         self.command("run", "--once")
         self._look_at_files("later")
+        self._prove(is_forgotten=True)
         self.result.complaints += [f"doctor: {line}" for line in self.problems() - self.former_problems]
         everything = "\n".join(file.read_text("utf-8", "replace") for file in self.root.rglob("*.md"))
         self.result.lost += [text for text in BYSTANDERS if text not in everything]
@@ -443,6 +445,13 @@ class Story:
             for digest in brain.journal.blobs.digests():
                 with suppress(BlobError):  # a splice whose base another device destroyed: nobody can read it
                     self._look_at(f"{when}: blob {digest}", brain.journal.blobs.get(digest))
+
+    def _prove(self, *, is_forgotten: bool) -> None:
+        """Have the program look for the words itself, and tell where it errs."""
+        proof = self.command("prove", "forgotten", self.b, "--json")
+        if proof.code != (0 if is_forgotten else 1):
+            found = proof.json["found"][:3] if proof.out.startswith("{") else proof.err
+            self.result.complaints.append(f"prove forgotten, {is_forgotten=}: {proof.code}, {found}")
 
     def _look_at(self, where: str, content: bytes) -> None:
         folded = content.lower()

@@ -648,9 +648,12 @@ class PromptAnswered(ExchangeEvent):
 
     Attributes:
         model: The model that answered.
+        receipts: What it rested on: by the short id of each what `why`, `forget` and `correct` know it by. None of an
+            exchange off the record.
     """
 
     model: str
+    receipts: Mapping[str, str] = field(default_factory=dict)
 
 
 class ResponseArrived(ExchangeEvent):

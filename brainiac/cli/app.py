@@ -35,7 +35,7 @@ COMMANDS = {
     "ask": ("ask", "chat"),
     "search": ("search", "reindex", "context"),
     "log": ("log", "digest", "diff", "show"),
-    "explain": ("why", "undo", "forget", "adopt", "correct"),
+    "explain": ("why", "undo", "forget", "prove forgotten", "adopt", "correct", "wrong"),
     "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust"),
 }
 # what a group of commands is for, and which of them is meant by the group's name alone
@@ -43,6 +43,7 @@ GROUPS = {
     "git": ("Git and this brain.", ""),
     "mcp": ("Serve this brain to assistants (Claude, Cursor, Codex, …).", "mcp"),
     "plugins": ("Which plugins there are, and which of the brain's own may run here.", "plugins list"),
+    "prove": ("Show what this brain has, and has not.", ""),
     "service": ("Have this machine start the daemon at each login.", ""),
     "sources": ("Folders of your own notes that are searched and cited, never written.", "sources list"),
 }

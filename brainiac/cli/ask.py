@@ -14,9 +14,10 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import command, print_path, print_problems, problems_of
+from brainiac.cli.session import command, print_list, print_path, print_problems, problems_of
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
+from brainiac.formats.prompt import CITED
 from brainiac.llm.schemas import OFFLINE
 from brainiac.storage.serving import is_running
 from brainiac.terminal import beneath, clean, current_folder, is_terminal, opening, output, say
@@ -221,6 +222,8 @@ def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None
     stream.end(response.text)
     if is_terminal(output()) and has_place:
         print_path(response.path, tree.absolute(response.path), stderr=True)
+        rows = [f"{row['id']}  {row['title']}  {row['day']}" for row in asked.receipts if row["use"] == CITED]
+        print_list("It rests on (`brainiac why ID`, `wrong ID [TEXT]`, `forget ID`)", rows)
 
 
 def _say_not_in_memory(reason: str) -> None:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -25,8 +26,9 @@ from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, Traces, purge
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
-from brainiac.history.why import StatementMatch, Step
+from brainiac.history.why import StatementMatch, Step, find_statement
 from brainiac.storage.causes import commits_of, find_event, last_caused
+from brainiac.storage.said import meant_by
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
 from brainiac.terminal import clean, is_terminal, say
@@ -115,12 +117,7 @@ def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
     if bool(event) == last:  # neither, or both
         raise typer.BadParameter("name an event or a statement, or give --last")
     if "#^" in event:
-        result = take_back(brain, event)
-        yield {"event": result.event.id, "path": result.path, "before": result.before, "after": result.after}
-        change = f"holds again: “{result.after}”" if result.after else f"no longer holds: “{result.before}”"
-        change = f"“{result.before}” → “{result.after}”" if result.before and result.after else change
-        say(f"{change} ({result.path})")
-        say(f"`brainiac undo {result.event.id}` brings it back.")
+        yield from _take_back(brain, event)
         return
     undone = taking_back.undo_all(brain, last_caused(brain) if last else commits_of(brain, find_event(brain, event)))
     plan = undone[-1].plan  # newest first: the events before it in the list followed from this one
@@ -134,6 +131,16 @@ def undo(brain: Brain, event: str = "", *, last: bool = False) -> Iterator[Any]:
         say(f"  {n_files} files of the import; importing it again brings it back.")
     else:
         _list_undone(brain, undone, consequences=() if last else plan.later)
+
+
+def _take_back(brain: Brain, named: str) -> Iterator[Any]:
+    """Reverse the last change of a statement and say so."""
+    result = take_back(brain, named)
+    yield {"event": result.event.id, "path": result.path, "before": result.before, "after": result.after}
+    change = f"holds again: “{result.after}”" if result.after else f"no longer holds: “{result.before}”"
+    change = f"“{result.before}” → “{result.after}”" if result.before and result.after else change
+    say(f"{change} ({result.path})")
+    say(f"`brainiac undo {result.event.id}` brings it back.")
 
 
 def _list_undone(brain: Brain, steps: Sequence[Undone], consequences: Iterable[Event]) -> None:
@@ -195,13 +202,41 @@ def forget(brain: Brain, named: str, *, is_purged: bool = False, yes: session.Ye
         say("Nothing of it stands in the tree.")
 
 
+@command(is_reading=True)
+def prove_forgotten(brain: Brain, words: list[str], *, archive: list[Path] | None = None) -> Iterator[Any]:
+    """Look for words in all that is left of this brain here, and say where they are; exits with 1 where they are found.
+
+    Looked through are files, journal, former versions, state, index, vectors, and what a model would be shown for the
+    last hundred prompts.
+
+    Args:
+        words: All of them must meet in one statement, message or paragraph.
+        archive (--archive DIR): A backup or another folder to be looked through too.
+    """
+    from brainiac.cli.styling import bar  # rich is heavy
+    from brainiac.verbs.proof import prove_forgotten as prove  # it reads the index, with which numpy comes
+
+    with bar("Making requests anew") as progress:
+        proof = prove(brain, " ".join(words), tuple(archive or ()), progress)
+    yield asdict(proof)
+    session.print_table(("looked through", "texts"), [(place, f"{count:,}") for place, count in proof.searched.items()])
+    print_list(
+        "Found", [f"{each.place}: {each.where}{f': “{each.text}”' if each.text else ''}" for each in proof.found]
+    )
+    print_list("Not reached", proof.beyond)
+    if proof.found:
+        raise typer.Exit(1)
+    say(f"No text here has “{proof.words}”.")
+
+
 def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
     """Return the file, page or exchange with a path or id, or else all that holds some words.
 
     Raises:
         UserError: Nothing has this name, and nothing holds the words, or only the journal does and may keep them.
     """
-    is_name = "/" in named or named.endswith(".md") or _ID.fullmatch(named.strip())
+    meant = meant_by(brain, named)
+    is_name = "/" in meant or named.endswith(".md") or _ID.match(meant.strip()) or meant != named
     try:
         return (find_words(brain, named) if not is_name else None) or find_target(brain, named)
     except UserError:
@@ -216,6 +251,26 @@ def _target(brain: Brain, named: str, *, is_purged: bool) -> Target:
 
 
 @command()
+def wrong(brain: Brain, receipt: str, text: list[str] | None = None) -> Iterator[Any]:
+    """Put right what an answer rested on: with TEXT that is so instead; without, what brought it about is taken back.
+
+    Args:
+        receipt (ID): Of a receipt, as an answer gives it.
+        text: What is so; of a statement it may be left out.
+    """
+    meant = meant_by(brain, receipt)
+    if meant == receipt:
+        raise UserError(f"no answer gave the id {receipt!r}; `brainiac correct` takes words")
+    if match := find_statement(brain, receipt) if "#^" in meant else None:
+        if match.statement.is_history:
+            raise UserError(f"“{match.text}” no longer holds: it stands under History in {match.memory.path}")
+        if not text:
+            yield from _take_back(brain, meant)
+            return
+    yield from _put_right(brain, receipt, " ".join(text or ()))
+
+
+@command()
 def correct(brain: Brain, words: str, *, to: str = "") -> Iterator[Any]:
     """Put right what memory holds, or what you just said: the new wording counts, the former one is under History.
 
@@ -223,6 +278,11 @@ def correct(brain: Brain, words: str, *, to: str = "") -> Iterator[Any]:
         words: What stands there and is wrong: its words, or PATH#^id.
         to: What is so; asked for on a terminal.
     """
+    yield from _put_right(brain, words, to)
+
+
+def _put_right(brain: Brain, words: str, to: str) -> Iterator[Any]:
+    """Give what some words or a receipt name another wording, and say so; see `correct`."""
     targets = possible_targets(brain, words)
     if not targets:
         raise UserError(

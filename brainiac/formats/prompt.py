@@ -13,7 +13,10 @@ from brainiac.errors import FormatError
 from brainiac.formats.authors import PERSON, Author, author_in, door_and_name, least_trusted, plain_name
 from brainiac.formats.discretion import asks_for_privacy, asks_to_be_forgotten
 from brainiac.formats.frontmatter import render_meta, split
-from brainiac.formats.markdown import PRIVATE, decode_text, is_utf16, newline_of
+from brainiac.formats.markdown import PRIVATE, decode_text, find_links, is_utf16, newline_of
+
+CITED, SHOWN = "cited", "shown"  # how an answer used what its receipt names
+SEPARATOR = " · "  # between the parts of a receipt
 
 # --- commands: alike in every language, with every engine, and the person's alone (F-PRM-8) --------------------------
 
@@ -156,6 +159,51 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class Receipt:
+    """One thing that an answer rested on.
+
+    Attributes:
+        id: By which `wrong`, `forget` and `why` know it; the same in every answer.
+        use: `CITED`, or `SHOWN` where the model was shown it and the answer does not name it.
+        day: The person's day it was said on; "" if unknown.
+        who: Whose words it is: `User`, or such as `assistant (claude)`.
+        link: To its page.
+        is_outdated: Whether something newer was known then.
+    """
+
+    id: str
+    use: str
+    day: str
+    who: str
+    link: str
+    is_outdated: bool = False
+
+    def __str__(self) -> str:
+        use = f"{self.use}, outdated" if self.is_outdated else self.use
+        return SEPARATOR.join((self.id, use, self.day or "-", self.who, self.link))
+
+    @classmethod
+    def parse(cls, line: str) -> Receipt | None:
+        """Return the receipt that a line of front matter is; None where it is none, as somebody edited it."""
+        parts = line.split(SEPARATOR, 4)
+        if len(parts) < 5:
+            return None
+        use, _, outdated = parts[1].partition(", ")
+        return cls(parts[0], use, "" if parts[2] == "-" else parts[2], parts[3], parts[4], bool(outdated))
+
+    def to_json(self, folder: str) -> dict[str, Any]:
+        """Return the fields as plain values for JSON.
+
+        Args:
+            folder: Of the response, which the link is relative to.
+        """
+        values = {"id": self.id, "use": self.use, "day": self.day, "who": self.who, "outdated": self.is_outdated}
+        for link in find_links(self.link):
+            values |= {"title": link.text, "path": posixpath.normpath(posixpath.join(folder, link.target))}
+        return values
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     """A response file; one that a person saved may lack all but the text.
 
@@ -164,6 +212,7 @@ class Response:
         prompt_id: The prompt's identity.
         prompt_sha256: Hash of the prompt's normalized text that was answered.
         memories: Links to the memories that the answer cites.
+        receipts: What it rested on, what it cites first.
         remember: Whether it may be kept; False: off the record, as its prompt.
         private: Whether it must never be shown to a remote model, as its prompt.
     """
@@ -176,6 +225,7 @@ class Response:
     created_at: str = ""
     model: str = ""
     memories: tuple[str, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
     tokens: int = 0
     cost_usd: float = 0.0
     took_ms: int = 0
@@ -404,6 +454,7 @@ def parse_response(path: str, raw: bytes) -> Response:
         created_at=_text(path, meta, "created_at") or "",
         model=_text(path, meta, "model") or "",
         memories=_links(path, meta, "memories"),
+        receipts=tuple(filter(None, map(Receipt.parse, _links(path, meta, "receipts")))),
         tokens=int(_number(path, meta, "tokens")),
         cost_usd=_number(path, meta, "cost_usd"),
         took_ms=int(_number(path, meta, "took_ms")),
@@ -424,8 +475,8 @@ def _number(path: str, meta: Mapping[str, Any], key: str) -> float:
 
 def render_response(response: Response) -> str:
     """Return the file of a response; `parse_response` gives the same response back."""
-    names = "in_reply_to prompt_id prompt_sha256 created_at model memories tokens cost_usd took_ms".split()
-    meta = {name: getattr(response, name) for name in names}
+    names = "in_reply_to prompt_id prompt_sha256 created_at model memories receipts tokens cost_usd took_ms".split()
+    meta = {name: getattr(response, name) for name in names} | {"receipts": [*map(str, response.receipts)]}
     meta |= {} if response.remember else {"remember": False}
     meta |= {"private": True} if response.private else {}
     return f"{render_meta(meta)}\n{response.text}\n"

@@ -39,13 +39,14 @@ from brainiac.formats.prompt import Exchange, parse_commands, parse_response, pr
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_digest
 from brainiac.history.exchanges import Exchanges
-from brainiac.history.why import Provenance, find_memory, memory_pages
+from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages
 from brainiac.llm.redaction import redact
 from brainiac.search.documents import Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
 from brainiac.storage.review import Proposal, proposals_change, without_proposals
+from brainiac.storage.said import meant_by
 from brainiac.storage.statements import Rest, RestsOn, StatementLog, text_hash, without_items
 from brainiac.storage.withheld import (
     block_hash,
@@ -205,12 +206,18 @@ class Target:
 
 
 def find_target(brain: Brain, named: str) -> Target:
-    """Return the conversation, exchange or page that a person named, as a target.
+    """Return the conversation, exchange, page or statement (`path#^block`, a receipt) that a person named, as a target.
 
     Raises:
         UserError: Nothing is called so.
     """
     exchanges, inbox = Exchanges(brain), brain.tree.layout.inbox
+    named = meant_by(brain, named)
+    if "#^" in named and (match := find_statement(brain, named)):
+        page = match.memory
+        whole = page.text[match.statement.start : match.statement.end]  # with what is nested below it
+        line = f"{page.path}: {_quoted(match.text)}"
+        return Target(blocks=((page.uuid or page.path, block_hash(whole)),), shown=(line,))
     try:
         file = brain.tree.confine(named)
         named = brain.tree.relative(file) if file.exists() else named  # as the journal spells it
@@ -490,8 +497,9 @@ class ForgetPlan(Edits):
         self.kept += self._rests.unreadable()
         self._remove_from_short_term()
         review = tree.relative(tree.review)
-        if (proposals := self._rests.proposals()) and (text := self.read(review)) is not None:
-            self.write(review, without_proposals(text, proposals), "proposals that rest on it")
+        proposals, text = self._rests.proposals(), self.read(review)
+        if text and (left := without_proposals(text, proposals, target.pages)) != text:
+            self.write(review, left, "what rests on it")
         for path, page in memory_pages(self._brain).items():
             if path in target.pages:
                 self._remove_page(page)

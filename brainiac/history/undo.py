@@ -36,6 +36,7 @@ from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.causes import catch_up_of, consequences, events_changing, undone_events
 from brainiac.storage.links import Edits
+from brainiac.storage.said import meant_by
 from brainiac.storage.statements import StatementLog, text_hash, with_block_ids, without_fact
 from brainiac.storage.versions import merge
 from brainiac.text.tokens import coverage, pieces
@@ -297,13 +298,16 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
 
     Args:
         brain: The brain.
-        words: The statement's `path#^block`, all words of a statement or sentence, or some of them.
+        words: The statement's `path#^block` or a receipt's id, all words of a statement or sentence, or some of them.
 
     Returns:
         Those that are named by id or by all their words; where there are none, up to `MAX_TARGETS` that have at least
         half of the words. A sentence only where it has more of them than any statement: what it became is corrected.
     """
-    path, sign, block = words.strip().rpartition("#^")
+    meant = meant_by(brain, words)
+    if meant != words and (exchange := Exchanges(brain).find(meant)):
+        return list(_said_sentences(brain, words, exchange))
+    path, sign, block = meant.strip().rpartition("#^")
     named: list[StatementMatch | SaidMatch] = []
     similar: list[tuple[float, StatementMatch | SaidMatch]] = []
     for page in brain.pages().memories.values():
@@ -311,7 +315,7 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
             if statement.is_history:
                 continue
             target = StatementMatch(page, statement)
-            has_id = sign and page.path == path and statement.block_id == block
+            has_id = sign and path in (page.path, page.uuid) and statement.block_id == block
             has_all_words = folded(statement.text) == folded(words)
             if has_id or has_all_words:
                 named.append(target)
@@ -326,12 +330,14 @@ def possible_targets(brain: Brain, words: str) -> list[StatementMatch | SaidMatc
     return named or [target for _, target in similar[:MAX_TARGETS]]
 
 
-def _said_sentences(brain: Brain, words: str) -> list[SaidMatch]:
+def _said_sentences(brain: Brain, words: str, exchange: str = "") -> list[SaidMatch]:
     """Return the sentences of the person in short-term memory and on the pages of days with at least half of the words.
 
-    Each stands once, however often it was said; what was put right already is left out.
+    Each stands once, however often it was said; what was put right already is left out. Of an exchange that is named
+    all of its sentences are meant.
     """
     matches: dict[str, SaidMatch] = {}
+    words = Exchanges(brain).said(exchange).user if exchange else words
     hits = brain.recall.search(words, limit=MAX_SAID, kinds={"exchange"}, is_private=True)
     said = [hit for hit in hits if hit.speaker == "user" and hit.anchor]
     path = brain.tree.relative(brain.tree.short_term)
@@ -343,7 +349,7 @@ def _said_sentences(brain: Brain, words: str) -> list[SaidMatch]:
         for text in pieces(hit.text):
             key = folded(text)
             is_former = any(folded(former.words) in key or key in folded(former.words) for former in hit.former)
-            if is_former or coverage(words, text) < MIN_COVERAGE:
+            if is_former or (hit.anchor != exchange if exchange else coverage(words, text) < MIN_COVERAGE):
                 continue
             known = matches.get(key) or SaidMatch(text, hit.path, (), is_private=False, at=hit.at)
             exchanges = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
@@ -547,7 +553,9 @@ def _named_statement(brain: Brain, named: str) -> tuple[Memory, Statement]:
         UserError: There is none or more than one, or it is a step of a how-to.
     """
     path, _, block = named.strip().rpartition("#^")
-    pages = [page for page in brain.pages().memories.values() if f"/{page.path}".endswith(f"/{path}")]
+    pages = [
+        page for page in brain.pages().memories.values() if page.uuid == path or f"/{page.path}".endswith(f"/{path}")
+    ]
     places = [(page, statement) for page in pages for statement in page.statements if statement.block_id == block]
     if len(places) != 1:
         where = "stands nowhere" if not places else "stands on " + " and ".join(page.path for page, _ in places)

@@ -21,6 +21,7 @@ from brainiac.formats.markdown import PRIVATE, find_events
 from brainiac.formats.page import Memory, Statement, parse_memory, shareable_text
 from brainiac.history.exchanges import Exchanges, Said
 from brainiac.llm.gate import Gate
+from brainiac.storage.said import meant_by
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.text.tokens import coverage
 
@@ -133,7 +134,7 @@ def find_statement(brain: Brain, named: str, gate: Gate | None = None) -> Statem
     Raises:
         UserError: Several pages have it.
     """
-    path, sign, block = named.strip().rpartition("#^")
+    path, sign, block = meant_by(brain, named).strip().rpartition("#^")
     if sign:
         page = find_memory(brain, path, gate)
         standing = (each for each in (page.statements if page else ()) if block and each.block_id == block)
@@ -549,7 +550,8 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
         UserError: Nothing has that name; the nearest statements are named.
         FormatError: The page cannot be read.
     """
-    if memory := find_memory(brain, named, gate):
+    meant = meant_by(brain, named)
+    if memory := find_memory(brain, meant, gate):
         exchanges, provenance = Exchanges(brain), Provenance(brain, memory, gate)
         on_page = (exchanges.shown(placed.event.id, gate) for placed in find_events(memory.text))
         chains = tuple(map(provenance.chain, memory.statements))
@@ -561,7 +563,9 @@ def why(brain: Brain, named: str, gate: Gate | None = None) -> Why:
     if match:
         changes = Provenance(brain, match.memory, gate).chain(match.statement)
         return Why(match.memory.path, match.memory.title, (changes,), is_exact=match.is_exact)
-    if matches := _exchanges_with(brain, named, gate):
+    exchange = Exchanges(brain).find(meant) if meant != named else None
+    said = Exchanges(brain).shown(exchange, gate) if exchange else None
+    if matches := (said,) if said else _exchanges_with(brain, named, gate):
         return Why(matches[0].read_from, "Said, and no statement yet", (), matches)
     hits = brain.recall.search(named, limit=3, is_private=True)  # the gate takes out what the asker may not see
     if gate:

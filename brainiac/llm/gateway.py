@@ -249,14 +249,21 @@ class LiteLLMEngine:
         gate = Gate.of(self._library, request, is_remote=self.is_remote)
         room = tool_tokens(budget_tokens(self._library.settings, self.name))
         toolbox = Toolbox(self._library, request, gate, room_tokens=room)
-        completion, tokens, cost_usd = self._answer_in_rounds(request, gate, toolbox)
+        tools = toolbox.descriptions() if self._tool_rounds else ()
+        memory = self._assembler.assemble(request, model=self.name, tools=tools, gate=gate)
+        completion, tokens, cost_usd = self._answer_in_rounds(request, gate, toolbox, memory.messages)
         text = completion.text.strip()
         if completion.finish == "length":
             text += CUT_OFF.format(tokens=self._max_output(request.purpose))
-        text, cited = _with_true_links(self._library, request, text, toolbox.read, gate)
+        text, places = _with_true_links(self._library, request, text, toolbox.read, gate)
+        keys, cited = {key for block in memory.blocks for key in block.hits}, {path for path, _ in places}
         return schemas.Answer(
             text=text,
-            cited=[index for index, hit in enumerate(request.hits) if hit.path in cited],
+            # a link to one statement cites that alone
+            cited=[
+                index for index, hit in enumerate(request.hits) if {(hit.path, ""), (hit.path, hit.anchor)} & places
+            ],
+            shown=[index for index, hit in enumerate(request.hits) if hit.key in keys],
             read=toolbox.read,
             cited_paths=sorted(cited - {hit.path for hit in request.hits}),
             model=self.name,
@@ -264,8 +271,13 @@ class LiteLLMEngine:
             cost_usd=round(cost_usd, 8),
         )
 
+    @property
+    def _tool_rounds(self) -> int:
+        """How often the model may call tools before it has to answer."""
+        return self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
+
     def _answer_in_rounds(
-        self, request: schemas.AnswerRequest, gate: Gate, toolbox: Toolbox
+        self, request: schemas.AnswerRequest, gate: Gate, toolbox: Toolbox, messages: list[dict[str, Any]]
     ) -> tuple[Completion, int, float]:
         """Have the model call tools in a bounded number of rounds, then answer.
 
@@ -275,10 +287,7 @@ class LiteLLMEngine:
         Raises:
             ModelError: A call failed, or the model refused, gave an empty text twice, or asked for tools without end.
         """
-        rounds = self._library.settings.context.tool_rounds if facts(self.name).has_tools is not False else 0
-        tools = toolbox.descriptions() if rounds else ()
-        messages = self._assembler.assemble(request, model=self.name, tools=tools, gate=gate).messages
-        tokens, cost_usd, was_empty = 0, 0.0, False
+        rounds, tokens, cost_usd, was_empty = self._tool_rounds, 0, 0.0, False
         # after the rounds comes one call without tools, and one more for a model whose text was empty
         for number in range(rounds + 2):
             may_call_tools = number < rounds
@@ -422,8 +431,8 @@ def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, A
 
 def _with_true_links(
     library: Library, request: schemas.AnswerRequest, text: str, read_paths: list[str], gate: Gate
-) -> tuple[str, set[str]]:
-    """Return an answer with its links relative to the response, and the paths that it cites.
+) -> tuple[str, set[tuple[str, str]]]:
+    """Return an answer with its links relative to the response, and what it cites: paths, each with a block id or "".
 
     A link cites a page only if the model was shown that page. Of a link with a uuid that leads nowhere, which small
     models invent, only the title stays.
@@ -438,7 +447,8 @@ def _with_true_links(
     uuid_of_path = {hit.path: hit.uuid for hit in gate.hits(request.hits)} | dict.fromkeys(read_paths, "")
     path_of_uuid = {uuid: path for path, uuid in uuid_of_path.items() if uuid}
     folder = posixpath.dirname(request.prompt.path)
-    cited: set[str] = set()
+    anchors = {(hit.path, hit.anchor) for hit in gate.hits(request.hits)}
+    cited: set[tuple[str, str]] = set()
 
     def corrected(match: re.Match[str]) -> str:
         title, target, _, uuid = match.groups()
@@ -450,9 +460,10 @@ def _with_true_links(
                 if not uuid or library.read(path) is not None:
                     return match.group()
             return str(title) if uuid else match.group()
-        cited.add(path)
-        place = quote(relative_link(path, folder), safe="/.#^-_~")
+        place = (path, anchor.removeprefix("^"))
+        cited.add(place if place in anchors else (path, ""))
+        link = quote(relative_link(path, folder), safe="/.#^-_~")
         identity = f' "uuid:{uuid}"' if uuid else ""
-        return f"[{title}]({place}{hash_sign}{quote(anchor, safe='^-')}{identity})"
+        return f"[{title}]({link}{hash_sign}{quote(anchor, safe='^-')}{identity})"
 
     return _LINK.sub(corrected, text), cited

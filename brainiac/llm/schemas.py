@@ -72,6 +72,7 @@ class Answer(Result):
     Attributes:
         cited: Indices into `AnswerRequest.hits` of the hits that the text quotes or links to.
         led: Those of `cited` that the answer mainly rests on, for the access log; None for all of `cited`.
+        shown: Indices of the hits that the model was shown; None for those of `cited`.
         read: Paths of long-term memories that the model read by its tools, for the access log.
         cited_paths: Those of `read` that the text links to.
         model: The model that answered, filled in by the gateway.
@@ -82,6 +83,7 @@ class Answer(Result):
     text: str
     cited: list[int] = []
     led: list[int] | None = None
+    shown: list[int] | None = None
     read: list[str] = []
     cited_paths: list[str] = []
     model: str = ""

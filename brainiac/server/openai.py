@@ -187,16 +187,16 @@ def _messages_in(body: Mapping[str, Any]) -> list[tuple[str, str]]:
 # --- the answer ----------------------------------------------------------------------------------------------------
 
 
-def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = None) -> str:
-    """Return the answer to a turn; `stream` is called with pieces of the answer as they come.
+def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = None) -> tuple[str, list[dict[str, Any]]]:
+    """Return the answer to a turn, with its receipts; `stream` is called with pieces of the answer as they come.
 
     Raises:
         UserError: It was refused, or no model could serve.
     """
     if turn.is_recall:
-        return _recalled(brain, turn)
+        return _recalled(brain, turn), []
     if turn.is_chore:
-        return _chore(brain, turn)
+        return _chore(brain, turn), []
     earlier = []  # turns that only the client has
     for said, answer in turn.earlier:
         prompt = _prompt(brain, turn, said, PERSON)
@@ -204,7 +204,7 @@ def reply_to(brain: Brain, turn: Turn, stream: Callable[[str], None] | None = No
     result = verbs.ask(brain, turn.text, earlier=earlier, caller=turn.caller, stream=stream, **turn.options)
     if result.response is None:
         raise UserError(result.waits)
-    return result.response.text
+    return result.response.text, result.receipts
 
 
 def _recalled(brain: Brain, turn: Turn) -> str:
@@ -272,8 +272,9 @@ def openai_routes(brain: Brain, is_stopping: Callable[[], bool]) -> list[Route]:
             has_usage = isinstance(options, dict) and bool(options.get("include_usage"))
             pieces = _streamed(brain, turn, base, is_stopping, has_usage=has_usage)
             return StreamingResponse(pieces, 200, STREAM_HEADERS, "text/event-stream")
-        reply = await in_thread(reply_to, brain, turn)
+        reply, receipts = await in_thread(reply_to, brain, turn)
         choices = [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]
+        base |= {"receipts": receipts}  # a field of ours, which clients pass over
         return JSONResponse({**base, "object": "chat.completion", "choices": choices, "usage": _usage(turn, reply)})
 
     async def responses(request: Request) -> Response:
@@ -303,9 +304,9 @@ async def _streamed(
     def line(value: Mapping[str, Any]) -> str:
         return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
-    def chunk(delta: dict[str, str], finish: str | None = None) -> str:
+    def chunk(delta: dict[str, str], finish: str | None = None, **more: Any) -> str:
         choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-        return line({**base, "object": "chat.completion.chunk", "choices": choices})
+        return line({**base, "object": "chat.completion.chunk", "choices": choices, **more})
 
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str]()
 
@@ -329,13 +330,13 @@ async def _streamed(
     try:
         if not task.done():
             raise UserError("the daemon is ending; your prompt stands in the inbox")
-        reply: str = task.result()
+        reply, receipts = task.result()
     except BrainiacError as error:  # after the stream has begun
         yield line(error_body(message_and_status(error)[0], 503))
     else:
         if reply.startswith(text) and reply != text:  # what a process added after the model's last piece
             yield chunk({"content": reply[len(text) :]})
-        yield chunk({}, "stop")
+        yield chunk({}, "stop", receipts=receipts)
         if has_usage:
             usage = {"choices": [], "usage": _usage(turn, reply)}
             yield line({**base, "object": "chat.completion.chunk", **usage})

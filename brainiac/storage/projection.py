@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS exchanges(
 CREATE INDEX IF NOT EXISTS exchange_prompts ON exchanges(prompt);
 CREATE INDEX IF NOT EXISTS exchange_prompt_ids ON exchanges(prompt_id);
 CREATE INDEX IF NOT EXISTS exchange_texts ON exchanges(sha256);
+-- What answers rested on, by short id.
+CREATE TABLE IF NOT EXISTS receipts(id TEXT, name TEXT, PRIMARY KEY(id, name)) WITHOUT ROWID;
 -- The whole events of exchanges that nothing followed from yet, and of purges.
 CREATE TABLE IF NOT EXISTS lines(event TEXT PRIMARY KEY, device TEXT, kind TEXT, line TEXT) WITHOUT ROWID;
 -- What followed from an exchange; `is_extracted` is NULL where it was not noted.
@@ -279,6 +281,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             response = what.response, response_hash, isinstance(what, events.PromptAnswered)
             place, author = (event.id, device, event.at), (what.origin, what.author)
             yield "exchanges", (*place, *prompt, *response, what.prompt in after, event.seq, *author)
+            if isinstance(what, events.PromptAnswered):
+                yield from (("receipts", row) for row in what.receipts.items())
         case events.ExchangeReflected() as outcome:
             superseded = outcome.supersedes if outcome.supersedes != outcome.exchange else ""
             yield "outcomes", (outcome.exchange, event.id, superseded, outcome.is_extracted, outcome.prompt)

@@ -6,7 +6,7 @@ A person writes `[x]` to have a proposal done and `[-]` to decline it; a line th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
 
 from brainiac.events import Change, ProposalRecord, write
@@ -132,9 +132,10 @@ def decisions_in(text: str) -> dict[str, bool]:
     return {name: boxes == {"x"} for name, boxes in marks.items() if len(boxes) == 1}
 
 
-def without_proposals(text: str, ids: Container[str]) -> str:
-    """Return `review.md` without the lines of these proposals; all else stays byte for byte."""
+def without_proposals(text: str, ids: Container[str], pages: Collection[str] = ()) -> str:
+    """Return `review.md` without the lines of these proposals, and on what differed in these pages; all else stays."""
     for tick in reversed(find_ticks(text)):
         if tick.id in ids:
             text = text[: tick.start] + text[tick.end :]
-    return text
+    heads = tuple(f"- {page}: " for page in pages)
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(heads)) if heads else text

@@ -6,9 +6,12 @@ where an answer goes; Promotion which exchanges wait for consolidation, and whic
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +32,29 @@ from brainiac.storage.statements import LINE
 from brainiac.storage.store import Store
 from brainiac.storage.withheld import Withheld
 from brainiac.tree import is_printable
+
+_RECEIPT = re.compile(r"r[a-z2-7]{6}")
+
+
+def receipt_id(name: str) -> str:
+    """Return the short id by which an answer's receipt names something: a page, `page#^block`, or an exchange."""
+    return "r" + base64.b32encode(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()).decode()[:6].lower()
+
+
+def meant_by(store: Store, named: str) -> str:
+    """Return the page, `page#^block` or exchange that a receipt of any answer names; what is no receipt as it is.
+
+    Raises:
+        UserError: Two things happen to have this id.
+    """
+    if not _RECEIPT.fullmatch(receipt := named.strip().lower()):
+        return named
+    store.projection.follow()
+    names = [name for (name,) in store.projection.query("SELECT name FROM receipts WHERE id = ?", receipt)]
+    if len(names) > 1:
+        raise UserError(f"{named} may be {' or '.join(names)}; name it so")
+    return names[0] if names else named
+
 
 # --- exchanges that were answered -----------------------------------------------------------------------------------
 

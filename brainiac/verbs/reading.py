@@ -31,6 +31,7 @@ from brainiac.llm.schemas import AnswerRequest
 from brainiac.llm.tools import names_in
 from brainiac.search.documents import Hit
 from brainiac.search.query import FIELD_NAMES, query_problems
+from brainiac.storage.said import meant_by
 
 RESULT_TOKENS = 2_000  # a door's answer by default
 MAX_RESULT_TOKENS = 9_000  # hosts warn above 10,000
@@ -38,7 +39,7 @@ SCHEME = "brain://"
 _PART_TOKENS = 25  # of the keys around the words of one part
 
 # arguments of several verbs, as the doors describe them
-ID = "an id that `search` gave, or a path, title or link of a page"
+ID = "an id that `search` or a receipt gave, or a path, title or link of a page"
 Cursor = Annotated[str, Field(description="`cursor` of the last answer, to go on where it ended")]
 MaxTokens = Annotated[int, Field(RESULT_TOKENS, ge=1, le=MAX_RESULT_TOKENS, description="at most so much text")]
 BriefingTokens = Annotated[int, Field(RESULT_TOKENS, ge=256, le=MAX_RESULT_TOKENS, description="at most so much text")]
@@ -321,6 +322,7 @@ def fetch(
     gate = caller.gate(brain)
     if name.startswith(SCHEME):
         name = unquote(name.removeprefix(SCHEME))
+    name = meant_by(brain, name)
     path, sign, block = name.strip().rpartition("#^")  # the last: a page's name may hold a `#`
     page = named_page(brain, gate, path if sign and path else name.strip(), caller)
     text, start = page.text, _offset(cursor, page.text)

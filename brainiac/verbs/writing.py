@@ -196,12 +196,21 @@ class Asked(Result):
         """Whether there is an answer: it is made from the memory of its moment."""
         return self.response is not None
 
+    @property
+    def receipts(self) -> list[dict[str, Any]]:
+        """What the answer rested on, as plain values for JSON."""
+        if self.response is None:
+            return []
+        folder = posixpath.dirname(self.response.path)
+        return [receipt.to_json(folder) for receipt in self.response.receipts]
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON."""
         if self.response is None:
             return {"prompt": self.prompt, "response": None, "fresh": False, "waits": self.waits}
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
         values = {name: getattr(self.response, name) for name in fields}
+        values["receipts"] = self.receipts
         answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
         return answer | {"fresh": True, "waits": self.waits} | values
 

@@ -14,7 +14,7 @@ from brainiac.errors import ConflictError, FormatError, ModelError
 from brainiac.formats.access_log import AccessEntry, format_entry
 from brainiac.formats.markdown import format_link, relative_link
 from brainiac.formats.page import parse_memory
-from brainiac.formats.prompt import Prompt, Response, parse_prompt, render_response
+from brainiac.formats.prompt import CITED, SHOWN, Prompt, Receipt, Response, parse_prompt, render_response
 from brainiac.llm.context.assembler import workflow_named
 from brainiac.llm.context.memory import MEMORY_HITS, missing_focus
 from brainiac.llm.gate import Gate
@@ -23,10 +23,12 @@ from brainiac.llm.schemas import Answer, AnswerRequest, Queries, QueriesRequest
 from brainiac.search.documents import Hit
 from brainiac.search.query import merged, searches
 from brainiac.storage.said import Answer as Answered
+from brainiac.storage.said import receipt_id
 
 from . import prompt_commands as commands
 
 NAME = "core_loop"
+MAX_RECEIPTS = 12  # of an answer, what it cites first
 
 
 @hookimpl
@@ -227,6 +229,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
     if (current.private and not prompt.private) or (prompt.remember and not current.remember):
         raise ConflictError([prompt.path])
     at, target = iso(brain.clock.now()), brain.answered.response_target(prompt)
+    receipts = _receipts(brain, target.path, outcome)
     response = Response(
         path=target.path,
         text=_body(target.path, outcome),
@@ -236,6 +239,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         created_at=at,
         model=outcome.answer.model,
         memories=tuple(_link(target.path, source) for source in outcome.sources),
+        receipts=tuple(receipts),
         tokens=outcome.answer.tokens,
         cost_usd=outcome.answer.cost_usd,
         took_ms=outcome.took_ms,
@@ -262,6 +266,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         model=response.model,
         origin=prompt.origin,
         author=prompt.by,
+        receipts={receipt.id: name for receipt, name in receipts.items()} if prompt.remember else {},
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: events.content_hash(raw)})
@@ -279,6 +284,31 @@ def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]
         if path not in by_path and (text := brain.read_text(path)) is not None:
             by_path[path] = _page_source(brain, path, text)
     return list(by_path.values())
+
+
+def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[Receipt, str]:
+    """Return what an answer rested on, for the response at a path, each with the name that memory knows it by."""
+    answer, receipts = outcome.answer, dict[Receipt, str]()
+    cited = set(answer.cited)
+    shown = answer.cited if answer.shown is None else [*answer.cited, *(i for i in answer.shown if i not in cited)]
+    for index in dict.fromkeys(shown):
+        hit = outcome.hits[index]
+        page, anchor = hit.uuid or hit.path, hit.anchor if hit.kind == "statement" else ""
+        name = hit.anchor if hit.kind == "exchange" else f"{page}#^{anchor}" if anchor else page
+        receipt = Receipt(
+            id=receipt_id(name),
+            use=CITED if index in cited else SHOWN,
+            day=brain.day_of(hit.at) if hit.at else "",
+            who=hit.author.label,
+            link=_link(path, _Source(hit.path, hit.title, hit.uuid, anchor)),
+            is_outdated=hit.is_earlier or bool(hit.former),
+        )
+        receipts.setdefault(receipt, name)
+    for source in outcome.sources:  # pages that the model read by its tools
+        if source.path in answer.cited_paths:
+            name, link = source.uuid or source.path, _link(path, source)
+            receipts.setdefault(Receipt(receipt_id(name), CITED, "", "User", link), name)
+    return dict(list(receipts.items())[:MAX_RECEIPTS])
 
 
 def _page_source(brain: Brain, path: str, text: str) -> _Source:

@@ -60,6 +60,7 @@ class Block:
         cut_order: The block with the lowest number is cut first when all together exceed the budget; None is never cut.
         drops: Which parts are cut first: `last` (the least relevant), or `first-quarters`: the oldest, a quarter of the
             room at a time, since each cut at the front invalidates the whole prefix cache.
+        hits: The keys of the hits of a search that it shows.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Block:
     share: float = 1.0
     cut_order: int | None = None
     drops: Literal["last", "first-quarters"] = "last"
+    hits: frozenset[tuple[str, str, str, int]] = frozenset()
 
     def pieces(self) -> list[str]:
         """Return heading and parts as the texts they are joined from."""

@@ -72,10 +72,12 @@ def long_term_block(store: Store, hits: Sequence[Hit], logged_ids: Collection[st
             distinct.setdefault((hit.path, hit.text.strip()), hit)
     pages: dict[str, list[Hit]] = {}
     room -= count(LONG_TERM_HEADING) + 1  # the heading and its line break
-    for hit in _worth_most(store, list(distinct.values()), room, count):
+    chosen = _worth_most(store, list(distinct.values()), room, count)
+    for hit in chosen:
         pages.setdefault(hit.path, []).append(hit)
     parts = [page_text(store, page, count) for page in pages.values()]
-    return Block("long-term memory", parts, Stability.LONG_TERM, LONG_TERM_HEADING, cut_order=10)
+    keys = frozenset(hit.key for hit in chosen)
+    return Block("long-term memory", parts, Stability.LONG_TERM, LONG_TERM_HEADING, cut_order=10, hits=keys)
 
 
 def with_hand(store: Store, hits: Iterable[Hit]) -> list[Hit]:

@@ -1,0 +1,149 @@
+"""Receipts: each answer says what it rested on, and that very thing can be explained, put right and forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainiac import verbs
+from brainiac.formats.prompt import parse_response
+from brainiac.testing import World
+from tests.support.models import set_sections
+from tests.support.openai_server import Captured, ChatServer, by_request, say, say_json
+
+MODEL = "openai/gpt-4.1-mini"
+HOME = "memory/long_term/concrete/home.md"
+UUID = "0199aaaa-7c00-7000-8000-000000000001"
+PAGE = f"---\nuuid: {UUID}\n---\n\n# Home\n\n- My flat is in Graz. ^ab12\n- The rent is 640 euros. ^cd34\n"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.save(HOME, PAGE)
+    world.run()
+    return world
+
+
+def receipts_of(world: World, question: str) -> list[dict[str, Any]]:
+    """Ask at the command line, and return the receipts of the answer."""
+    said = world.cli("ask", question, "--json")
+    assert said.code == 0, said
+    receipts: list[dict[str, Any]] = said.json["receipts"]
+    return receipts
+
+
+def of_statement(world: World, words: str) -> str:
+    """Return the id of the receipt of a statement of the page, by what `why` says of it."""
+    for receipt in receipts_of(world, "How much is the rent of my flat in Graz?"):
+        if words in world.cli("why", receipt["id"]).out:
+            return str(receipt["id"])
+    raise AssertionError(words)
+
+
+def test_an_answer_carries_what_it_rested_on(world: World) -> None:
+    """In the response's front matter and as JSON; the id of the same thing is the same in every answer (F-RSP-6)."""
+    first = receipts_of(world, "How much is the rent of my flat?")
+    assert {"use": "cited", "who": "User", "outdated": False, "title": "Home", "path": HOME}.items() <= first[0].items()
+    (path,) = (path for path in world.tree() if path.endswith(".response.md"))
+    response = parse_response(path, (world.root / path).read_bytes())
+    assert [receipt.id for receipt in response.receipts] == [receipt["id"] for receipt in first]
+    again = receipts_of(world, "What is the rent?")
+    assert first[0]["id"] in {receipt["id"] for receipt in again}
+
+
+def test_why_and_wrong_and_forget_act_on_that_item_alone(world: World) -> None:
+    """`wrong ID TEXT` rewords it, `wrong ID` takes it back, `forget ID` takes it out; its neighbours stay."""
+    rent = of_statement(world, "640 euros")
+    assert "700" in world.cli("wrong", rent, "The rent is 700 euros.").out
+    text = (world.root / HOME).read_text()
+    assert "- The rent is 700 euros. ^cd34" in text
+    assert "My flat is in Graz. ^ab12" in text
+    assert world.cli("forget", rent, "-y").code == 0
+    text = (world.root / HOME).read_text()
+    assert "700 euros" not in text
+    assert "My flat is in Graz. ^ab12" in text
+
+
+def test_wrong_without_a_text_ends_what_nothing_came_before(world: World) -> None:
+    """It stands under History then, and a second time nothing is done."""
+    rent = of_statement(world, "640 euros")
+    assert world.cli("wrong", rent).code == 0
+    assert "~~The rent is 640 euros.~~" in (world.root / HOME).read_text()
+    said = world.cli("wrong", rent)
+    assert said.code == 1
+    assert "no longer holds" in said.err
+
+
+def test_the_receipt_of_an_exchange_is_that_exchange(tmp_path: Path) -> None:
+    """What was only said is put right as a statement; the exchange is forgotten with its answer."""
+    world = World(tmp_path)
+    world.drop("a.md", "My landlord is called Pedro Varga.")
+    world.drop("b.md", "My landlord was born in Lima.")
+    world.run()
+    receipts = receipts_of(world, "What is my landlord called?")
+    by_words = {world.cli("why", each["id"]).out: each["id"] for each in receipts}
+    name = next(each for words, each in by_words.items() if "Pedro Varga" in words)
+    assert world.cli("wrong", name, "My landlord is called Paolo Varga.").code == 0
+    assert any("Paolo Varga" in text for path, text in world.tree().items() if "/concrete/" in path)
+    assert world.cli("forget", name, "-y").code == 0
+    assert not (world.root / "inbox/a.md").exists()
+    assert (world.root / "inbox/b.md").exists()
+
+
+def test_an_id_that_no_answer_gave_is_refused(world: World) -> None:
+    said = world.cli("wrong", "rabc234", "x")
+    assert said.code == 1
+    assert "no answer gave the id" in said.err
+
+
+def test_off_the_record_nothing_of_it_is_journaled(world: World) -> None:
+    """The file has its receipts; the journal, which keeps nothing of the exchange, has none."""
+    said = world.cli("ask", "How much is the rent of my flat?", "--off-record", "--json").json
+    assert said["receipts"]
+    journal = "".join(path.read_text() for path in (world.root / "logs/journal").rglob("*.jsonl"))
+    assert said["receipts"][0]["id"] not in journal
+
+
+def test_a_model_s_answer_tells_what_it_was_shown_and_what_it_cites(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link to one statement cites that alone; what the model was shown besides is marked so."""
+
+    def answer(request: Captured) -> Any:
+        if "search queries" in request.text or "queries" in str(request.body.get("response_format")):
+            return say_json({"queries": []})
+        return say(f'The rent is 640 euros: [Home](../{HOME}#^cd34 "uuid:{UUID}").')
+
+    with ChatServer() as server:
+        server.default = by_request(answer)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        set_sections(world.root, f"llm: {{model: {MODEL}}}")
+        machine = world.home / "config/brainiac/config.yaml"
+        machine.parent.mkdir(parents=True, exist_ok=True)
+        machine.write_text(f"api_bases: {{openai: {server.url}}}\n")
+        receipts = receipts_of(world, "How much is the rent of my flat in Graz?")
+    uses = {world.cli("why", each["id"]).out.partition("^")[0].strip()[-22:]: each["use"] for each in receipts}
+    assert sorted(uses.values()) == ["cited", "shown"], uses
+    (cited,) = (each for each in receipts if each["use"] == "cited")
+    assert "640 euros" in world.cli("why", cited["id"]).out
+
+
+def test_a_suggestion_by_a_receipt_waits_for_the_person(world: World) -> None:
+    """Through doors a receipt is acted on by `suggest`, which changes nothing by itself."""
+    rent = of_statement(world, "640 euros")
+    with world.opened() as brain:
+        suggested = verbs.suggest(brain, rent, "replace", "The rent is 700 euros.")
+    assert "Replace “The rent is 640 euros.”" in suggested.what
+    assert "640 euros" in (world.root / HOME).read_text()
+
+
+def test_a_purge_takes_the_receipts_of_what_it_destroys(world: World) -> None:
+    """A title with the words, shown and not cited, is in no receipt any more."""
+    receipts_of(world, "How much is the rent of my flat in Graz?")
+    world.cli("forget", "Home", "--purge", "-y")
+    responses = [text for path, text in world.tree().items() if path.endswith(".response.md")]
+    assert all("[Home]" not in text for text in responses), json.dumps(responses)
