@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -92,13 +92,20 @@ def capture(brain: Brain, path: str) -> None:
             brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
 
 
-def be_quiet(brain: Brain, clock: ManualClock, last: str, following: str | None) -> None:
-    """Call the quiet hook as the daemon would until somebody writes again."""
+def be_quiet(
+    brain: Brain,
+    clock: ManualClock,
+    last: str,
+    following: str | None,
+    before: Callable[[float], None] = lambda idle_seconds: None,
+) -> None:
+    """Call the quiet hook, and something before it, as the daemon would until somebody writes again."""
     for idle_seconds in QUIET_STEPS if following else (*QUIET_STEPS, 13 * 3600.0):
         at = parse_iso(last) + timedelta(seconds=idle_seconds)
         if following and at >= parse_iso(following):
             return
         clock.advance((at - clock.now()).total_seconds())
+        before(idle_seconds)
         with suppress(ModelError):
             brain.plugins.call("quiet", brain=brain, idle_seconds=idle_seconds)
 
