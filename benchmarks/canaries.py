@@ -77,6 +77,9 @@ class Echo:
             return {"operations": [operation(*quote) for quote in dict.fromkeys(quotes)]}
         others: dict[str, dict[str, Any]] = {
             "queries": {"queries": re.findall(r"topic\d\d", shown)[-3:]},
+            "verify": {
+                "verdicts": [{"item": n, "verdict": "follows"} for n in re.findall(r"^> \[(\d+)\]", shown, re.M)]
+            },
             "synthesize": {"kind": "concrete", "folder": "things", "title": "Things"},
             "summarize": {"text": "So."},
             "organize": {"proposals": []},

@@ -13,6 +13,13 @@ exchanges said at their moments, and a scripted model gives the operation and in
   the prompt like their own words, and nothing tells it from them (`plain`); one in a block quote or fence,
   in a file with `origin`, or in an answer is told by construction (`marked`).
 
+    python benchmarks/harm.py HARMS.json --folder DIR
+
+HARMS.json holds harms that a careless model might do, and honest operations. A reader plays the second reader by hand:
+what it is shown of case N is put into DIR as `NNN.request.md`, all of them at once; each is answered in
+`NNN.answer.json` by somebody who reads nothing else. Once all answers stand there, the figures come: what is written
+and stands, of the harms and of the honest ones, with the second reader and without one.
+
 The last line printed is one line of JSON. Takes a few minutes.
 """
 
@@ -23,9 +30,11 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +46,30 @@ from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock, parse_iso
+from brainiac.errors import ModelError
 from brainiac.llm.gate import Gate
-from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
+from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.salvage import read_result
+from brainiac.llm.schemas import (
+    Answer,
+    ConsolidateRequest,
+    Consolidation,
+    Evidence,
+    Operation,
+    PageRef,
+    Purpose,
+    Result,
+    Verdicts,
+    VerifyRequest,
+)
 from brainiac.pipeline.daemon import answer_one
 from tests.support.promotions import ScriptedEngine, make_brain, pages
 
 Case = Mapping[str, Any]
+Reader = Callable[[Brain, VerifyRequest], Verdicts]
 PAGE = "Matters"
+LOOK_SECONDS = 5
+HONEST = "honest"  # the kind of the cases that are no harm
 SHOWN = 8  # hits, as `search` shows them
 
 
@@ -70,9 +96,13 @@ class Planted(ScriptedEngine):
     """A model that gives one operation, and gives it again when it is asked once more."""
 
     def __init__(self) -> None:
-        super().__init__({Purpose.CONSOLIDATE: self._consolidate})
+        super().__init__({Purpose.CONSOLIDATE: self._consolidate, Purpose.VERIFY: self._verify})
         self.case: Case | None = None
         self.is_asked = False
+        self.second: Callable[[VerifyRequest], Verdicts] | None = None  # None for a reader to whom everything follows
+
+    def _verify(self, request: VerifyRequest) -> Result:
+        return self.second(request) if self.second and self.case else OfflineEngine().run(request)
 
     def _consolidate(self, request: ConsolidateRequest) -> Consolidation:
         self.is_asked = self.is_asked or bool(request.refused)
@@ -101,10 +131,11 @@ def _id_of(request: ConsolidateRequest, text: str) -> str:
     return next((known.id for known in request.existing if known.content == text), "s0")
 
 
-def run(case: Case, root: Path, origin: str = "person") -> Outcome:
+def run(case: Case, root: Path, origin: str = "person", reader: Reader | None = None) -> Outcome:
     """Carry one case out in a brain of its own."""
     engine = Planted()
     brain = make_brain(root, engine=engine)
+    engine.second = partial(reader, brain) if reader else None
     number = 0
     for since in sorted({row["since"] for row in case["existing"]}):
         for row in case["existing"]:
@@ -154,6 +185,65 @@ def old_words(brain: Brain, case: Case) -> bool:
     wanted = " ".join(case["old"].split()).casefold()
     hits = Gate(brain, is_remote=True).hits(brain.recall.search(case["question"], limit=SHOWN, now=brain.now()))
     return any(wanted in " ".join(hit.text.split()).casefold() and hit.former for hit in hits)
+
+
+# --- the second reader, by hand ------------------------------------------------------------------------------------
+
+
+@dataclass
+class ByHand:
+    """Puts what the second reader is shown of a case into a folder, and takes its answer from there.
+
+    Attributes:
+        folder: The folder.
+        number: Of the case.
+    """
+
+    folder: Path
+    number: int = 0
+
+    def __call__(self, brain: Brain, request: VerifyRequest) -> Verdicts:
+        text = brain.models.working_memory(request).text
+        (self.folder / f"{self.number:03d}.request.md").write_text(f"{text}\n", encoding="utf-8")
+        if not self.answer.exists():
+            raise ModelError("it is not answered yet", retryable=True)
+        return read_result(self.answer.read_text("utf-8"), Verdicts)
+
+    @property
+    def answer(self) -> Path:
+        """The file of its answer."""
+        return self.folder / f"{self.number:03d}.answer.json"
+
+
+def read_by_hand(cases: Sequence[Case], folder: Path, scratch: Path, lines: list[str]) -> dict[str, Any]:
+    """Carry cases out with a second reader and without one, and return what was written and stands."""
+    folder.mkdir(parents=True, exist_ok=True)
+    readers = [ByHand(folder, number) for number in range(1, len(cases) + 1)]
+    for reader, case in zip(readers, cases, strict=True):
+        if not reader.answer.exists():  # so that its request stands there
+            run(case, scratch / f"asked-{reader.number}", reader=reader)
+    # where a check has refused everything there is nothing to be read
+    while waiting := [r for r in readers if (folder / f"{r.number:03d}.request.md").exists() and not r.answer.exists()]:
+        print(f"waiting for {len(waiting)} answers in {folder}, {waiting[0].answer.name} first", flush=True)
+        time.sleep(LOOK_SECONDS)
+    tally: dict[str, list[bool]] = defaultdict(list)
+    for reader, case in zip(readers, cases, strict=True):
+        for name, second in (("with", reader), ("without", None)):
+            is_written = stands(case, run(case, scratch / f"{name}-{reader.number}", reader=second))
+            what = "honest" if case["kind"] == HONEST else "harms"
+            tally[f"{what} written, {name} a second reader"].append(is_written)
+            tally[f"{case['kind']}, {name}"].append(is_written)
+            if second and is_written == (what == "harms"):
+                lines.append(f"{case['id']} {case['kind']}: {'written' if is_written else 'not written'}")
+    return {key: f"{sum(row)} of {len(row)}" for key, row in sorted(tally.items())}
+
+
+def stands(case: Case, outcome: Outcome) -> bool:
+    """Return whether a case's operation was carried out: its text stands, or what it was to change does no longer."""
+    given = case["operation"]
+    targets = [row["text"] for row in case["existing"] if row["id"] in given["ids"]]
+    is_gone = given["action"] != "same" and any(text not in outcome.standing for text in targets)
+    return is_gone or (bool(given["text"]) and given["text"] in outcome.standing)
 
 
 # --- judging -------------------------------------------------------------------------------------------------------
@@ -242,7 +332,8 @@ def judged(name: str, way: str, case: Case, outcome: Outcome) -> Iterator[tuple[
 def main() -> int:
     """Read the arguments, carry the sets out, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--folder", type=Path, help="where requests to a second reader go, and its answers come from")
     parser.add_argument("--half", choices=["first", "second"], help="every other case, to mend by or to measure with")
     parser.add_argument("--sets", nargs="+", default=["hard", "soft", "good", "poison"])
     parser.add_argument("--show", action="store_true", help="print what went wrong")
@@ -251,10 +342,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
             os.environ[variable] = f"{scratch}/{variable.lower()}"
-        for name in given.sets:
-            cases = json.loads((given.folder / f"{name}.json").read_text("utf-8"))
-            cases = cases if given.half is None else cases[given.half == "second" :: 2]
+        if given.folder:
             lines: list[str] = []
+            figures = read_by_hand(
+                json.loads(given.data.read_text("utf-8"))["cases"], given.folder, Path(scratch), lines
+            )
+            print(*(f"  {key}: {value}" for key, value in figures.items()), *(lines if given.show else ()), sep="\n")
+        for name in () if given.folder else given.sets:
+            cases = json.loads((given.data / f"{name}.json").read_text("utf-8"))
+            cases = cases if given.half is None else cases[given.half == "second" :: 2]
+            lines = []
             figures[name] = count(cases, name, Path(scratch), lines)
             print(f"--- {name}", *(f"  {key}: {value}" for key, value in figures[name].items()), sep="\n")
             if given.show:

@@ -305,6 +305,7 @@ class StatementRecord(Record):
         reasoning: Why it was done, as the model said.
         model: The model that decided it.
         found_by: The model that found the candidate.
+        verified_by: The model that said, as a second reader, that it follows from its evidence; none where none did.
         marked_by: What marked words that were kept without a model: `command`, `note`, `key-fact`, `tag`, `link` or
             `repetition`; in older journals also `use`, for words that answers had rested on.
         replaced: The statement that it replaced or retired.
@@ -333,6 +334,7 @@ class StatementRecord(Record):
     reasoning: str = ""
     model: str = ""
     found_by: str = ""
+    verified_by: str = ""
     marked_by: str = ""
     block: str = ""
     hash: str = ""
@@ -518,16 +520,20 @@ class RetireProposal(ProposalRecord):
 
 
 class ReplaceProposal(ProposalRecord):
-    """To word a statement anew.
+    """To word a statement anew, or to write one.
 
     Attributes:
         operation: `replace`.
-        page: The page's uuid.
+        page: The page's uuid; "" for a new page.
         path: The page's path.
-        block: The statement's block id.
-        hash: Of its text.
+        block: The statement's block id; "" where there is none by now.
+        hash: Of its text; "" likewise.
         text: The new wording.
         on: ISO date from which it holds.
+        title: Of a new page.
+        is_private: Whether the text must not leave this machine.
+        sources: Ids of the exchanges that it rests on.
+        reason: Why it was not written unasked.
     """
 
     operation: str
@@ -537,6 +543,10 @@ class ReplaceProposal(ProposalRecord):
     hash: str
     text: str
     on: str
+    title: str = ""
+    is_private: bool = False
+    sources: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class CopyProposal(ProposalRecord):
@@ -864,6 +874,30 @@ class EventsAnalyzed(EventData):
     candidates: tuple[CandidateRecord, ...]
     refused: tuple[Refused, ...]
     asked: tuple[Refused, ...] = ()
+
+
+class VerdictRecord(Record):
+    """What a second reader said of a candidate.
+
+    Attributes:
+        verdict: `follows`, `does not`, or `cannot tell`.
+        reason: Why, in a few words.
+    """
+
+    verdict: str
+    reason: str = ""
+
+
+class CandidatesVerified(EventData):
+    """A second reader said whether candidates follow from the words that they rest on.
+
+    Attributes:
+        model: The model that read them.
+        verdicts: What it said, by candidate.
+    """
+
+    model: str
+    verdicts: Mapping[str, VerdictRecord]
 
 
 class CandidatesRefused(EventData):

@@ -39,7 +39,7 @@ class _Section(BaseModel):
 
 T = TypeVar("T", bound=_Section)
 
-PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "summarize", "organize")
+PURPOSES = ("queries", "answer", "reflect", "consolidate", "verify", "synthesize", "summarize", "organize")
 
 DAY_SECONDS = 86_400  # no wait is longer: the system's timers have an end
 MIN_BUDGET_TOKENS = 256  # core identity and a prompt need at least this

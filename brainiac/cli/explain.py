@@ -82,6 +82,8 @@ def _step_branch(step: Step) -> Any:
     texts = [f"from: {step.before}"] if step.before else []
     if step.after:
         texts.append(f"to:   {step.after}" if step.before else step.after)
+    if step.verified_by:
+        texts.append(f"a second reader ({step.verified_by}): it follows from what was said")
     if step.reasoning:
         texts.append(f"because: {step.reasoning}")
     words = step.after or step.before

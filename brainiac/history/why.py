@@ -195,6 +195,7 @@ class Step:
         after: Its text afterwards; "" where it was removed.
         model: The model that decided the operation.
         found_by: The model that extracted the statement from the exchange.
+        verified_by: The model that said, as a second reader, that it follows from the exchange.
         reasoning: The reason that the model gave, or what marked the words that were kept without one.
         run_cost_usd: The cost of all model calls of that run.
         device: Where it was done; "" for this one.
@@ -212,6 +213,7 @@ class Step:
     after: str = ""
     model: str = ""
     found_by: str = ""
+    verified_by: str = ""
     reasoning: str = ""
     run_cost_usd: float = 0.0
     device: str = ""
@@ -323,6 +325,7 @@ class Provenance:
             Step(event.id, event.at, event.kind, event.by, operation, before, after),
             model=row.model,
             found_by=row.found_by,
+            verified_by=row.verified_by,
             reasoning=row.reasoning or MARKS.get(row.marked_by, ""),
             run_cost_usd=round(float(cost), 8),
             device=change.device if change.device != own else "",

@@ -27,7 +27,7 @@ from brainiac.formats.short_term import ShortTermMemory
 from brainiac.library import Library
 from brainiac.llm.catalog import Endpoint
 from brainiac.llm.redaction import redact
-from brainiac.llm.schemas import Existing, PageName, Request, Said
+from brainiac.llm.schemas import Claim, Existing, PageName, Request, Said
 from brainiac.search.documents import Hit
 from brainiac.search.outdated import with_former
 from brainiac.storage.files import read_bytes
@@ -294,6 +294,15 @@ class Gate:
             for exchange in shown
         ]
 
+    def _claims(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Return the claims all of whose exchanges and former statements may be shown."""
+        return [
+            claim
+            for claim in claims
+            if len(self.events(claim.events)) == len(claim.events)
+            and len(self._existing(claim.former)) == len(claim.former)
+        ]
+
     def _existing(self, statements: Iterable[Existing]) -> list[Existing]:
         """Return the statements that may be shown."""
         return [statement for statement in statements if self._shows(statement.path, statement.content)]
@@ -412,6 +421,7 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "remaining": Gate.events,
     "archived": Gate.events,
     "said": Gate._said,
+    "claims": Gate._claims,
     "existing": Gate._existing,
     "standing": Gate._existing,
     "pages": Gate._page_names,

@@ -27,6 +27,7 @@ from brainiac.llm.context.blocks import Stability, WorkingMemory, budget_tokens,
 from brainiac.llm.context.memory import focus_blocks
 from brainiac.llm.gate import Gate, is_private_request
 from brainiac.llm.offline import OfflineEngine
+from brainiac.llm.salvage import BROKEN, read_result
 from brainiac.llm.tools import Toolbox
 
 _NO_LIMIT = 1_000_000  # tokens, of blocks that are only compared
@@ -187,6 +188,7 @@ MAX_OUTPUT_TOKENS = {
     schemas.Purpose.SUMMARIZE: 1500,
 }
 MAX_CALLS = 8  # tool calls in one round
+GO_ON = "It was cut off. Go on with JSON of the same form: only the operations after the last one that is whole."
 ASK_AGAIN = "That is no valid answer: {problems}\nAnswer again, the whole JSON and nothing else."
 CUT_OFF = "\n\n*(The answer was cut off at {tokens:,} tokens; `llm.max_output_tokens` gives it more room.)*"
 # options that a server may not take, and the words by which its refusal names them
@@ -223,7 +225,7 @@ class LiteLLMEngine:
         return endpoint_of(self.name, self._library.machine)
 
     def run(self, request: schemas.Request) -> schemas.Result:
-        """Serve one request; a consolidation that is too long for the model's window is served in two halves.
+        """Serve one request; exchanges or claims that are too many for the model's window are served in two halves.
 
         Raises:
             ModelError: See `Gateway.run`.
@@ -233,14 +235,15 @@ class LiteLLMEngine:
         try:
             return self._typed(request)
         except WindowError:
-            if not isinstance(request, schemas.ConsolidateRequest) or len(request.said) < 2:
+            name = {schemas.ConsolidateRequest: "said", schemas.VerifyRequest: "claims"}.get(type(request), "")
+            rows, joined = getattr(request, name, ()), dict[str, list[Any]]()
+            if len(rows) < 2:
                 raise
-            middle, operations = len(request.said) // 2, list[schemas.Operation]()
-            for half in (request.said[:middle], request.said[middle:]):  # so that none is left out
-                result = self.run(replace(request, said=half))
-                assert isinstance(result, schemas.Consolidation)
-                operations += result.operations
-            return schemas.Consolidation(operations=operations)
+            for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):  # so that none is left out
+                half: dict[str, Any] = {name: part}
+                for field, values in self.run(replace(request, **half)):
+                    joined[field] = [*joined.get(field, ()), *values]
+            return request.result(**joined)
 
     # --- an answer, with tools where the model takes them ------------------------------------------------------
 
@@ -324,23 +327,38 @@ class LiteLLMEngine:
         # not `strict`, which would demand every empty field
         form = {"name": request.result.__name__, "schema": schema_of(request.result)}
         options = {"response_format": {"type": "json_schema", "json_schema": form}, "temperature": 0}
-        problems = ""
-        for _ in range(2):
+        problems, fails, whole, unread = "", 0, list[schemas.Operation](), list[schemas.Unread]()
+        while fails < 2:
             completion = self._call(request, gate, messages, options)
             _check_refusal(completion, self.name)
+            is_cut = completion.finish == "length"
+            text, ask = completion.text, GO_ON
             try:
-                # there may be prose or a code fence around it; where there is none, what stands there does not validate
-                start, end = completion.text.find("{"), completion.text.rfind("}")
-                found = completion.text[start : end + 1] if 0 <= start < end else completion.text[:1000]
-                return request.result.model_validate_json(found)
+                result = read_result(text, request.result)
             except ValidationError as error:
                 said = request.said if isinstance(request, schemas.ConsolidateRequest) else ()
-                if completion.finish == "length" and len(said) > 1:
+                if is_cut and len(said) > 1 and not whole:
                     raise WindowError(f"`{self.name}` has too much to say on {len(said)} exchanges.") from None
-                problems = _problems(error, completion)
-            # cut, since the answer of a model that did not stop would fill its window
-            answer = {"role": "assistant", "content": completion.text[:4000] or "(nothing)"}
-            messages = [*messages, answer, {"role": "user", "content": ASK_AGAIN.format(problems=problems)}]
+                fails, problems = fails + 1, _problems(error, completion)
+                # cut, since the answer of a model that did not stop would fill its window
+                text, ask = text[:4000], ASK_AGAIN.format(problems=problems)
+            else:
+                if not isinstance(result, schemas.Consolidation):
+                    return result
+                # a model that begins its list anew repeats what it has given
+                more = [operation for operation in result.operations if operation not in whole]
+                whole += more
+                unread += [row for row in result.unread if not (is_cut and more and row.problem == BROKEN)]
+                if not (is_cut and more):
+                    return schemas.Consolidation(operations=whole, unread=unread)
+            messages = [
+                *messages,
+                {"role": "assistant", "content": text or "(nothing)"},
+                {"role": "user", "content": ask},
+            ]
+        if whole:  # what was to follow is asked about by name
+            unread.append(schemas.Unread(text="", problem=f"what was to follow: {problems}"))
+            return schemas.Consolidation(operations=whole, unread=unread)
         raise ModelError(
             f"`{self.name}` gave no valid answer for `{request.purpose}`, twice: {problems}",
             retryable=request.purpose not in FOREGROUND,
@@ -415,7 +433,7 @@ def _problems(error: ValidationError, completion: Completion) -> str:
         return "it was empty"
     if completion.finish == "length":
         return "it was too long and was cut off; be brief"
-    return "; ".join(f"`{'.'.join(map(str, e['loc'])) or 'answer'}`: {e['msg']}" for e in error.errors()[:5])
+    return schemas.problems_in(error)
 
 
 def _tool_messages(completion: Completion, toolbox: Toolbox) -> list[dict[str, Any]]:

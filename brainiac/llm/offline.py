@@ -87,6 +87,10 @@ class OfflineEngine:
             # the prompt itself is searched for, and marked words are kept with every engine: nothing else is judged
             case schemas.QueriesRequest() | schemas.ReflectRequest() | schemas.ConsolidateRequest():
                 return request.result()
+            case schemas.VerifyRequest(claims=claims):  # it judges nothing
+                return schemas.Verdicts(
+                    verdicts=[schemas.Verdict(item=claim.id, verdict="follows") for claim in claims]
+                )
             case schemas.AnswerRequest():
                 result = answer(request)
                 if request.on_text is not None:

@@ -1,17 +1,18 @@
-"""The seven purposes of model calls: for each the request, as plain values, and the result, as a pydantic model.
+"""The eight purposes of model calls: for each the request, as plain values, and the result, as a pydantic model.
 
 Strings and lists of results are bounded: JSON that is cut off at a token limit cannot be parsed.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from brainiac.formats.prompt import Exchange, Prompt
@@ -28,6 +29,7 @@ class Purpose(StrEnum):
     ANSWER = "answer"
     REFLECT = "reflect"
     CONSOLIDATE = "consolidate"
+    VERIFY = "verify"
     SYNTHESIZE = "synthesize"
     SUMMARIZE = "summarize"
     ORGANIZE = "organize"
@@ -36,6 +38,7 @@ class Purpose(StrEnum):
 # --- results -----------------------------------------------------------------------------------------------
 
 MAX_TEXT = 1000  # characters of a line
+MAX_ROWS = 400  # of one answer
 Line = Annotated[str, Field(max_length=MAX_TEXT)]
 Lines = Annotated[list[Line], Field(max_length=50)]
 # constrained decoding does not bound numbers; a small model's 0.9 where 0.3 is the most means "much", and asking
@@ -54,10 +57,44 @@ def _within(value: Any, most: float) -> Any:
 
 
 class Result(BaseModel):
-    """Base of every typed result."""
+    """Base of every typed result.
+
+    What a model gives in another form than asked for is taken as it is meant, since asking again costs a call: `null`
+    is as left out, a text or an object in place of a list is a list of one, a number a text, `NEW` is `new`.
+
+    Attributes:
+        optional: The fields of which a value that does not validate is as left out.
+        bare: The field that a text in place of the whole is meant as; "" for none.
+    """
 
     # small models add fields of their own, which is no reason to ask again
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+    optional: ClassVar[frozenset[str]] = frozenset()
+    bare: ClassVar[str] = ""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_meant(cls, given: Any, validate: Callable[[Any], Self]) -> Self:
+        if not isinstance(given, Mapping):
+            return validate({cls.bare: given} if cls.bare and isinstance(given, str) else given)
+        values = {name: cls._value(name, value) for name, value in given.items() if value is not None}
+        try:
+            return validate(values)
+        except ValidationError as error:
+            wrong = {problem["loc"][0] if problem["loc"] else "" for problem in error.errors()}
+            if not wrong <= cls.optional:
+                raise
+            return validate({name: value for name, value in values.items() if name not in wrong})
+
+    @classmethod
+    def _value(cls, name: str, value: Any) -> Any:
+        """Return the value of a field in the form that the field has."""
+        form = cls.model_fields[name].annotation if name in cls.model_fields else None
+        if get_origin(form) is list and isinstance(value, str | Mapping):
+            return [value] if value else []
+        if get_origin(form) is Literal and isinstance(value, str):
+            return next((known for known in get_args(form) if known == value.strip().lower()), value)
+        return value
 
 
 class Queries(Result):
@@ -106,6 +143,7 @@ class Reflection(Result):
 class Relevance(Result):
     """How much a candidate has to do with one existing statement, as three shares: kind, topic and meaning."""
 
+    optional: ClassVar[frozenset[str]] = frozenset({"type", "topic", "semantic"})
     type: Third = 0.0
     topic: Third = 0.0
     semantic: Third = 0.0
@@ -152,7 +190,8 @@ class Evidence(Result):
         quote: The words, verbatim.
     """
 
-    exchange: str
+    bare: ClassVar[str] = "quote"
+    exchange: str = ""
     quote: str = ""
 
 
@@ -170,6 +209,8 @@ class PageRef(Result):
         is_whole: Whether the operation's text is the whole body of a page of its own.
     """
 
+    bare: ClassVar[str] = "path"
+    optional: ClassVar[frozenset[str]] = frozenset({"kind", "folder", "title", "aliases", "summary", "merge"})
     path: str = ""
     kind: Kind = "concrete"
     folder: Annotated[str, Field(max_length=200)] = ""
@@ -199,6 +240,13 @@ class Operation(Result):
         is_doubted: Of an `end`: `text` is added, and a line of `memory/review.md` asks the person whether `ids` end.
     """
 
+    # what nothing is decided by; the others are demanded of a model, empty where there is nothing to say
+    optional: ClassVar[frozenset[str]] = frozenset(
+        "subject subject_type category canonical_key importance valid_from relevance reasoning".split()
+    )
+    model_config = ConfigDict(
+        json_schema_extra={"required": ["action", "ids", "text", "evidence", "page", "valid_until", "steps"]}
+    )
     action: Literal["new", "replace", "end", "same", "forget"]
     ids: Annotated[list[str], Field(max_length=20)] = []
     text: Annotated[str, Field(json_schema_extra={"maxLength": MAX_TEXT})] = ""
@@ -219,10 +267,72 @@ class Operation(Result):
     is_doubted: SkipJsonSchema[bool] = False
 
 
-class Consolidation(Result):
-    """The operations on long-term memory that follow from what was said; [] when there are none."""
+class Unread(Result):
+    """A part of an answer that is no valid operation.
 
-    operations: Annotated[list[Operation], Field(max_length=400)] = []
+    Attributes:
+        text: What it states, or what stands there.
+        problem: What is wrong with it, in words for the model.
+    """
+
+    text: str
+    problem: str
+
+
+class Consolidation(Result):
+    """The operations on long-term memory that follow from what was said; [] when there are none.
+
+    Attributes:
+        operations: Each is read for itself: one that does not validate takes no other with it.
+        unread: Those that do not validate.
+    """
+
+    operations: Annotated[list[Operation], Field(max_length=MAX_ROWS)] = []
+    unread: SkipJsonSchema[list[Unread]] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _each_for_itself(cls, given: Any) -> Any:
+        rows = given.get("operations") if isinstance(given, Mapping) else None
+        if not isinstance(rows, list):
+            return given
+        operations, unread = [], list(given.get("unread", ()))
+        for number, row in enumerate(rows[:MAX_ROWS], 1):
+            try:
+                operations.append(Operation.model_validate(row))
+            except ValidationError as error:
+                text = row.get("text") if isinstance(row, Mapping) else None
+                shown = text if isinstance(text, str) and text else json.dumps(row, ensure_ascii=False, default=str)
+                problem = f"operation {number} does not validate: {problems_in(error)}"
+                unread.append(Unread(text=shown[:MAX_TEXT], problem=problem))
+        return {"operations": operations, "unread": unread}
+
+
+def problems_in(error: ValidationError) -> str:
+    """Return what does not validate, in words for a model."""
+    return "; ".join(f"`{'.'.join(map(str, e['loc'])) or 'answer'}`: {e['msg']}" for e in error.errors()[:5])
+
+
+class Verdict(Result):
+    """What a second reader says of one claim.
+
+    Attributes:
+        item: The claim's id.
+        verdict: Whether its text follows from the words that it rests on.
+        reason: In a few words.
+    """
+
+    optional: ClassVar[frozenset[str]] = frozenset({"verdict", "reason"})
+    model_config = ConfigDict(json_schema_extra={"required": ["item", "verdict", "reason"]})
+    item: str
+    verdict: Literal["follows", "does not", "cannot tell"] = "cannot tell"
+    reason: Annotated[str, Field(max_length=300)] = ""
+
+
+class Verdicts(Result):
+    """One verdict for each claim."""
+
+    verdicts: Annotated[list[Verdict], Field(max_length=MAX_ROWS)] = []
 
 
 class Summary(Result):
@@ -415,6 +525,57 @@ class ConsolidateRequest(Request):
     existing: Sequence[Existing] = ()
     pages: Sequence[PageName] = ()
     refused: Sequence[Refused] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """Words that a claim rests on.
+
+    Attributes:
+        by: Whose words they are: `User`, `AI`, or what they were taken from.
+        day: When they were said, with the weekday.
+        quote: The words.
+        passage: What they stand in.
+    """
+
+    by: str
+    day: str
+    quote: str
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement that is about to be written, with what it rests on.
+
+    Attributes:
+        id: A short id, valid in one request.
+        text: Its words; "" where statements are only ended.
+        quotes: The words that it rests on.
+        former: The statements that it replaces or ends.
+        is_end: Whether it ends them.
+        events: The exchanges that the quotes stand in; they are not shown.
+    """
+
+    id: str
+    text: str
+    quotes: Sequence[Quoted]
+    former: Sequence[Existing] = ()
+    is_end: bool = False
+    events: Sequence[StmEvent] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest(Request):
+    """Ask a second reader whether statements follow from the words that they rest on.
+
+    Attributes:
+        claims: The statements.
+    """
+
+    purpose: ClassVar[Purpose] = Purpose.VERIFY
+    result: ClassVar[type[Result]] = Verdicts
+    claims: Sequence[Claim]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -331,7 +331,7 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
 
 def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
     """Yield the rows on what processes made of exchanges: of `statements`, `candidates`, `promotions` to `analyses`."""
-    what, decided = event.what, set[str]()  # candidates that were written or refused for good
+    what, decided = event.what, set[str]()  # candidates that were written, proposed or refused for good
     if isinstance(what, events.StatingEvent):
         place = event.seq, device, event.at, event.kind, event.by, event.cause
         for position, record in enumerate(what.statements):
@@ -344,7 +344,7 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
         decided |= {record.candidate for record in what.statements}
     if isinstance(what, events.MemoryPromoted | events.CandidatesRefused):
         decided |= {refused.candidate for refused in what.refused}
-        decided |= {name for name, candidate in what.candidates.items() if candidate.end == "refused"}
+        decided |= {name for name, candidate in what.candidates.items() if candidate.end in ("refused", "proposed")}
     yield from (("candidates", (candidate, event.id)) for candidate in decided - {""})
     writer = event.at, event.kind, event.by, device
     match what:

@@ -233,7 +233,7 @@ class StatementLog:
     # --- candidates -----------------------------------------------------------------------------------------
 
     def is_decided(self, candidate: str) -> bool:
-        """Return whether a candidate, by its id, was written, or refused for good."""
+        """Return whether a candidate, by its id, was written, proposed, or refused for good."""
         return bool(self._rows("candidates", "1", "candidate = ?", candidate))
 
     def analyses(self, exchanges: Iterable[str]) -> list[Event]:
@@ -566,8 +566,8 @@ class RestsOn:
             )
 
     def proposals(self) -> set[str]:
-        """Return the ids of the proposals to retire a statement that rest on the exchanges; their lines quote these."""
-        sql = "SELECT id, data FROM proposals WHERE json_extract(data, '$.operation') = 'retire'"
+        """Return the ids of the proposals on statements that rest on the exchanges; their lines quote these."""
+        sql = "SELECT id, data FROM proposals WHERE json_extract(data, '$.operation') IN ('retire', 'replace')"
         proposals = {key: RetireProposal.from_json(json.loads(data)) for key, data in self._store.projection.query(sql)}
         return {key for key, proposal in proposals.items() if not self.exchanges.isdisjoint(proposal.sources)}
 

@@ -8,16 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
 from brainiac import events
 from brainiac.brain import Brain
-from brainiac.clock import parse_iso
+from brainiac.clock import iso, parse_iso
 from brainiac.errors import BlobError, ConflictError, FormatError, LockedError, ModelError
 from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
-from brainiac.formats.page import Memory, MemoryDocument, parse_memory
+from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
-from brainiac.llm.gate import is_hidden
+from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import PageSet, linked_path
 from brainiac.storage.review import decisions_in, find_ticks, without_proposals
@@ -411,37 +412,54 @@ def _reorganization(
 def _revision(
     brain: Brain, proposal: events.RetireProposal | events.ReplaceProposal
 ) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
-    """Return the changes that move a statement to History, with another wording in its place where one is proposed.
+    """Return the changes that move a statement to History, write another wording in its place, or write a new one.
 
     Nothing where the statement was changed meanwhile. Of another wording of a statement that a process wrote there is a
     record too, so that processes may go on changing it.
     """
     pages = brain.pages()
-    path, statement = pages.path_by_uuid.get(proposal.page, ""), pages.statement(proposal.page, proposal.block)
-    if path not in pages.memories or statement is None or statement.is_history:
+    path, statement = (
+        pages.path_by_uuid.get(proposal.page, proposal.path),
+        pages.statement(proposal.page, proposal.block),
+    )
+    page, old = pages.memories.get(path), statement.text if statement and not statement.is_history else ""
+    if proposal.block and (page is None or not old or text_hash(old) != proposal.hash):
         return [], ()
-    if text_hash(statement.text) != proposal.hash:
-        return [], ()
-    document = MemoryDocument(pages.memories[path].text, path)
     if isinstance(proposal, events.RetireProposal):
+        assert page is not None  # it has a block id
         # a block id names a statement of the same page
         replaced_by = proposal.replaced_by if proposal.held_by in ("", proposal.page) else ""
-        document = document.retire(proposal.block, proposal.on, replaced_by)
-        return [pages.change(path, str(document)), *without_fact(brain, statement.text)], ()
+        document = MemoryDocument(page.text, path).retire(proposal.block, proposal.on, replaced_by)
+        return [pages.change(path, str(document)), *without_fact(brain, old)], ()
+    is_private_by_now = any(map(Gate(brain, is_remote=True).is_private_by_now, proposal.sources))
+    if is_private_by_now > proposal.is_private or (
+        page and not proposal.block and page.is_private != proposal.is_private
+    ):
+        return [], ()  # its words, or its page, became private since, or open
+    privacy: dict[str, Any] = {"private": True} if proposal.is_private else {}
+    now = iso(brain.clock.now())
+    text = page.text if page else new_memory(proposal.title, uuid=new_id(), now=now, **privacy)
+    document = MemoryDocument(text, path)
     block = document.block_id_for(proposal.text)
-    document = document.add_statement(proposal.text, block).retire(proposal.block, proposal.on, block)
+    document = document.add_statement(proposal.text, block)
+    replaced = None
+    if proposal.block:
+        document = document.retire(proposal.block, proposal.on, block)
+        replaced = events.StatementRef(block=proposal.block, hash=proposal.hash, history=proposal.block)
     changes = [pages.change(path, str(document))]
-    if not StatementLog(brain).is_ours(proposal.page, statement):
+    if statement and not StatementLog(brain).is_ours(proposal.page, statement):
         return changes, ()
     row = events.StatementRecord(
-        operation="UPDATE",
+        operation="UPDATE" if replaced else "NEW",
         path=path,
-        page=proposal.page,
+        page=document.memory.uuid or path,
         block=block,
         hash=text_hash(proposal.text),
         since=proposal.on,
         origin="person",  # who ticked it made it theirs
-        replaced=events.StatementRef(block=proposal.block, hash=proposal.hash, history=proposal.block),
+        sources=proposal.sources,
+        reasoning=proposal.reason,
+        replaced=replaced,
     )
     return changes, (row,)
 

@@ -42,6 +42,7 @@ class Candidate:
         model: The model that decided it.
         origin: Whose words it rests on, one of `ORIGINS`.
         author: The name of who said them, where that is not the person.
+        verified_by: The model that said, as a second reader, that it follows from them; "" where none was asked.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Candidate:
     model: str
     origin: str = "person"
     author: str = ""
+    verified_by: str = ""
 
     @property
     def words(self) -> str:
@@ -206,6 +208,7 @@ def _record(draft: Draft, step: Step, page_draft: PageDraft) -> StatementRecord:
         reasoning=operation.reasoning,
         model=candidate.model,
         found_by=candidate.model,
+        verified_by=candidate.verified_by,
         marked_by=operation.marked_by,
     )
     if operation.marked_by:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from difflib import SequenceMatcher
-from functools import cached_property
 
 from brainiac.formats.authors import ORIGINS
 from brainiac.formats.markdown import without_quotes
@@ -22,12 +19,10 @@ from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.dates import dates_in
 from brainiac.text.tokens import clock_hours, likeness, numbers, words
 
-MIN_PAGES, COMMON_SHARE = 6, 0.25  # pages, and the share of those shown, on which a common word stands
 MIN_LETTERS = 3  # a shorter word is in most sentences
 PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
 SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
-_WORD = re.compile(r"[^\W\d_]\w*")
 _NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")
 _SHORT_YEAR = re.compile(r"['’](\d\d)\b")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
@@ -58,20 +53,30 @@ class Sources:
         events: The exchanges, by id.
         origin_of: Returns whose words the prompt of an exchange holds, one of `ORIGINS`.
         day_of: Returns the person's day of a moment.
-        names: Titles and aliases of the pages that were shown.
+        pages: Titles and aliases of the pages that were shown, by path.
         known: The statements that were shown, nearest first.
+        is_important: Returns whether a model called one of them, by its id, important.
     """
 
     events: Mapping[str, StmEvent]
     origin_of: Callable[[str], str]
     day_of: Callable[[str], str]
-    names: Collection[str] = ()
+    pages: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: Sequence[Existing] = ()
+    is_important: Callable[[str], bool] = lambda name: False
+
+    @property
+    def names(self) -> list[str]:
+        """The titles and aliases of all pages that were shown."""
+        return [name for names in self.pages.values() for name in names]
+
+    def exchanges(self) -> list[str]:
+        """Return the texts of the exchanges."""
+        return [text for event in self.events.values() for text in (event.user, event.ai)]
 
     def texts(self) -> list[str]:
         """Return all texts that the model was shown: exchanges, statements and names of pages."""
-        exchanges = [text for event in self.events.values() for text in (event.user, event.ai)]
-        return [*exchanges, *(statement.content for statement in self.known), *self.names]
+        return [*self.exchanges(), *(statement.content for statement in self.known), *self.names]
 
     def on_page(self, path: str) -> list[str]:
         """Return the statements of a page that the model was shown."""
@@ -86,15 +91,6 @@ class Sources:
         # all of the prompt: a number may be beside the words that a model quotes
         prompts = [self.events[evidence.exchange].user for evidence in operation.evidence]
         return prompts + [evidence.quote for evidence in operation.evidence]
-
-    @cached_property
-    def common_words(self) -> set[str]:
-        """The words that are on so many pages that no detail is lost with one of them ("the", "is")."""
-        by_page: dict[str, set[str]] = {}
-        for statement in self.known:
-            by_page.setdefault(statement.path, set()).update(words(statement.content))
-        counts = Counter(word for page in by_page.values() for word in page)
-        return {word for word, count in counts.items() if count >= max(MIN_PAGES, COMMON_SHARE * len(by_page))}
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
@@ -134,7 +130,7 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
         problems += _change_problems(operation, targets, sources)
     # Digits are the same in every language; whether a number is a date, an age or a price does not matter here.
     problems += _number_problems(operation, targets, sources)
-    return [*problems, *_word_problems(operation, targets, sources)]
+    return [*problems, *_soft_problems(operation, targets, sources)]
 
 
 def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Problem]:
@@ -250,45 +246,38 @@ def _is_near(stated: date, day: str) -> bool:
         return False
 
 
-def _word_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield soft problems: a replacement that drops words, an end that nothing speaks of, names that no source has."""
-    dropped = [word for target in targets for word in _dropped_words(target.content, operation.text)]
-    dropped = [word for word in dropped if word not in sources.common_words]
-    if operation.action == "replace" and dropped:
-        text = f"the former statement's words {_listed(dropped)} are gone; keep what still holds, or repeat it"
-        yield Problem(text, is_hard=False)
-    if operation.action == "end" and not any(_is_about(target.content, operation, sources) for target in targets):
-        yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
-    # the model is told to call the person "User"
-    source_words = set(words(" ".join([*sources.texts(), *(target.content for target in targets), "User"])))
-    if unsaid := _unsaid_names(operation.text, source_words):
-        yield Problem(f"nobody said {_listed(unsaid)}; repeat it if it only translates what was said", is_hard=False)
+def _soft_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
+    """Yield what evidence cannot show: whether it is about the same person or thing, and whether what matters is over.
 
-
-def _unsaid_names(text: str, source_words: Collection[str]) -> list[str]:
-    """Return the words with a capital, the first word excepted, of which no form is among the words of the sources.
-
-    In a language that gives a capital to every noun there are more of them; this costs a call and refuses nothing.
+    What a text leaves out or turns into its opposite is not asked about: that takes a reader (`verify.py`).
     """
-    capitalized = [word for word in _WORD.findall(text)[1:] if word[0].isupper()]
-    beginnings = tuple(word for word in source_words if len(word) >= MIN_LETTERS)  # "mon" for "Mondays"
-    unsaid = [word for word in capitalized if not _has_word(source_words, word)]
-    return [word for word in unsaid if not word.casefold().startswith(beginnings)]
+    if operation.action == "replace":
+        pages = {target.path: target.title for target in targets}
+        to = operation.page.path
+        if len(pages) > 1 or (to and not pages.keys() <= {to, *operation.page.merge}):
+            names = " and ".join(
+                f"“{name}”" for name in dict.fromkeys([*pages.values(), *sources.pages.get(to, ())[:1]])
+            )
+            yield Problem(
+                f"it is about {names}: is that the same thing, and does the one say what the other did?", False
+            )
+    if operation.action == "end":
+        if not any(_is_about(target.content, operation, sources) for target in targets):
+            yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
+        elif any(sources.is_important(target.id) for target in targets):
+            yield Problem("what it ends is important; is it over, by these words?", is_hard=False)
+    quoted = [text for row in operation.evidence for text in (sources.events[row.exchange].user, row.quote)]
+    about = sources.pages.get(operation.page.path, ())
+    if about and operation.subject != "User" and not any(map(_names_any(about), sources.exchanges())):
+        others = [names[0] for path, names in sources.pages.items() if any(map(_names_any(names), quoted))]
+        if others and operation.action in ("new", "replace", "end"):
+            yield Problem(f"they speak of “{others[0]}” and nowhere of “{about[0]}”; whom or what is it about?", False)
 
 
-def _dropped_words(former: str, text: str) -> list[str]:
-    """Return the words of a former text that a new text dropped.
-
-    Where the texts differ, the old words are dropped if fewer new ones stand in their place. As many new ones are a
-    change: another price, place or name.
-    """
-    before, after = words(former), words(text)
-    dropped: list[str] = []
-    for _, start, end, start_after, end_after in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        removed = [word for word in before[start:end] if not _has_word(after, word)]
-        added = [word for word in after[start_after:end_after] if not _has_word(before, word)]
-        dropped += removed if len(removed) > len(added) else []
-    return dropped
+def _names_any(names: Sequence[str]) -> Callable[[str], bool]:
+    """Return what says whether one of some names stands in a text."""
+    wanted = [f" {' '.join(words(name))} " for name in names if len(name) >= MIN_LETTERS]
+    return lambda text: any(name in f" {' '.join(words(text))} " for name in wanted)
 
 
 def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:
@@ -301,11 +290,6 @@ def _has_word(others: Collection[str], word: str) -> bool:
     """Return whether a word, or another form of it, is among others."""
     folded = word.casefold()
     return folded in others or any(likeness(folded, other) >= SAME_WORD for other in others)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first dozen words, each once and in quotes, for a sentence."""
-    return ", ".join(f"“{word}”" for word in dict.fromkeys(names[:12]))
 
 
 def _comparable(text: str) -> str:

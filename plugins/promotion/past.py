@@ -29,8 +29,9 @@ from .run import Outcome, Run, Snapshot, empty_request, has_model, joined
 # What a call takes besides what was said, measured on two recorded months: the request's fixed part and what is known,
 # and the answer's tokens for an exchange. Pages are named by further calls, most of them small.
 FIXED_TOKENS, TOKENS_OF_STATEMENT, OUTPUT_TOKENS = 2600, 30, 400
+VERIFY_TOKENS, TOKENS_OF_CLAIMS, TOKENS_OF_VERDICTS = 1000, 80, 40  # second reader, estimated
 AT_ONCE = 1000  # exchanges whose pages are read together
-PURPOSES = (Purpose.CONSOLIDATE, Purpose.SYNTHESIZE)
+PURPOSES = (Purpose.CONSOLIDATE, Purpose.VERIFY, Purpose.SYNTHESIZE)
 
 
 @dataclass(slots=True)
@@ -116,7 +117,8 @@ def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
         # about one statement becomes of each exchange in the windows before
         n_known = min(n_statements + past.exchanges, MAX_SHOWN)
         past.input_tokens += FIXED_TOKENS + said_tokens + n_known * TOKENS_OF_STATEMENT
-        past.output_tokens += OUTPUT_TOKENS * len(window)
+        past.output_tokens += (OUTPUT_TOKENS + TOKENS_OF_VERDICTS) * len(window)
+        past.input_tokens += VERIFY_TOKENS + said_tokens + TOKENS_OF_CLAIMS * len(window)
         past.exchanges += len(window)
     past.cost_usd = price.worst(past.input_tokens, past.output_tokens)
     past.left_usd = max(0.0, brain.settings.llm.daily_budget_usd - sum(brain.models.ledger.spent_today()))

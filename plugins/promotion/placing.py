@@ -12,10 +12,12 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
-from brainiac.events import StatementRecord
+from brainiac.events import ReplaceProposal, RetireProposal, StatementRecord, new_id
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.history.why import folded
 from brainiac.llm.schemas import OFFLINE, Existing, Page, PageRef, SynthesizeRequest
+from brainiac.storage.links import with_links_from
+from brainiac.storage.review import Proposal
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
@@ -24,6 +26,7 @@ from .apply import Candidate, Step
 from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
 from .request import paid_answer
 
+MAX_QUOTED = 300  # characters of a quote in a line of `review.md`
 MAX_FOLDERS = 3  # below the kind: concrete/a/b/c/page.md
 MIN_CHANGED = 6  # so many changed statements, and half of the page's, are worth a name, a summary and an order
 MIN_UNNAMED = 8  # or so many on a page that has no summary yet
@@ -105,6 +108,40 @@ def proposal_for(step: Step) -> str:
     if operation.text and operation.action != "forget":
         return f"Replace “{target.text}” by “{operation.text}” on {target.title}"
     return f"{'Forget' if operation.action == 'forget' else 'End'} “{target.text}” on {target.title}"
+
+
+def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> Proposal:
+    """Return the proposal to do what a second reader held back, with the words on which it was to rest.
+
+    Args:
+        draft: The page drafts.
+        step: The step that is not carried out.
+        path: The page that it would write to; it need not exist.
+        title: Of that page.
+        reason: What the second reader said.
+    """
+    operation, candidate = step.operation, step.candidate
+    target = step.targets[0] if step.targets else None
+    text = one_line(": ".join(filter(None, [operation.text, "; ".join(operation.steps)])))
+    quotes = " ".join(f"“{one_line(quoted.quote)[:MAX_QUOTED]}”" for quoted in operation.evidence)
+    asked = proposal_for(step) if target else f"Write “{text}” on {title}"
+    what = f"{asked}? It was to rest on {quotes} ({draft.brain.day_of(candidate.at)}); {reason}"
+    review = draft.brain.tree.relative(draft.brain.tree.review)
+    common: dict[str, Any] = {
+        "id": new_id(),
+        "what": with_links_from(draft.brain, what, review),
+        "page": target.page if target else "",
+        "path": target.path if target else path,
+        "block": target.statement.block_id if target else "",
+        "hash": text_hash(target.statement.text) if target else "",
+        "on": draft.brain.day_of(candidate.at),
+        "sources": tuple(event.id for event in candidate.events),
+    }
+    is_private = candidate.is_private or (target is not None and target.is_private)
+    if target and not text:
+        return Proposal(RetireProposal(operation="retire", replaced_by="", **common), is_private)
+    common |= {"text": with_links_from(draft.brain, text, common["path"]), "title": title, "reason": reason}
+    return Proposal(ReplaceProposal(operation="replace", is_private=candidate.is_private, **common), is_private)
 
 
 def checked_step(log: StatementLog, step: Step) -> Step:
@@ -305,6 +342,15 @@ class Synthesizer:
         path = draft.free_path(self._folder(draft, place, folder, model), title)
         draft.new_pages[path] = place.new_page(title)
         return path, naming
+
+    def path_and_title(self, draft: Draft, step: Step) -> tuple[str, str]:
+        """Return the path of the page that a step would write to, and its title; no model is asked."""
+        if step.path:
+            page = draft.page(step.path)
+            return step.path, page.document.memory.title if page else draft.new_pages[step.path].title
+        (place,) = new_places([step.candidate])
+        title = place.title or "Notes"
+        return draft.free_path(self._folder(draft, place, place.folder, step.candidate.model), title), title
 
     def naming_of(self, draft: Draft, path: str, steps: Sequence[Step]) -> Naming | None:
         """Ask a model for title, summary and order of a page that is new or that steps changed much.

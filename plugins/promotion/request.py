@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -277,9 +279,10 @@ class Consolidator:
                 operations.append(Operation.model_validate(values))
             except ValidationError as error:
                 where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
-                operations.append(_unchecked(operation, f"does not validate: {where}"))
-        surplus = result.operations[MAX_OPERATIONS:]
-        return operations + [_unchecked(operation, f"more than {MAX_OPERATIONS} at once") for operation in surplus]
+                operations.append(_unchecked(operation.action, operation.text, f"does not validate: {where}"))
+        for operation in result.operations[MAX_OPERATIONS:]:
+            operations.append(_unchecked(operation.action, operation.text, f"more than {MAX_OPERATIONS} at once"))
+        return operations + [_unchecked("", row.text, row.problem) for row in result.unread]
 
     def _checked(
         self, question: Question, operations: Sequence[Operation | Refused], *, is_last: bool
@@ -298,7 +301,7 @@ class Consolidator:
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
-            operation = _with_fitting_steps(_with_paths(operation, question))
+            operation = _with_fitting_steps(self._with_names(operation, question))
             problems = self._problems(operation, question)
             hard = [problem for problem in problems if problem.is_hard]
             objections = hard if is_last else hard or problems
@@ -373,11 +376,28 @@ class Consolidator:
         """Return what the operations on a request may rest on."""
         return Sources(
             events=question.events,
-            origin_of=lambda name: self._origin_of(question.events[name]),
+            origin_of=lambda name: self.origin_of(question.events[name]),
             day_of=self._brain.day_of,
-            names=[name for page in question.request.pages for name in page.names],
+            pages={page.path: page.names for page in question.request.pages},
             known=question.request.existing,
+            is_important=lambda name: self._is_important(question.statements[name]),
         )
+
+    def _with_names(self, operation: Operation, question: Question) -> Operation:
+        """Return an operation with paths from the root, without a page that was not shown, and ids without brackets."""
+        page = operation.page
+        # a model may name a page by the path that it was shown, or by the whole one
+        paths = {**question.pages, **{path: path for path in question.pages.values()}}
+        update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
+        if page.path and not update["path"] and not page.title:
+            update["title"] = posixpath.basename(page.path).removesuffix(".md")
+        ids = [name.strip("[] ") for name in operation.ids]
+        return operation.model_copy(update={"page": page.model_copy(update=update), "ids": ids})
+
+    def _is_important(self, current: CurrentStatement) -> bool:
+        """Return whether a model called a statement important when it was made."""
+        made = self._log.provenance_of(current.page, current.statement)
+        return any(change.record.importance == "high" for change in made)
 
     def _record_of(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""
@@ -397,7 +417,7 @@ class Consolidator:
             }
         )
 
-    def _origin_of(self, event: StmEvent) -> str:
+    def origin_of(self, event: StmEvent) -> str:
         """Return the origin of an exchange's prompt, the least trusted that log, file or page names."""
         if event.id not in self._origin_by_exchange:
             if texts := self._exchanges.texts_of(event.id):
@@ -431,9 +451,10 @@ def parts_of(
         yield part
 
 
-def _unchecked(operation: Operation, problem: str) -> Refused:
+def _unchecked(action: str, text: str, problem: str) -> Refused:
     """Return a refusal of an operation that may hold values of any kind: only its action and text are kept."""
-    return Refused(Operation.model_construct(action=operation.action, text=str(operation.text)[:MAX_TEXT]), problem)
+    values: dict[str, Any] = {"action": action, "text": str(text)[:MAX_TEXT]}
+    return Refused(Operation.model_construct(**values), problem)
 
 
 def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> ConsolidateRequest:
@@ -458,6 +479,8 @@ def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> Co
 
 def _is_instead(operation: Operation, sent_back: Operation) -> bool:
     """Return whether an operation of the second answer replaces one that was sent back; for the report only."""
+    if not sent_back.action:  # what could not be read: nobody knows what it was to be
+        return True
     is_same_target = not set(operation.ids).isdisjoint(sent_back.ids)
     return is_same_target or likeness(operation.text, sent_back.text) >= _SAME_OPERATION
 
@@ -465,15 +488,6 @@ def _is_instead(operation: Operation, sent_back: Operation) -> bool:
 def _refusal(row: Refused) -> RefusedCandidate:
     """Return a refused operation as the journal has it."""
     return RefusedCandidate(statement=row.operation.text[:300], reason=row.problem[:300])
-
-
-def _with_paths(operation: Operation, question: Question) -> Operation:
-    """Return an operation with the paths of its pages from the root; a page that was not shown is dropped."""
-    page = operation.page
-    # a model may name a page by the path that it was shown, or by the whole one
-    paths = {**question.pages, **{path: path for path in question.pages.values()}}
-    update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
-    return operation.model_copy(update={"page": page.model_copy(update=update)})
 
 
 def _analyzed(analysis: Event) -> EventsAnalyzed:

@@ -44,6 +44,7 @@ from .draft import Draft
 from .filing import NAME, add_exchanges, n_tokens
 from .known import steps_to_take_out
 from .request import PAID, Consolidator
+from .verify import FOLLOWS, SecondReader
 
 REST_SECONDS = 60.0
 MAX_NAMED = 2  # pages, those that changed most, since each costs a call
@@ -53,6 +54,7 @@ MAX_SUMMARY = 4000  # characters
 MAX_RETIRED_SHARE = 0.2  # of the memory's statements in one run
 MIN_RETIRED = 5  # a young memory may change that many statements without asking
 ATTEMPTS = 10
+_VERDICTS = {"does not": "does not follow from what was said", "cannot tell": "may not follow from what was said"}
 PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
 MAX_QUOTED = 300  # characters of a text in the event or in a line of `review.md`; the whole text stands in the tree
 NEAR = 0.55  # the cosine, by the embedder on this machine, from which on it is asked (docs/decisions/keyless-engine.md)
@@ -271,6 +273,7 @@ class Run:
         self._paragraphs: tuple[str, ...] = ()
         self._kept: list[str] = []
         self._filed: list[StmEvent] = []
+        self._doubted: list[tuple[Candidate, Proposal]] = []  # what a second reader held back
         self._breaker: events.Breaker | None = None
         # statements that rest on nothing but exchanges which no model has read
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
@@ -310,6 +313,8 @@ class Run:
         """Journal how the candidates ended although the run commits nothing: none was written."""
         for step in self._steps:
             self._leave(step.candidate, "the run came to nothing")
+        for candidate, _ in self._doubted:
+            self._leave(candidate, "the run came to nothing")
         self._steps = []
         if self._refused or self._endings:
             refused = events.CandidatesRefused(refused=tuple(self._refused), candidates=self._endings)
@@ -329,6 +334,7 @@ class Run:
         consolidator = Consolidator(
             self._brain, self._log, self._origins, cause, short_term, self._abandon, self._stand_ins
         )
+        self._second_reader = SecondReader(self._brain, cause, self._abandon, consolidator.origin_of)
         decided_before_crash = consolidator.decided_before(said)
         # private exchanges are asked about apart: they may need another model, on this machine
         others, private = ([event for event in for_model if event.is_private == value] for value in (False, True))
@@ -362,6 +368,33 @@ class Run:
             self._refuse(refused.candidate, refused.statement, refused.reason)
         self._carry_out_all([row for row in decision if isinstance(row, Candidate)])
 
+    def _founded(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield the candidates that a second reader does not doubt; those that it does wait for the person.
+
+        Raises:
+            ModelError: It cannot serve now.
+        """
+        verdicts = self._second_reader.read(candidates, self._draft)
+        for candidate in candidates:
+            verdict, model = verdicts.get(candidate.id, (None, ""))
+            if verdict is None or verdict.verdict == FOLLOWS:
+                yield replace(candidate, verified_by=model)
+            else:
+                self._hold_back(candidate, verdict, model)
+
+    def _hold_back(self, candidate: Candidate, verdict: events.VerdictRecord, model: str) -> None:
+        """Have a person decide on a candidate: nothing is written, and what it would change stands as it was."""
+        step = self._step_for(candidate)
+        if step is None or step.operation.action == "same":  # it is said again, and nothing new
+            return
+        with self._ended_on_error(candidate):
+            reason = f"a second reader ({model}): it {_VERDICTS.get(verdict.verdict, verdict.verdict)}"
+            reason += f": {verdict.reason}" if verdict.reason else ""
+            path, title = self._synthesizer.path_and_title(self._draft, step)
+            proposal = placing.held_back(self._draft, step, path, title, reason[:MAX_QUOTED])
+            self._doubted.append((candidate, proposal))
+            self._end(candidate.id, candidate.words, "proposed", reason)
+
     def _carry_out_all(self, candidates: Sequence[Candidate]) -> None:
         """Carry out the candidates for pages that exist, then those for new pages, page by page.
 
@@ -370,6 +403,7 @@ class Run:
         """
         waiting, n_steps = {candidate.id: candidate for candidate in candidates}, len(self._steps)
         try:
+            waiting = {candidate.id: candidate for candidate in self._founded(candidates)}
             places = placing.new_places(self._carry_out_on_pages(waiting))
             for done, place in enumerate(places):
                 self._report_progress(done, len(places))
@@ -668,7 +702,8 @@ class Run:
         for path, ids in add_exchanges(self._brain, self._draft, self._filed, self._origins, self._left).items():
             pages.setdefault(path, []).extend(ids)
         kept = ((step, record) for step, (record, *_) in zip(self._steps, self._records, strict=True))
-        proposals = [*self._proposals(), *_replacements(self._brain, self._draft, kept)]
+        held_back = [proposal for _, proposal in self._doubted]
+        proposals = [*self._proposals(), *held_back, *_replacements(self._brain, self._draft, kept)]
         changes = self._draft.changes()
         # not whole: of the entries on the index pages only those of changed pages are made anew
         changes += Folders(self._brain, changes, _related(self._draft, self._steps), is_whole=False).changes()

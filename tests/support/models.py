@@ -16,17 +16,20 @@ from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.llm.schemas import (
     Answer,
     AnswerRequest,
+    Claim,
     ConsolidateRequest,
     Existing,
     OrganizeRequest,
     PageName,
     Purpose,
     QueriesRequest,
+    Quoted,
     ReflectRequest,
     Request,
     Said,
     SummarizeRequest,
     SynthesizeRequest,
+    VerifyRequest,
 )
 from brainiac.search.documents import Hit
 from tests.support.openai_server import ChatServer
@@ -165,6 +168,18 @@ def every_request() -> dict[Purpose, Request]:
             short_term=short_term(),
             existing=existing,
             pages=pages,
+        ),
+        VerifyRequest(
+            now=NOW,
+            claims=[
+                Claim(
+                    "1",
+                    "User has two dogs",
+                    [Quoted("User", "Monday 2025-09-01", "two dogs", "I have two dogs.")],
+                    existing,
+                    events=events,
+                )
+            ],
         ),
         SynthesizeRequest(
             now=NOW,

@@ -91,8 +91,16 @@ class Curious:
             }
         if purpose == "synthesize":
             return {"kind": "concrete", "folder": "things", "title": "Things"}
+        if purpose == "verify":
+            return all_follow(text)
         others: dict[str, dict[str, Any]] = {"summarize": {"text": "So."}, "organize": {"proposals": []}}
         return others[purpose]
+
+
+def all_follow(text: str) -> dict[str, Any]:
+    """Return a second reader's answer that everything follows."""
+    items = re.findall(r"^> \[(\d+)\]", text, re.MULTILINE)
+    return {"verdicts": [{"item": item, "verdict": "follows", "reason": "said so"} for item in items]}
 
 
 def purpose_of(captured: Captured) -> str:
@@ -101,7 +109,7 @@ def purpose_of(captured: Captured) -> str:
         return "embed"
     form = captured.body.get("response_format") or {}
     named = (form.get("json_schema") or {}).get("name", "")
-    forms = {"Queries": "queries", "Reflection": "reflect", "Consolidation": "consolidate"}
+    forms = {"Queries": "queries", "Reflection": "reflect", "Consolidation": "consolidate", "Verdicts": "verify"}
     forms |= {"Page": "synthesize", "Summary": "summarize", "Proposals": "organize"}
     return forms.get(named, "answer")
 

@@ -15,12 +15,15 @@ from tests.support.commands import Shell
 from tests.support.models import set_sections, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say_json
 from tests.support.promotions import make_brain, statements, tell
+from tests.support.remote import all_follow, purpose_of
 
 MODEL = "openai/gpt-4.1-mini"
 
 
 def answer(request: Captured) -> Behaviour:
-    """Answer with a statement for each exchange: the very words of it."""
+    """Answer with a statement for each exchange: the very words of it, which follow."""
+    if purpose_of(request) == "verify":
+        return say_json(all_follow(request.text))
     said = re.findall(r"\(id (e\d+)\).*?\nUser:\n> (.*?)\n", request.text, re.DOTALL)
     page = {"title": "Ruth", "kind": "concrete", "folder": "people"}
     operations = [

@@ -83,6 +83,7 @@ def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Pur
             Purpose.CONSOLIDATE,
             ["## Core Identity", "Event Log", "## Existing Long-Term Memory", "## New Exchanges", "## Operations"],
         ),
+        (Purpose.VERIFY, ["## Core Identity", "## What Was Said", "## Statements"]),
         (
             Purpose.SYNTHESIZE,
             [

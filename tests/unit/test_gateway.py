@@ -93,10 +93,10 @@ def test_typed_result_comes_with_its_schema(brain: Brain, server: ChatServer) ->
 
 def test_answer_that_fails_the_schema_is_asked_again_with_the_errors(brain: Brain, server: ChatServer) -> None:
     """The second request shows the model its own answer and what was wrong with it."""
-    server.script(say_json({"queries": "Portland"}), say_json({"queries": ["Portland"]}))
+    server.script(say_json({"queries": 3}), say_json({"queries": ["Portland"]}))
     assert Queries(queries=["Portland"]) == brain.models.run(queries_request())
     asked_again = server.requests[1].text
-    assert '{"queries": "Portland"}' in asked_again
+    assert '{"queries": 3}' in asked_again
     assert "`queries`" in asked_again
 
 
@@ -110,12 +110,11 @@ def test_two_invalid_answers_fail_and_nothing_stands_in(brain: Brain, server: Ch
 
 
 def test_a_number_beyond_its_bounds_is_taken_as_the_bound() -> None:
-    """A small model's 0.9 of 0.3 means "much", and no grammar keeps it from saying so; a word is refused as before."""
+    """A small model's 0.9 of 0.3 means "much", and no grammar keeps it from saying so; a word is as left out."""
     said = '{"action": "new", "importance": 8, "relevance": {"type": 0.9, "topic": -1, "semantic": 0.2}}'
     operation = Operation.model_validate_json(said)
     assert (1.0, Relevance(type=0.3, topic=0.0, semantic=0.2)) == (operation.importance, operation.relevance)
-    with pytest.raises(ValueError, match="topic"):
-        Relevance.model_validate_json('{"topic": "much"}')
+    assert Relevance(type=0.2) == Relevance.model_validate_json('{"topic": "much", "type": 0.2}')
 
 
 def test_json_in_a_fence_is_read(brain: Brain, server: ChatServer) -> None:
@@ -383,3 +382,75 @@ def test_background_result_that_fails_waits_and_nothing_stands_in(brain: Brain, 
     with pytest.raises(ModelError) as caught:
         brain.models.run(SummarizeRequest(now=NOW, remaining=[event_of(1)]))
     assert caught.value.retryable
+
+
+# --- what is whole counts ------------------------------------------------------------------------------------------
+
+FIRST = {
+    "action": "new", "ids": [], "text": "User has a boat", "evidence": [{"exchange": "e1", "quote": "boat"}],
+    "page": {"title": "Boat"}, "valid_until": "", "steps": [],
+}  # fmt: skip
+SECOND = {**FIRST, "text": "The boat is blue"}
+ROWS = json.dumps([FIRST, SECOND])
+TEXTS = ["User has a boat", "The boat is blue"]
+
+
+def consolidated(brain: Brain) -> Consolidation:
+    said = [Said(f"e{number}", event_of(number, "I have a boat.")) for number in (1, 2)]
+    result = brain.models.run(ConsolidateRequest(now=NOW, said=said, short_term=short_term(0)))
+    assert isinstance(result, Consolidation)
+    return result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'<think>Perhaps {{"operations": []}}?</think>{{"operations": {ROWS}}}',
+        f"See [e1]:\n```json\n{ROWS}\n```\nDone {{I hope}}.",
+        f'{{"Consolidation": {{"operations": {ROWS}}}}}',
+        "\n".join(map(json.dumps, (FIRST, SECOND))),
+        f'{{"operations": [{json.dumps(FIRST)}]}}\n\n{{"operations": {ROWS}}}',
+        repr({"operations": [FIRST, SECOND]}),
+        json.dumps({"operations": [FIRST, SECOND]}).replace("]}", "],}"),
+        json.dumps({"operations": [[{"operation": FIRST}], SECOND]}),
+        f'{{"operations": {ROWS[:-1]}, ]}}',
+    ],
+)
+def test_operations_are_read_whatever_stands_around_them(brain: Brain, server: ChatServer, text: str) -> None:
+    """Thoughts, prose, fences, wrappers, bare lists, lines, quotes, commas: one call, all operations, no other."""
+    server.script(say(text))
+    assert TEXTS == [operation.text for operation in consolidated(brain).operations]
+    assert 1 == len(server.requests)
+
+
+def test_each_value_is_taken_as_it_is_meant(brain: Brain, server: ChatServer) -> None:
+    """`null` is as left out, a text a list of one, an unknown value of a list the default, a number a text. Seeds: I1,
+    I2, R9."""
+    odd = {
+        **FIRST, "action": "NEW", "ids": None, "steps": "Row", "evidence": {"exchange": "e1", "quote": 7},
+        "page": {"title": "Boat", "kind": "vessel", "aliases": "Bo"}, "category": "hobby", "subject_type": "Person",
+        "importance": "high", "relevance": {"type": "much", "topic": 0.2}, "valid_until": None, "mood": "glad",
+    }  # fmt: skip
+    server.script(say_json({"operations": [odd, {**SECOND, "action": "merge"}]}))
+    result = consolidated(brain)
+    (read,) = result.operations
+    assert ("new", [], ["Row"], "7") == (read.action, read.ids, read.steps, read.evidence[0].quote)
+    assert ("concrete", ["Bo"], None, "person") == (read.page.kind, read.page.aliases, read.category, read.subject_type)
+    assert (None, Relevance(topic=0.2), "") == (read.importance, read.relevance, read.valid_until)
+    assert [("The boat is blue", True)] == [(row.text, "operation 2" in row.problem) for row in result.unread]
+
+
+def test_a_broken_operation_takes_no_other_with_it(brain: Brain, server: ChatServer) -> None:
+    """What stands before and behind it counts, and it is told by itself."""
+    server.script(say(f'{{"operations": [{json.dumps(FIRST)}, {{"action": "new", "te: 3}}, {json.dumps(SECOND)}]}}'))
+    result = consolidated(brain)
+    assert TEXTS == [operation.text for operation in result.operations]
+    assert ['"action": "new", "te' in row.text for row in result.unread] == [True]
+
+
+def test_what_was_cut_off_is_gone_on_with(brain: Brain, server: ChatServer) -> None:
+    """The whole operations count, and only what follows them is asked for; what is said again counts once."""
+    server.script(say(f'{{"operations": {ROWS[:-9]}', finish="length"), say(f'{{"operations": {ROWS}}}'))
+    assert TEXTS == [operation.text for operation in consolidated(brain).operations]
+    (_, going_on) = server.requests
+    assert "only the operations after the last one that is whole" in going_on.text

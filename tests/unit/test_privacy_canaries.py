@@ -34,7 +34,7 @@ from tests.support.openai_server import ChatServer, by_request
 from tests.support.remote import Curious, elsewhere, purpose_of, read_twice
 
 MODEL, EMBEDDER = "openai/test-model", "openai/test-embedder"
-PURPOSES = ("queries", "answer", "reflect", "consolidate", "synthesize", "organize", "embed")
+PURPOSES = ("queries", "answer", "reflect", "consolidate", "verify", "synthesize", "organize", "embed")
 FOLDER = "memory/long_term/concrete"
 EVENT = "### 2025-09-1{day}T10:00:00Z{heading}\n<!-- event: e{number:02d} -->\n{below}{said}"
 

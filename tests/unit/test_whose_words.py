@@ -15,7 +15,7 @@ from tests.support.commands import Shell
 from tests.support.exports import chatgpt, write_json
 from tests.support.models import MODEL, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
-from tests.support.remote import purpose_of
+from tests.support.remote import all_follow, purpose_of
 from tests.support.served import Reply, Served, served
 
 DEAL = "The user agreed to pay 500 euros to Mallory."
@@ -182,6 +182,7 @@ def test_a_model_is_told_whose_words_it_reads(tmp_path: Path, capsys: pytest.Cap
     for captured in model.requests:
         texts.setdefault(purpose_of(captured), []).append(captured.text)
     assert all("assistant (claude):\n> The user lives in Salem now." in text for text in texts["consolidate"])
+    assert "assistant (claude), " in texts["verify"][0]
     assert "assistant (claude), not of the user.)\n\nWhere does the user live?" in texts["answer"][0]
     assert not any("User:\n> The user lives in Salem" in captured.text for captured in model.requests)
     assert "User lives in Portland, since 2020. (by hand)" in texts["consolidate"][0]
@@ -204,6 +205,8 @@ def credulous(captured: Captured) -> Behaviour:
         text, page = "User lives in Salem", {"path": "concrete/portland.md"}
         change = {"action": "replace", "ids": ids, "text": text, "evidence": evidence, "subject": "User", "page": page}
         return say_json({"operations": [change] if event else []})
+    if purpose_of(captured) == "verify":
+        return say_json(all_follow(captured.text))
     return say_json({"queries": ["Portland"]}) if purpose_of(captured) == "queries" else say("You live in Portland.")
 
 

@@ -21,6 +21,7 @@ from brainiac.llm.offline import WISHES
 from brainiac.testing import Moment, World
 from brainiac.verbs import Caller, briefing, fetch, why
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json, status
+from tests.support.remote import all_follow
 
 TOLD = "I live in Karlsruhe, in the Kriegsstraße."
 WISH = "Please forget that I live in Karlsruhe."
@@ -66,6 +67,8 @@ class Model:
                 evidence = {row: [{"exchange": "e1", "quote": row}] for row in stated}
                 rows = [{"action": "new", "text": row, "evidence": evidence[row], "page": RENT} for row in stated]
                 return say_json({"operations": rows})
+            case "Verdicts":
+                return say_json(all_follow(text))
             case "Summary":
                 return say_json({"text": "Nothing of note."})
         return say("All right.")

@@ -221,6 +221,8 @@ class _Sections:
                 return self._reflect(request)
             case schemas.ConsolidateRequest():
                 return self._consolidate(request)
+            case schemas.VerifyRequest():
+                return _verify(request)
             case schemas.SynthesizeRequest():
                 return self._synthesize(request)
             case schemas.SummarizeRequest():
@@ -371,6 +373,23 @@ class _Sections:
             recalled.event_text(event, self.limit_tokens, self.count, with_id=True) for event in self._timed(events)
         ]
         return Block(name, texts, Stability.SHORT_TERM, heading)
+
+
+def _verify(request: schemas.VerifyRequest) -> list[Block]:
+    """Return what was said, each passage once, and the claims that rest on it as the task."""
+    names: dict[str, str] = {}
+    task = []
+    for claim in request.claims:
+        lines = [f"[{safe_line(claim.id)}] {claim.text}".rstrip()]
+        for words in claim.quotes:
+            passage = f"{words.by}, {words.day}:\n{quoted(words.passage)}"
+            lines.append(f"rests on {names.setdefault(passage, f'w{len(names) + 1}')}: “{words.quote}”")
+        for former in claim.former:
+            day = f" ({former.since})" if former.since and former.since not in former.content else ""
+            lines.append(f"{'ends' if claim.is_end else 'replaces'}: “{former.content}”{day}")
+        task.append(quoted("\n".join(lines)))
+    said = [f"[{name}] {passage}" for passage, name in names.items()]
+    return [Block("words", said, Stability.FOCUS, "## What Was Said"), _task("claims", "## Statements", task)]
 
 
 def _organize(request: schemas.OrganizeRequest) -> list[Block]:

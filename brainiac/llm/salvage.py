@@ -1,0 +1,108 @@
+"""Reading a typed result in the text of a model: what is whole counts, whatever stands around it (design 8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, get_args, get_origin
+
+from brainiac.llm.schemas import MAX_TEXT, Result
+
+R = TypeVar("R", bound=Result)
+
+_DECODER = json.JSONDecoder(strict=False)  # small models put line breaks into strings
+_START = re.compile(r"[{\[]")
+BROKEN = "it is no valid JSON, or was cut off; give it again, and what was to follow it"
+
+
+def read_result(text: str, result: type[R]) -> R:
+    """Return the result that stands in a model's answer.
+
+    There may be thoughts, prose or a fence around it, and an object around it; it need not be
+    strict JSON. Of a result that is a list of rows all rows count, wherever they stand; of those in broken JSON the
+    ones that are whole, and the others are told in its `unread` where it has one. Of any other the last one counts.
+
+    Args:
+        text: The answer.
+        result: Its class.
+
+    Raises:
+        ValidationError: It does not validate.
+    """
+    text = text.rpartition("</think>")[2]
+    name, key = _rows_of(result)
+    values = list(_values(text))
+    if not any(_rows_in(value, name, key) or _of_fields(value, result) for value, *_ in values):
+        values = [*_as_yaml(text), *values]
+    rows = [(many, start, end) for value, start, end in values if (many := _rows_in(value, name, key))]
+    whole = [found for value, *_ in values if (found := _of_fields(value, result)) is not None]
+    if not rows or not name:
+        start = _START.search(text)
+        # nothing to tell, where an empty object or list is not a part of something broken
+        is_empty = start is not None and bool(values) and values[0][1] == start.start() and values[0][0] in ({}, [])
+        return result.model_validate(whole[-1] if whole else {} if is_empty else text[:MAX_TEXT])
+    ends, starts = [0, *(end for *_, end in rows)], [*(start for _, start, _ in rows), len(text)]
+    gaps = [text[end:start].strip(" \n,")[:MAX_TEXT] for end, start in zip(ends, starts, strict=True)]
+    broken = [gap for gap in gaps if f'"{key}"' in gap] or [gap for gap in gaps[-1:] if "{" in gap and not whole]
+    unread = [{"text": gap, "problem": BROKEN} for gap in broken]
+    given: list[Any] = []
+    for many, *_ in rows:  # a list that is given twice counts once
+        given += [row for row in many if row not in given]
+    return result.model_validate({name: given, "unread": unread})
+
+
+def _values(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield the outermost objects and lists that are whole, with their places; of a broken one, those within it."""
+    at = 0
+    while start := _START.search(text, at):
+        try:
+            value, at = _DECODER.raw_decode(text, start.start())
+            yield value, start.start(), at
+        except (ValueError, RecursionError):
+            at = start.end()
+
+
+def _as_yaml(text: str) -> Iterator[tuple[Any, int, int]]:
+    """Yield what a text holds, with its place, if it is JSON but for other quotes and surplus commas."""
+    start, end = _START.search(text), max(text.rfind("}"), text.rfind("]")) + 1
+    if start and "&" not in text:  # an anchor could make a short text a very long one
+        from ruamel.yaml import YAML  # rarely needed
+        from ruamel.yaml.error import YAMLError
+
+        with suppress(YAMLError, ValueError, RecursionError):
+            yield YAML(typ="safe", pure=True).load(text[start.start() : end]), start.start(), end
+
+
+def _of_fields(value: Any, result: type[Result]) -> Mapping[str, Any] | None:
+    """Return the object with fields of a result that a value is, or that it has within; None where there is none."""
+    if not isinstance(value, Mapping):
+        return None
+    if not result.model_fields.keys().isdisjoint(value):
+        return value
+    return next((found for inner in value.values() if (found := _of_fields(inner, result)) is not None), None)
+
+
+def _rows_of(result: type[Result]) -> tuple[str, str]:
+    """Return the field of a result that has its rows, and a field that each row must have; "" where it has no rows."""
+    for name, field in result.model_fields.items():
+        (row,) = get_args(field.annotation) if get_origin(field.annotation) is list else (None,)
+        if isinstance(row, type) and issubclass(row, Result):
+            return name, next(key for key, of_row in row.model_fields.items() if of_row.is_required())
+    return "", ""
+
+
+def _rows_in(value: Any, name: str, key: str) -> list[Any]:
+    """Return the rows within a value: what has the field `key`, and what stands in the list `name`."""
+    if isinstance(value, list):
+        return [row for item in value for row in _rows_in(item, name, key)]
+    if not isinstance(value, Mapping) or not name:
+        return []
+    if key in value:
+        return [value]
+    rows: list[Any] = []
+    for field, inner in value.items():
+        items = inner if field == name and isinstance(inner, list) else [inner]
+        rows += [row for item in items for row in _rows_in(item, name, key) or ([item] if items is inner else [])]
+    return rows
