@@ -349,7 +349,7 @@ class CandidateRecord(Record):
 
     Attributes:
         text: The new statement's text.
-        action: The operation: `new`, `replace`, `end`, `same` or `forget`.
+        action: The operation: `new`, `replace`, `end`, `same` or `forget`; of a task `open`, `tick` or `drop`.
         ids: The statements that the operation is about.
         evidence: Words that it rests on.
         kind: `concrete`, `event` or `skill`; none for `concrete`.
@@ -378,7 +378,8 @@ class CandidateEnd(Record):
     """How a candidate ended in a run.
 
     Attributes:
-        end: `written`, `proposed`, `left` for another run, or `refused` for good.
+        end: `written`, `proposed`, `task` (a task was opened, ticked or dropped), `left` for another run, or `refused`
+            for good.
         reason: Why it was left or refused.
     """
 
@@ -912,6 +913,22 @@ class CandidatesRefused(EventData):
     candidates: Mapping[str, CandidateEnd]
 
 
+class TaskRecord(Record):
+    """What consolidation did with a task.
+
+    Attributes:
+        candidate: Id of the candidate.
+        action: `open`, `tick` or `drop`.
+        hash: Of the task's text.
+        sources: Ids of the exchanges that it rests on.
+    """
+
+    candidate: str
+    action: str
+    hash: str = ""
+    sources: tuple[str, ...] = ()
+
+
 class MemoryPromoted(EventData):
     """A run of Promotion wrote long-term memory and removed what it had consolidated from short-term memory.
 
@@ -929,6 +946,7 @@ class MemoryPromoted(EventData):
         summarized_by: The model that wrote the summary of short-term memory; null where none did.
         summary: Hashes of the paragraphs of that summary.
         gone: Those of `exchanges` whose words a person has removed from their pages.
+        tasks: What became of tasks.
     """
 
     exchanges: tuple[str, ...]
@@ -944,6 +962,7 @@ class MemoryPromoted(EventData):
     summarized_by: str | None = None
     summary: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    tasks: tuple[TaskRecord, ...] = ()
 
 
 # --- Organization ------------------------------------------------------------------------------------------------

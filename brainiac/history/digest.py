@@ -41,6 +41,7 @@ FORGOTTEN_PARTS = {
     "pages": "page",
     "answers": "file",
 }
+_TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
     events.MemoryPromoted,
@@ -60,7 +61,7 @@ class DigestLine:
     Attributes:
         at: When, ISO 8601.
         what: `learned`, `changed`, `ended`, `over` (its last day has passed), `restored` (by `brainiac undo`), `moved`,
-            `refused`, `asked`, `forgotten`.
+            `refused`, `asked`, `forgotten`; `task opened`, `task done`, `task dropped`.
         text: The statement, or what was moved, refused or asked; "" for what was forgotten.
         before: The former wording or path; "" where there was none.
         path: The page that has it; "" for a refusal, a question, or what was forgotten.
@@ -198,8 +199,12 @@ class _Reader:
     def add_event(self, event: Event) -> None:
         """Add the lines of one event."""
         match event.what:
-            case events.MemoryPromoted(statements=statements, refused=refused, proposals=proposals):
+            case events.MemoryPromoted(statements=statements, refused=refused, proposals=proposals, tasks=tasks):
                 self._add_statements(event, statements)
+                for task in tasks:
+                    if text := self._items.get(task.hash):
+                        line = DigestLine(event.at, f"task {_TASKS[task.action]}", text, event=event.id, is_part=True)
+                        self.digest.lines.append(line)
                 self._add_refused(event, refused)
                 self._add_proposals(event, proposals)
             case events.MemoryOrganized(proposals=proposals):
@@ -296,6 +301,13 @@ class _Reader:
             return ""
         top = self._store.tree.relative(self._store.tree.long_term)
         return f"{text.page.path.removeprefix(top + '/')}#^{block}"
+
+    @cached_property
+    def _items(self) -> dict[str, str]:
+        """The goals and tasks of short-term memory, by the hash of their text; none where they are private."""
+        memory = self._store.short_term().memory
+        items = () if memory.is_private else (*memory.goals, *memory.tasks)
+        return {text_hash(item.text): one_line(item.text) for item in items if not item.is_private}
 
     def _add_refused(self, event: Event, refused: Sequence[events.Refused]) -> None:
         """Add the operations that a check refused; those whose words may be private are counted."""

@@ -225,7 +225,8 @@ class Operation(Result):
     """One change of long-term memory, proposed by a model or by the rules of the offline engine.
 
     Attributes:
-        action: `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
+        action: `open`: add `text` to the tasks; `tick`, `drop`: the open task with this `text` is done, or needs not be
+            done; `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
             them to History, and add `text` if there is one; `same`: note that they were said again; `forget`: remove
             them, since the person asked for it.
         ids: Statements; several only where all of them say the same.
@@ -247,7 +248,7 @@ class Operation(Result):
     model_config = ConfigDict(
         json_schema_extra={"required": ["action", "ids", "text", "evidence", "page", "valid_until", "steps"]}
     )
-    action: Literal["new", "replace", "end", "same", "forget"]
+    action: Literal["new", "replace", "end", "same", "forget", "open", "tick", "drop"]
     ids: Annotated[list[str], Field(max_length=20)] = []
     text: Annotated[str, Field(json_schema_extra={"maxLength": MAX_TEXT})] = ""
     evidence: Annotated[list[Evidence], Field(max_length=20)] = []

@@ -344,13 +344,18 @@ def _memory_rows(event: Event, device: str) -> Iterator[tuple[str, Row]]:
         decided |= {record.candidate for record in what.statements}
     if isinstance(what, events.MemoryPromoted | events.CandidatesRefused):
         decided |= {refused.candidate for refused in what.refused}
-        decided |= {name for name, candidate in what.candidates.items() if candidate.end in ("refused", "proposed")}
+        ended = {"refused", "proposed", "task"}
+        decided |= {name for name, candidate in what.candidates.items() if candidate.end in ended}
     yield from (("candidates", (candidate, event.id)) for candidate in decided - {""})
     writer = event.at, event.kind, event.by, device
     match what:
         case events.MemoryPromoted():
             yield "promotions", (event.id, event.cause)
             yield from (("writings", (paragraph, "summary", event.id, "", *writer)) for paragraph in what.summary)
+            for task in what.tasks:
+                if task.action == "open":
+                    exchange = task.sources[0] if task.sources else ""
+                    yield "writings", (task.hash, "item", event.id, exchange, *writer)
         case events.ExchangeReflected(exchange=exchange):
             yield from (("writings", (item, "item", event.id, exchange, *writer)) for item in what.items)
             if what.thoughts:

@@ -19,6 +19,7 @@ from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.dates import dates_in
 from brainiac.text.tokens import clock_hours, likeness, numbers, words
 
+TASKS = ("open", "tick", "drop")  # the actions that are about tasks and no statements
 MIN_LETTERS = 3  # a shorter word is in most sentences
 PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
@@ -55,6 +56,7 @@ class Sources:
         day_of: Returns the person's day of a moment.
         pages: Titles and aliases of the pages that were shown, by path.
         known: The statements that were shown, nearest first.
+        tasks: The open goals and tasks that were shown.
         is_important: Returns whether a model called one of them, by its id, important.
     """
 
@@ -63,6 +65,7 @@ class Sources:
     day_of: Callable[[str], str]
     pages: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: Sequence[Existing] = ()
+    tasks: Sequence[str] = ()
     is_important: Callable[[str], bool] = lambda name: False
 
     @property
@@ -94,14 +97,14 @@ class Sources:
 
     def speaker_of(self, exchange: str, quote: str) -> str:
         """Return whose words a quote is, one of `ORIGINS`; "" where the exchange does not hold it."""
-        event, quoted = self.events[exchange], _comparable(quote)
+        event, quoted = self.events[exchange], comparable(quote)
         if not quoted:
             return ""
-        if quoted in _comparable(without_quotes(event.user)):
+        if quoted in comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
-        if quoted in _comparable(event.user):  # a text that they pasted
+        if quoted in comparable(event.user):  # a text that they pasted
             return _least_trusted([self.origin_of(exchange), PASTED])
-        return "assistant" if quoted in _comparable(event.ai) else ""
+        return "assistant" if quoted in comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
@@ -123,10 +126,10 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
         targets: The statements that its ids name, as far as they exist.
         sources: What it may rest on.
     """
-    problems = [*_evidence_problems(operation, sources), *_target_problems(operation, targets)]
+    problems = [*_evidence_problems(operation, sources), *_target_problems(operation, targets, sources)]
     if any(problem.is_hard for problem in problems):
         return problems  # the further checks need evidence and targets that exist
-    if operation.action in ("replace", "end", "forget"):
+    if operation.action in ("replace", "end", "forget", "tick", "drop"):
         problems += _change_problems(operation, targets, sources)
     # Digits are the same in every language; whether a number is a date, an age or a price does not matter here.
     problems += _number_problems(operation, targets, sources)
@@ -142,16 +145,20 @@ def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Probl
             yield Problem(f"there is no exchange {evidence.exchange[:80]!r}")
         elif not sources.speaker_of(evidence.exchange, evidence.quote):
             yield Problem(f"“{evidence.quote[:80]}” was not said there; copy the words letter by letter")
-    if operation.action in ("new", "replace") and not operation.text.strip():
+    if operation.action in ("new", "replace", *TASKS) and not operation.text.strip():
         yield Problem("it states nothing")
     if len(operation.text) > MAX_TEXT:
         yield Problem(f"a statement has at most {MAX_TEXT} characters")
 
 
-def _target_problems(operation: Operation, targets: Sequence[Existing]) -> Iterable[Problem]:
-    """Yield a problem where an operation on statements names none, or one that does not exist."""
+def _target_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
+    """Yield a problem where an operation on statements or on a task names none, or one that does not exist."""
     remedy = "copy an id of the list, or use `new`"
-    if operation.action != "new" and not operation.ids:
+    if operation.action in TASKS:
+        is_open = any(comparable(task) == comparable(operation.text) for task in sources.tasks)
+        if operation.action != "open" and not is_open:
+            yield Problem(f"there is no open task “{operation.text[:80]}”; copy one of the list, word for word")
+    elif operation.action != "new" and not operation.ids:
         yield Problem(f"it names no statement; {remedy}", is_about_change=True)
     elif operation.action != "new" and len(targets) < len(operation.ids):
         names = ", ".join(repr(name[:40]) for name in operation.ids)
@@ -292,7 +299,7 @@ def _has_word(others: Collection[str], word: str) -> bool:
     return folded in others or any(likeness(folded, other) >= SAME_WORD for other in others)
 
 
-def _comparable(text: str) -> str:
+def comparable(text: str) -> str:
     """Return a text as quotes are compared: without case, quotation marks, emphasis and marks at its ends."""
     plain = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
     return " ".join(plain.split()).strip(" .,;:!?…")

@@ -380,6 +380,7 @@ class Consolidator:
             day_of=self._brain.day_of,
             pages={page.path: page.names for page in question.request.pages},
             known=question.request.existing,
+            tasks=open_tasks(question.request.short_term),
             is_important=lambda name: self._is_important(question.statements[name]),
         )
 
@@ -426,6 +427,11 @@ class Consolidator:
                 origin = author_on_page(self._brain, FiledExchanges(self._brain).page_of(event.id)).origin
             self._origin_by_exchange[event.id] = least_trusted(origin, event.origin)
         return self._origin_by_exchange[event.id]
+
+
+def open_tasks(memory: ShortTermMemory) -> list[str]:
+    """Return the open goals and tasks of short-term memory, as a model is shown them."""
+    return [item.text for item in (*memory.goals, *memory.tasks) if not item.is_done]
 
 
 def parts_of(

@@ -22,7 +22,7 @@ from brainiac.errors import ConflictError, FormatError, ModelError, UserError
 from brainiac.formats.authors import PERSON, Author, plain_name
 from brainiac.formats.discretion import is_private, is_private_event
 from brainiac.formats.markdown import one_line, without_link_targets
-from brainiac.formats.short_term import EMPTY, Item, ShortTermMemory, StmEvent
+from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, ShortTermMemory, StmEvent
 from brainiac.history.digest import write_digest
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import folded
@@ -40,10 +40,11 @@ from brainiac.text.tokens import coverage, ends_as_question, likeness
 from . import placing
 from .apply import Candidate, Step, carry_out, name_and_order
 from .candidates import REPEATED, marked_candidates, other_tellings
+from .checks import TASKS, comparable
 from .draft import Draft
 from .filing import NAME, add_exchanges, n_tokens
 from .known import steps_to_take_out
-from .request import PAID, Consolidator
+from .request import PAID, Consolidator, open_tasks
 from .verify import FOLLOWS, SecondReader
 
 REST_SECONDS = 60.0
@@ -274,6 +275,7 @@ class Run:
         self._kept: list[str] = []
         self._filed: list[StmEvent] = []
         self._doubted: list[tuple[Candidate, Proposal]] = []  # what a second reader held back
+        self._tasks: list[Candidate] = []  # that open, tick or drop a task
         self._breaker: events.Breaker | None = None
         # statements that rest on nothing but exchanges which no model has read
         made_without_model = self._log.made_by(OFFLINE).items() if unread else ()
@@ -366,7 +368,11 @@ class Run:
         """Note the refused candidates of a decision for the report, and carry the others out."""
         for refused in (row for row in decision if isinstance(row, events.Refused)):
             self._refuse(refused.candidate, refused.statement, refused.reason)
-        self._carry_out_all([row for row in decision if isinstance(row, Candidate)])
+        candidates = [row for row in decision if isinstance(row, Candidate)]
+        for candidate in candidates:
+            if candidate.operation.action in TASKS:
+                self._note_task(candidate)
+        self._carry_out_all([candidate for candidate in candidates if candidate.operation.action not in TASKS])
 
     def _founded(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         """Yield the candidates that a second reader does not doubt; those that it does wait for the person.
@@ -381,6 +387,19 @@ class Run:
                 yield replace(candidate, verified_by=model)
             else:
                 self._hold_back(candidate, verdict, model)
+
+    def _note_task(self, candidate: Candidate) -> None:
+        """Note what is to become of a task when the run commits; one that is listed, open or done, is not opened again.
+
+        What follows from a private exchange stays within it: the lists are open.
+        """
+        if candidate.is_private:
+            self._refuse(candidate.id, "", "what is private opens and ends no task", candidate.model)
+            return
+        is_opening = candidate.operation.action == "open"
+        if not (is_opening and self._is_listed(candidate)):
+            self._tasks.append(self._with_origin(candidate) if is_opening else candidate)
+        self._end(candidate.id, candidate.words, "task", "")
 
     def _hold_back(self, candidate: Candidate, verdict: events.VerdictRecord, model: str) -> None:
         """Have a person decide on a candidate: nothing is written, and what it would change stands as it was."""
@@ -759,6 +778,15 @@ class Run:
             summarized_by=self._summarized_by,
             summary=self._paragraphs,
             gone=tuple(self._snapshot.removed_ids),
+            tasks=tuple(
+                events.TaskRecord(
+                    candidate=task.id,
+                    action=task.operation.action,
+                    hash=text_hash(one_line(task.operation.text)),
+                    sources=tuple(event.id for event in task.events),
+                )
+                for task in self._tasks
+            ),
         )
 
     def _short_term(self) -> list[events.Change]:
@@ -775,7 +803,7 @@ class Run:
         keep_items = [item.text for item in (*memory.goals, *memory.facts, *memory.tasks) if item not in removed]
         # None leaves the summary that a person wrote meanwhile
         summary = self._summary if memory.summary == self._memory.summary else None
-        after = document.reset(summary, keep_events, keep_items, log.is_own_summary)
+        after = self._with_tasks(document.reset(summary, keep_events, keep_items, log.is_own_summary))
         self._kept = [item.remarks.lstrip("\r\n") for item in removed if item.remarks]
         self._kept += [event.remarks for event in memory.events if event.remarks and event.id not in keep_events]
         if summary is not None:
@@ -785,6 +813,21 @@ class Run:
         if self._brain.read_text(path) is None:
             return [events.create(path, str(after))] if str(after) != EMPTY else []
         return [events.update(path, str(document), str(after))] if str(after) != str(document) else []
+
+    def _with_tasks(self, document: ShortTermDocument) -> ShortTermDocument:
+        """Return short-term memory with the tasks that the run opens, ticks and drops.
+
+        A dropped one is taken out where a process wrote it; a person's own line is ticked.
+        """
+        words: dict[str, list[str]] = {action: [] for action in TASKS}
+        for candidate in self._tasks:
+            words[candidate.operation.action].append(candidate.operation.text)
+        ended = {comparable(text) for text in words["tick"] + words["drop"]}
+        dropped = {comparable(text) for text in words["drop"]}
+        texts = [text for text in open_tasks(document.memory) if comparable(text) in ended]
+        removed = [text for text in texts if comparable(text) in dropped and self._log.sources_of_item(text)]
+        document = document.without_items(goals=removed, tasks=removed).with_done(texts)
+        return document.with_items(tasks=words["open"])
 
     def _removed_items(self) -> list[Item]:
         """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""
