@@ -108,7 +108,7 @@ class Brain(Library):
     def plugins(self) -> PluginHost:
         """The plugins, loaded."""
         from brainiac.host.plugins import PluginHost  # commands that need no plugin start without
-        from brainiac.host.trust import bundled_path
+        from brainiac.places import bundled_path
 
         host = PluginHost(self, bundled_path("plugins"), on_fault=self._record_plugin_failure)
         host.load()

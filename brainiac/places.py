@@ -112,3 +112,9 @@ def id_in(config: Path) -> str:
     except OSError:
         return DEFAULT_ID
     return line[1].decode() if line else DEFAULT_ID
+
+
+def bundled_path(name: str) -> Path:
+    """Return a file or folder that ships with the program: in the installed package, or at the top of a checkout."""
+    packaged = Path(__file__).parent / "_bundled"
+    return (packaged if packaged.is_dir() else Path(__file__).parent.parent) / name

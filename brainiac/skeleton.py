@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from brainiac.clock import SYSTEM, Clock, iso
 from brainiac.errors import UserError
 from brainiac.events import new_id
-from brainiac.host.trust import bundled_path
+from brainiac.places import bundled_path
 from brainiac.settings import PathSettings, Settings, load
 from brainiac.storage.files import Disk, temporary_beside
 from brainiac.tree import MARKER, NOTE_ENDINGS, Tree, is_brain, is_temporary

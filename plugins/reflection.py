@@ -74,15 +74,16 @@ def _reflect(brain: Brain, exchange: Exchange, existing: Sequence[Existing] | No
         exchange: The exchange.
         existing: Memories of which it is asked instead which are to be forgotten; none, and it is not asked.
     """
-    is_of_commands = exchange.response is not None and exchange.response.model == "commands"
-    if is_of_commands or existing == []:
+    if existing == [] or not exchange.prompt.said.strip():
         return Reflection()
+    turns = brain.conversation(exchange.prompt)
     request = ReflectRequest(
         now=brain.now(),
         is_private=exchange.is_private,
         exchange=exchange,
         short_term=brain.short_term().memory,
         existing=existing or (),
+        conversation=[turn for turn in turns if turn.at < exchange.at],
     )
     reflection = brain.models.run(request)
     assert isinstance(reflection, Reflection)

@@ -24,7 +24,7 @@ from brainiac.history.backup import Backup, back_up, backups_in, damages, find_b
 from brainiac.history.backup import restore as restore_backup
 from brainiac.history.copies import note_differences
 from brainiac.history.devices import takeover as take_over
-from brainiac.host.trust import bundled_path
+from brainiac.places import bundled_path
 from brainiac.settings import Settings, load
 from brainiac.skeleton import DOTFILES, create_brain, look_around
 from brainiac.storage.files import Disk

@@ -24,8 +24,8 @@ from brainiac.formats.prompt import error_path, response_path
 from brainiac.history.copies import is_marked
 from brainiac.history.devices import other_active_devices
 from brainiac.host.plugins import PluginHost, PluginStatus
-from brainiac.host.trust import bundled_path
 from brainiac.pipeline.inbox import find_backlog
+from brainiac.places import bundled_path
 from brainiac.settings import MachineSettings, Settings, retired_settings
 from brainiac.storage.causes import undone_events
 from brainiac.storage.copies import possible_original

@@ -135,7 +135,10 @@ def find_stale(brain: Brain) -> Iterable[StaleItem] | None:
 
 @hookspec
 def retrieve(brain: Brain, query: str, limit: int) -> Sequence[Hit] | None:
-    """Return memories found by other means; they are merged with those of the index."""
+    """Return memories found by other means; they are merged with those of the index by score, a log-likelihood.
+
+    A model is not shown what is far behind the best of them.
+    """
 
 
 @hookspec

@@ -18,6 +18,7 @@ from types import ModuleType
 
 from brainiac.errors import UserError
 from brainiac.events import content_hash
+from brainiac.places import bundled_path
 from brainiac.storage.files import read_bytes, set_aside_non_file
 from brainiac.tree import is_temporary
 
@@ -188,9 +189,3 @@ def load_source(path: Path, code: bytes) -> ModuleType:
     # dont_inherit: this file's `from __future__ import annotations` is not the plugin's
     exec(compile(code, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
-
-
-def bundled_path(name: str) -> Path:
-    """Return a file or folder that ships with the program: in the installed package, or at the top of a checkout."""
-    packaged = Path(__file__).parent.parent / "_bundled"
-    return (packaged if packaged.is_dir() else Path(__file__).parent.parent.parent) / name

@@ -428,6 +428,7 @@ class ReflectRequest(Request):
     """Ask what an exchange adds to short-term memory.
 
     Attributes:
+        conversation: The exchanges before it in its conversation, oldest first; the last one is shown.
         existing: What memory holds near to what the exchange asks to forget; then only that is asked, which of these it
             means, and `Reflection.forget` has their ids.
     """
@@ -437,6 +438,7 @@ class ReflectRequest(Request):
     exchange: Exchange
     short_term: ShortTermMemory
     existing: Sequence[Existing] = ()
+    conversation: Sequence[Exchange] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,12 @@ class StatementLog:
         """Return whether a process gave the statement with a block id, on the page with a uuid, these words."""
         return (block, text_hash(text)) in self._our_statements(page)
 
+    def evidence_of(self, page: str, block: str, text: str) -> list[events.EvidenceRecord]:
+        """Return the words of exchanges on which the statement with a block id, on the page with a uuid, rests."""
+        where = "page = ? AND block = ? AND hash = ?"
+        rows = self._rows("statements", "data", where, page, block, text_hash(text))
+        return [said for (data,) in rows for said in StatementRecord.from_json(json.loads(data)).evidence]
+
     def since_of(self, page: str, statement: Statement) -> str:
         """Return the ISO date on which a statement of ours was said; "" if unknown, or for a person's statement."""
         return self._our_statements(page).get((statement.block_id, text_hash(statement.text)), "")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brainiac_plugins.promotion.run import promote
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +14,13 @@ from brainiac.errors import ModelError
 from brainiac.llm.catalog import count
 from brainiac.llm.context.assembler import Assembler
 from brainiac.llm.context.blocks import Block, Stability, budget_tokens, fit, shortened, tokens_of
+from brainiac.search.documents import Hit
 from brainiac.settings import ContextSettings, Settings
+from tests.support import promotions
 from tests.support.examples import examples
 from tests.support.models import MODEL, answer_request, hit_of, make_brain, prompt_of, short_term
+
+ORIGINS = {"user": "person", "ai": "assistant"}
 
 
 def words(text: str) -> int:
@@ -146,6 +151,60 @@ def test_memory_takes_what_is_worth_most_for_its_tokens(tmp_path: Path) -> None:
     assert "long long" not in found.text
     assert [f"> Short {n}." for n in range(8, -1, -1)] == [line for line in found.text.splitlines() if "Short" in line]
     assert 1 == found.text.count("User:")
+
+
+def test_a_model_is_shown_what_is_near_and_one_reply(tmp_path: Path) -> None:
+    """What is far behind the best hit is left out, however much room there is; of replies the best hit's is shown."""
+    page = "memory/long_term/events/2026/01/09/2026-01-09.md"
+
+    def turn(text: str, number: int, score: float, speaker: str = "user") -> Hit:
+        fields: dict[str, Any] = {"kind": "exchange", "path": page, "anchor": f"x{number}", "origin": ORIGINS[speaker]}
+        return hit_of(text, **fields, score=score, speaker=speaker, position=len(text))
+
+    hits = [
+        turn("How do I stretch?", 1, 9.0),
+        turn("Slowly, of course.", 1, 9.0, "ai"),
+        turn("And for a whole minute.", 1, 9.0, "ai"),
+        turn("Should I run?", 2, 8.0),
+        turn("Yes, in the morning.", 2, 8.0, "ai"),
+        turn("Rest after a run.", 3, 7.5, "ai"),  # found by its own words
+        turn("The bus was late.", 4, 1.0),
+    ]
+    memory = Assembler(make_brain(tmp_path)).assemble(answer_request(hits=hits), model=MODEL)
+    (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
+    shown = ["How do I stretch?", "Slowly, of course.", "And for a whole minute.", "Should I run?", "Rest after a run."]
+    assert sorted(shown) == sorted(line[2:] for line in found.text.splitlines() if line.startswith("> "))
+
+
+def test_a_how_to_is_whole_where_it_is_asked_for(tmp_path: Path) -> None:
+    """All that was found of the how-to with the best hit is shown; of another one the line that is nearest."""
+    bread, soup = ("memory/long_term/skills/bread.md", "memory/long_term/skills/soup.md")
+    lines = [("Bread", bread, 9.0), ("Pan", soup, 8.0), ("Pot", soup, 8.0), ("Mix", bread, 1.0), ("Bus", "a.md", 1.0)]
+    hits = [hit_of(f"{text}.", path=path, score=score, anchor=text) for text, path, score in lines]
+    memory = Assembler(make_brain(tmp_path)).assemble(answer_request(hits=hits), model=MODEL)
+    (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
+    assert ["Bread", "Pan", "Mix"] == [text for text, _, _ in lines if f"- {text}." in found.text]
+
+
+def test_what_a_statement_says_is_not_shown_raw_too(tmp_path: Path) -> None:
+    """A raw exchange is left out where a statement that is shown rests on all of its words, and stands where not."""
+    brain = promotions.make_brain(tmp_path / "b", engine=promotions.ScriptedEngine())
+    promotions.tell(brain, "My locker at the gym has the code 4711.")
+    promotions.tell(brain, "The gym shows its timetable.\n\nIts sauna opens at nine on Mondays, and the gym at six.")
+    promotions.later(brain)
+    promote(brain)
+    page = promotions.page_with(brain, "sauna")
+    said = brain.read_text(page.path) or ""
+    (brain.root / page.path).write_text(said.replace("opens at nine", "opens at eleven"))  # the person's from now on
+    brain.observed.adopt()
+    hits = brain.recall.search("When does the gym open, and which code has my locker there?", limit=64, now=brain.now())
+    raw = {hit.text for hit in hits if hit.kind == "exchange"}
+    assert any("4711" in text for text in raw)
+    memory = Assembler(brain).assemble(answer_request(hits=hits, short_term=short_term([])), model=MODEL)
+    (found,) = [block for block in memory.blocks if block.name == "long-term memory"]
+    assert 1 == found.text.count("4711")
+    assert "opens at eleven" in found.text
+    assert "opens at nine" in found.text
 
 
 def test_budget_follows_the_window_and_the_setting() -> None:

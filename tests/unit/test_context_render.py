@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
+from brainiac.formats.prompt import parse_commands
+from brainiac.formats.short_term import Item
+from brainiac.llm.catalog import count
 from brainiac.llm.context.assembler import HEADINGS, Assembler
 from brainiac.llm.context.blocks import Block, Stability
 from brainiac.llm.gate import Gate
@@ -19,6 +23,7 @@ from brainiac.llm.schemas import (
     ReflectRequest,
     Said,
 )
+from brainiac.places import bundled_path
 from brainiac.search.documents import Hit
 from tests.support.models import (
     MODEL,
@@ -387,4 +392,39 @@ def test_reflection_does_not_see_its_event_twice(brain: Brain) -> None:
     logged = event_of(1).__class__("x1", exchange.at, "I bought a kite.", "Hi")
     request = ReflectRequest(now=NOW, exchange=exchange, short_term=short_term(events=[logged]))
     text = brain.models.working_memory(request).text
-    assert 1 == text[: text.index("## User Prompt")].count("I bought a kite.")
+    assert 1 == text.count("I bought a kite.")
+
+
+def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
+    """The opening of the identity with what the person wrote into it, the lists, the turn before, the event last.
+
+    The next call begins with all of this one but its event. Seeds: C2, C4, S2.
+    """
+    shipped = bundled_path("system/core_identity.md").read_text("utf-8")
+    brain.tree.core_identity.write_text(shipped + "- Note nothing about my health.\n")
+    facts = [Item(f"User owns kite {number}, bought in May at the market of Lisbon") for number in range(8)]
+    events = [event_of(number) for number in range(3)][::-1]  # newest first
+    one = ReflectRequest(
+        now=NOW, exchange=exchange_of(9, "And the red one, too."), short_term=short_term(events, facts=facts[:7])
+    )
+    prompt = prompt_of("/todo mend it\nYes, that one.", path="inbox/a.md")
+    commands, _ = parse_commands(prompt.text)
+    other = replace(
+        one,
+        exchange=replace(exchange_of(10, "", "Aye. " * 300), prompt=replace(prompt, commands=tuple(commands))),
+        conversation=[exchange_of(8, "First turn."), exchange_of(9, "Which kite?", "Do you mean the green one?")],
+        short_term=short_term([event_of(3), *events], facts=facts),
+    )
+    before, after = (brain.models.working_memory(request).text for request in (one, other))
+    stable = os.path.commonprefix([before, after])  # noqa: RUF071 - texts, not paths
+    listed = [fact.text for fact in facts[:7]]
+    assert in_order(stable, "You are the memory of one person", "about my health.", "## Instructions", *listed)
+    assert "Never fill a gap" not in before
+    assert in_order(before, "## New Event", "Thing 2 happened.", "And the red one, too.", "## User Prompt")
+    assert "Thing 1 happened." not in before
+    assert "kite 7" in after[len(stable) :]
+    assert in_order(after, "## New Event", "Which kite?", "Do you mean the green one?", "Yes, that one.")
+    assert "First turn." not in after
+    assert "mend it" not in after  # a command is carried out, not read
+    assert count(after, MODEL) < 900
+    assert count(after, MODEL) - count(stable, MODEL) < 400

@@ -57,6 +57,16 @@ def test_structured_data_is_added_and_ticked(tmp_path: Path) -> None:
     assert "" == memory.summary
 
 
+def test_nothing_is_asked_where_nothing_could_follow(tmp_path: Path) -> None:
+    """A prompt of commands alone costs no call; one that says more costs one, which is shown what it says."""
+    engine = ScriptedEngine({Purpose.REFLECT: Reflection()})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "/todo buy moss")
+    tell(brain, "/todo buy sand\nI have a garden.")
+    assert ["I have a garden."] == [asked.exchange.prompt.said.strip() for asked in engine.of(Purpose.REFLECT)]
+    assert ["buy moss", "buy sand"] == [task.text for task in brain.short_term().memory.tasks]
+
+
 def test_done_ticks_where_one_task_is_meant(tmp_path: Path) -> None:
     """Words that two open tasks hold, or none, tick nothing; without a model nothing else is noted."""
     brain = make_brain(tmp_path / "b", keyless=True)

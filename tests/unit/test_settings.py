@@ -17,8 +17,8 @@ from pydantic import ValidationError, model_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, SettingsError
-from brainiac.host.trust import bundled_path
 from brainiac.llm.schemas import Purpose
+from brainiac.places import bundled_path
 from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired_settings
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, TypeVar
 
 from brainiac.clock import moment_in
@@ -34,15 +34,18 @@ from brainiac.llm.context.blocks import (
     Stability,
     WorkingMemory,
     fit,
+    preview,
     quoted,
     reference,
     safe_line,
+    shortened,
     spoken,
     tokens_of,
     tool_tokens,
 )
 from brainiac.llm.context.blocks import budget_tokens as most_tokens
 from brainiac.llm.gate import Gate
+from brainiac.places import MARKER, bundled_path
 from brainiac.text.tokens import as_sentence
 
 IDENTITY_HEADING, PROMPT_HEADING = "## Core Identity", "## User Prompt"
@@ -61,6 +64,7 @@ OLD = "old?"  # behind the line about a page whose statements have changed since
 OVER = "over?"  # behind a statement whose day has passed, where it was a plan for that day
 OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
 MAX_BEFORE = 240  # characters of an earlier answer
+ANSWER_TOKENS = 60  # of the answer whose exchange is noted: nothing that only it says is
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
 WITH_WORKFLOWS = frozenset({schemas.Purpose.QUERIES, schemas.Purpose.ANSWER})
@@ -143,6 +147,7 @@ class Assembler:
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
             "is_turn": is_turn,
+            "is_reflection": request.purpose is schemas.Purpose.REFLECT,
         }
         has_refused = isinstance(request, schemas.ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
@@ -151,7 +156,12 @@ class Assembler:
         lines = (gate.system_text(library.tree.core_identity) or "").strip().splitlines()
         # a first line that only repeats our heading is left out
         is_heading = bool(lines) and lines[0].lstrip("# ").strip().casefold() == "core identity"
-        identity = spoken("\n".join(lines[is_heading:]).strip()) or "(empty)"
+        lines = lines[is_heading:]
+        if values["is_reflection"]:  # in its short form: the opening, and below it what ships with no brain
+            opening = list(takewhile(lambda line: not line.startswith("##"), lines))
+            shipped = bundled_path(MARKER.as_posix()).read_text("utf-8").splitlines()
+            lines = [*opening, *(line for line in lines[len(opening) :] if line not in shipped)]
+        identity = spoken("\n".join(lines).strip()) or "(empty)"
         blocks = [
             Block("core identity", [identity], Stability.IDENTITY, IDENTITY_HEADING),
             Block("role", [spoken(base), spoken(role)], Stability.ROLE, "## Instructions"),
@@ -262,18 +272,23 @@ class _Sections:
         return recalled.long_term_block(self.library, request.hits, logged_ids, room, self.count)
 
     def _reflect(self, request: schemas.ReflectRequest) -> list[Block]:
-        """Return short-term memory before the exchange, then the exchange."""
-        (exchange,) = self._timed([request.exchange])
-        earlier = tuple(event for event in request.short_term.events if event.id != exchange.id)
-        text = recalled.event_text(recalled.event_of(exchange), self.limit_tokens // 2, self.count)
+        """Return summary and lists, then the exchange below the turn that it may refer to."""
+        exchange = request.exchange
+        event, at = recalled.event_of(exchange), exchange.at
+        earlier = tuple(other for other in request.short_term.events if other.id != event.id)
+        # what was said before it in its conversation, else what was said last
+        turns = [*map(recalled.event_of, request.conversation[-1:]), *(other for other in earlier if other.at < at)]
+        ai = shortened(event.ai, ANSWER_TOKENS, self.count)
+        (event,) = self._timed([replace(event, user=exchange.prompt.said, ai=ai)])
+        text = recalled.event_text(replace(event, at=_with_weekday(event.at)), self.limit_tokens // 2, self.count)
         question = WHICH_TO_FORGET if request.existing else "What does the new event add?"
         return [
-            *self._short_term(replace(request.short_term, events=earlier)),
+            *self._short_term(replace(request.short_term, events=earlier), has_log=False),
             Block(
                 "existing memory", [quoted(_statement(row)) for row in request.existing], Stability.LONG_TERM, EXISTING
             ),
-            Block("new event", [text], Stability.FOCUS, "## New Event"),
-            _prompt(request, exchange.prompt, f"{question} {JSON_ONLY}", exchange.prompt.text),
+            Block("new event", [*map(_before, turns[:1]), text], Stability.FOCUS, "## New Event"),
+            Block("user prompt", [f"{question} {JSON_ONLY}"], Stability.PROMPT, PROMPT_HEADING),
         ]
 
     def _consolidate(self, request: schemas.ConsolidateRequest) -> list[Block]:
@@ -358,10 +373,11 @@ class _Sections:
             _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
         ]
 
-    def _short_term(self, memory: ShortTermMemory) -> list[Block]:
-        """Return the blocks of short-term memory, with the person's time of each event."""
+    def _short_term(self, memory: ShortTermMemory, *, has_log: bool = True) -> list[Block]:
+        """Return the blocks of short-term memory, with the person's time of each event; without a log, of its lists."""
         memory = replace(memory, events=tuple(self._timed(memory.events)))
-        return recalled.short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
+        limit_tokens = self.limit_tokens if has_log else 0
+        return recalled.short_term_blocks(memory, self.lists, self.reader, limit_tokens, self.count)
 
     def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
         """Return exchanges with their moment in the person's time zone."""
@@ -406,6 +422,12 @@ def _organize(request: schemas.OrganizeRequest) -> list[Block]:
         Block("structure", folders, Stability.LONG_TERM, "## Long-Term Memory Structure", share=0.4, cut_order=10),
         _task("goals", "## Reorganization Goals", ["\n".join(goals)]),
     ]
+
+
+def _before(event: StmEvent) -> str:
+    """Return the beginning of what was said before an exchange, and the end of its answer: "yes, that one" means it."""
+    end = " ".join(event.ai.split())[-MAX_BEFORE:]
+    return f"Before it, {safe_line(event.author.label)}, then AI:\n{quoted(preview(event.user))}\n{quoted(f'…{end}')}"
 
 
 def _with_weekday(at: str) -> str:

@@ -34,10 +34,12 @@ from brainiac.llm.gate import Gate
 from brainiac.search.documents import Hit, LinkedPage
 from brainiac.storage.statements import StatementLog
 from brainiac.storage.store import Store
-from brainiac.text.tokens import as_sentence
+from brainiac.text.tokens import as_sentence, coverage
 
 LONG_TERM_HEADING = "## Relevant Long-Term Memory"
 MEMORY_HITS = 64  # of a query; 2,000 tokens hold about 50 turns of talk
+FAR = math.log(500)  # what is so many times less likely to answer than the best hit is not shown
+SAME = 0.9  # share of an exchange's trigrams that stand in the words a statement rests on: then they say the same
 PAGE_TOKENS = 400
 _PERSON = "User"
 BY_HAND = "by hand"  # behind a statement that the person wrote or edited themselves
@@ -57,7 +59,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 
 def long_term_block(store: Store, hits: Sequence[Hit], logged_ids: Collection[str], room: int, count: Count) -> Block:
-    """Return the block of the hits of a search, one part for each page, filled up to a number of tokens.
+    """Return the block of what is near among the hits of a search, one part for each page, within a number of tokens.
 
     Args:
         store: The brain, for the person's days.
@@ -66,13 +68,23 @@ def long_term_block(store: Store, hits: Sequence[Hit], logged_ids: Collection[st
         room: How many tokens the block may have, its heading among them.
         count: Returns the tokens of a text.
     """
+    hits = [hit for hit in with_hand(store, hits) if hit.kind != "exchange" or hit.anchor not in logged_ids]
+    asked = {(hit.anchor, hit.score) for hit in hits if hit.speaker == "user"}
     distinct: dict[tuple[str, str], Hit] = {}  # several queries may find the same statement
-    for hit in with_hand(store, hits):
-        if hit.kind != "exchange" or hit.anchor not in logged_ids:
-            distinct.setdefault((hit.path, hit.text.strip()), hit)
+    for hit in hits:
+        # of a how-to that is not asked for the line that is nearest is shown
+        is_line = hit.path != hits[0].path and _is_how_to(store, hit)
+        key = hit.path, "" if is_line else hit.text.strip()
+        is_reply = hit.speaker == "ai" and (hit.anchor, hit.score) in asked
+        # a search brings the reply to each question that it finds: the best hit's is shown, tools read the others
+        if is_reply and (hit.anchor, hit.score) == (hits[0].anchor, hits[0].score):
+            key = (hit.path, "")
+            distinct[key] = replace(hit, text=f"{distinct[key].text}\n\n{hit.text}") if key in distinct else hit
+        elif not is_reply:
+            distinct.setdefault(key, hit)
     pages: dict[str, list[Hit]] = {}
     room -= count(LONG_TERM_HEADING) + 1  # the heading and its line break
-    chosen = _worth_most(store, list(distinct.values()), room, count)
+    chosen = list(_said_once(store, _worth_most(store, list(distinct.values()), room, count)))
     for hit in chosen:
         pages.setdefault(hit.path, []).append(hit)
     parts = [page_text(store, page, count) for page in pages.values()]
@@ -91,11 +103,31 @@ def with_hand(store: Store, hits: Iterable[Hit]) -> list[Hit]:
     ]
 
 
+def _said_once(store: Store, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits without the exchanges whose words are those that statements among the hits rest on."""
+    log, words = StatementLog(store), dict[str, str]()
+    for hit in hits:
+        if hit.kind == "statement":
+            for said in log.evidence_of(hit.uuid or hit.path, hit.anchor, unescape(hit.text)):
+                words[said.exchange] = f"{words.get(said.exchange, '')} {said.quote}"
+    return [
+        hit
+        for hit in hits
+        if hit.kind != "exchange" or hit.former or coverage(hit.text, words.get(hit.anchor, "")) < SAME
+    ]
+
+
+def _is_how_to(store: Store, hit: Hit) -> bool:
+    """Return whether a hit is of a how-to."""
+    return hit.path.startswith(f"{store.tree.relative(store.tree.long_term)}/skills/")
+
+
 def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> list[Hit]:
-    """Return the hits with the highest likelihood per token, as many as fit into `room` tokens.
+    """Return the hits with the highest likelihood per token, as many as are near and fit into `room` tokens.
 
     A score is a log-likelihood. The tokens of a page's head count with the first hit that is chosen of it, so that a
-    further hit of the same page costs less than one of another page.
+    further hit of the same page costs less than one of another page. Where the next one would be far behind the best,
+    what is left costs more or is farther; only of the best hit's page the rest of a how-to, or of a text, is taken too.
     """
     # a hit that a plugin moved forward is worth as much as those behind it
     worth = list(accumulate((hit.score for hit in reversed(hits)), max))[::-1]
@@ -108,12 +140,20 @@ def _worth_most(store: Store, hits: Sequence[Hit], room: int, count: Count) -> l
         # the line `User:` is shown for many hits
         lines = lines if speaker in ("", _PERSON) else [f"{speaker}:", *lines]
         hit_tokens.append(sum(count(line) + 1 for line in lines))
+    whole = {
+        number
+        for number, hit in enumerate(hits)
+        if hit.path == hits[0].path and (hit.kind == "memory" or _is_how_to(store, hit))
+    }
     chosen: list[Hit] = []
     candidates = set(range(len(hits)))
     while candidates:
         tokens = {number: hit_tokens[number] + head_tokens.get(hits[number].path, 0) for number in candidates}
         # the logarithm of likelihood / tokens; of equal ones the first
         best = max(candidates, key=lambda number: (worth[number] - math.log(tokens[number]), -number))
+        if worth[best] < worth[0] - FAR and best not in whole:
+            candidates &= whole
+            continue
         candidates.remove(best)
         if tokens[best] <= room:
             room -= tokens[best]
@@ -440,11 +480,13 @@ def short_term_blocks(
 ) -> list[Block]:
     """Return a block of summary and lists, and the event log as a block that is cut from its oldest end.
 
+    Without room for a log, the changes of the lists alone stand in its place.
+
     Args:
         memory: Short-term memory, from which the caller has taken private events out.
         lists: The lists as they were shown before.
         reader: The purpose, the model, and whether it is remote.
-        limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
+        limit_tokens: The whole budget; one event gets a quarter of the log's share at most. 0: no log.
         count: Returns the tokens of a text.
     """
     # the lists as this reader was first shown them, and lines about changes since, by the event they stand below
@@ -459,6 +501,10 @@ def short_term_blocks(
         ]
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
+    lists_block = Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING)
+    if not limit_tokens:
+        told = [quoted("\n".join(changes[event.id])) for event in memory.events[::-1] if event.id in changes]
+        return [lists_block, Block("list changes", told, Stability.EVENT_LOG, CHANGES)]
     log = []
     # the file has the newest event first; here it comes last
     for event in memory.events[::-1]:
@@ -467,7 +513,7 @@ def short_term_blocks(
             log.append(f"{CHANGES}\n" + quoted("\n".join(changes[event.id])))
     heading = "### Event Log"
     return [
-        Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING),
+        lists_block,
         Block(LOG, log, Stability.EVENT_LOG, heading, share=LOG_SHARE, cut_order=60, drops="first-quarters"),
     ]
 
