@@ -243,7 +243,9 @@ def stands(case: Case, outcome: Outcome) -> bool:
     given = case["operation"]
     targets = [row["text"] for row in case["existing"] if row["id"] in given["ids"]]
     is_gone = given["action"] != "same" and any(text not in outcome.standing for text in targets)
-    return is_gone or (bool(given["text"]) and given["text"] in outcome.standing)
+    # in place of a number that nobody typed the quotes are stated
+    texts = {given["text"], " ".join(f"“{quoted['quote']}”" for quoted in given["evidence"])} - {"", *targets}
+    return is_gone or not texts.isdisjoint(outcome.standing)
 
 
 # --- judging -------------------------------------------------------------------------------------------------------

@@ -57,7 +57,12 @@ def read(case: Case, folder: Path) -> tuple[list[Operation], int, int]:
 def key_of(operation: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what an operation is told by."""
     quotes = [row.get("quote", "") for row in operation.get("evidence") or ()]
-    return operation["action"], tuple(operation.get("ids") or ()), operation.get("text") or "", *quotes[:1]
+    return (
+        operation["action"],
+        tuple(name.strip("[]") for name in operation.get("ids") or ()),
+        operation.get("text") or "",
+        *quotes[:1],
+    )
 
 
 def main() -> int:

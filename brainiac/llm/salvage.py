@@ -12,7 +12,10 @@ from brainiac.llm.schemas import MAX_TEXT, Result
 
 R = TypeVar("R", bound=Result)
 
-_DECODER = json.JSONDecoder(strict=False)  # small models put line breaks into strings
+# small models put line breaks into strings, and capitals into names
+_DECODER = json.JSONDecoder(
+    strict=False, object_pairs_hook=lambda pairs: {name.lower(): value for name, value in pairs}
+)
 _START = re.compile(r"[{\[]")
 BROKEN = "it is no valid JSON, or was cut off; give it again, and what was to follow it"
 
@@ -45,7 +48,9 @@ def read_result(text: str, result: type[R]) -> R:
         return result.model_validate(whole[-1] if whole else {} if is_empty else text[:MAX_TEXT])
     ends, starts = [0, *(end for *_, end in rows)], [*(start for _, start, _ in rows), len(text)]
     gaps = [text[end:start].strip(" \n,")[:MAX_TEXT] for end, start in zip(ends, starts, strict=True)]
-    broken = [gap for gap in gaps if f'"{key}"' in gap] or [gap for gap in gaps[-1:] if "{" in gap and not whole]
+    broken = [gap for gap in gaps if re.search(rf"\b{key}\W?\s*:", gap)] or [
+        gap for gap in gaps[-1:] if "{" in gap and not whole
+    ]
     unread = [{"text": gap, "problem": BROKEN} for gap in broken]
     given: list[Any] = []
     for many, *_ in rows:  # a list that is given twice counts once

@@ -225,12 +225,14 @@ class Operation(Result):
     """One change of long-term memory, proposed by a model or by the rules of the offline engine.
 
     Attributes:
-        action: `open`: add `text` to the tasks; `tick`, `drop`: the open task with this `text` is done, or needs not be
+        action: `rename`: what was called `former` is called `text`, in every statement shown that names it; `open`: add
+            `text` to the tasks; `tick`, `drop`: the open task with this `text` is done, or needs not be
             done; `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
             them to History, and add `text` if there is one; `same`: note that they were said again; `forget`: remove
             them, since the person asked for it.
         ids: Statements; several only where all of them say the same.
         text: The new statement, word for word. Promotion refuses a model's text that is longer than `MAX_TEXT`.
+        former: The former name, of a `rename`.
         page: The page of the new statement.
         evidence: The exchanges and words that it rests on.
         valid_from: The ISO date from which it is true; "" where nothing says it.
@@ -248,11 +250,12 @@ class Operation(Result):
     model_config = ConfigDict(
         json_schema_extra={"required": ["action", "ids", "text", "evidence", "page", "valid_until", "steps"]}
     )
-    action: Literal["new", "replace", "end", "same", "forget", "open", "tick", "drop"]
+    action: Literal["new", "replace", "end", "same", "forget", "rename", "open", "tick", "drop"]
     ids: Annotated[list[str], Field(max_length=20)] = []
     text: Annotated[str, Field(json_schema_extra={"maxLength": MAX_TEXT})] = ""
     evidence: Annotated[list[Evidence], Field(max_length=20)] = []
     page: PageRef = PageRef()
+    former: Annotated[str, Field(max_length=120)] = ""
     subject: Annotated[str, Field(max_length=120)] = ""
     subject_type: SubjectType = "concept"
     category: Category | None = None

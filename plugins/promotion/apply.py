@@ -388,8 +388,13 @@ def _begin_whole(draft: Draft, step: Step) -> StatementRecord:
 
 
 def _set_steps(draft: Draft, page_draft: PageDraft, step: Step, record: StatementRecord) -> StatementRecord:
-    """Give a how-to the operation's steps in their order; old steps that are not among them go to History."""
+    """Give a how-to the operation's steps in their order; old steps that are not among them go to History.
+
+    The text of a new how-to stands above its steps, unless it is the page's title.
+    """
     texts, present = step.operation.steps, _steps_of(page_draft)
+    if not present and _plain(step.operation.text) != _plain(page_draft.document.memory.title):
+        record = _add(draft, page_draft, step, record)
     if [_plain(old.text) for old in present] == [_plain(text) for text in texts]:
         page_draft.reinforced += 1
         return replace(record, operation="REINFORCE")

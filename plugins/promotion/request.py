@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from pydantic import ValidationError
@@ -36,6 +37,7 @@ from brainiac.llm.schemas import (
     Consolidation,
     Existing,
     Operation,
+    PageRef,
     Refused,
     Request,
     Result,
@@ -297,7 +299,7 @@ class Consolidator:
         """
         accepted: list[Operation] = []
         refused: list[Refused] = []
-        for operation in operations:
+        for operation in chain.from_iterable(_renamed(each, question) for each in operations):
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
@@ -506,6 +508,30 @@ def _without_surrogates(event: StmEvent) -> StmEvent:
     """Return an event with U+FFFD in place of bytes that are no UTF-8: a request has to be valid JSON."""
     user, ai, thoughts = (_SURROGATES.sub("\ufffd", text) for text in (event.user, event.ai, event.thoughts))
     return replace(event, user=user, ai=ai, thoughts=thoughts)
+
+
+def _renamed(operation: Operation | Refused, question: Question) -> Iterator[Operation | Refused]:
+    """Yield, for a `rename`, a replacement of each statement shown that has the former name; any other as it is.
+
+    A page of that name gets the new one, even where none of its statements has it. A person's own line stays.
+    """
+    if isinstance(operation, Refused) or operation.action != "rename":
+        yield operation
+        return
+    name, former = one_line(operation.text), one_line(operation.former)
+    pattern, is_named = re.compile(rf"(?<!\w){re.escape(former)}(?!\w)"), False
+    titles = {page.path: page.names[0] for page in question.request.pages if page.names}
+    for row in question.request.existing if name and former else ():
+        has_title = titles.get(row.path, "").casefold() == former.casefold()
+        if not row.is_by_hand and (has_title or pattern.search(row.content)):
+            titles.pop(row.path, None)  # changed once
+            page = PageRef(path=row.path, title=name if has_title else "")
+            text = pattern.sub(lambda _: name, row.content)
+            fields = {"action": "replace", "ids": [row.id], "text": text, "page": page, "former": ""}
+            yield operation.model_copy(update=fields)
+            is_named = True
+    if not is_named:
+        yield Refused(operation, f"no statement shown has the name “{former[:80]}”; copy it as it stands there")
 
 
 def _with_fitting_steps(operation: Operation) -> Operation:

@@ -13,6 +13,7 @@ from brainiac.brain import Brain
 from brainiac.events import CandidatesVerified, VerdictRecord
 from brainiac.formats.authors import PERSON
 from brainiac.formats.short_term import StmEvent
+from brainiac.history.why import folded
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import OFFLINE, Claim, Existing, Quoted, Verdict, Verdicts, VerifyRequest
 
@@ -120,6 +121,8 @@ class SecondReader:
         targets = [current for name in operation.ids if (current := draft.statement(name))]
         former = [Existing("", row.text, row.path, row.title, row.since, row.is_by_hand) for row in targets]
         text = "\n".join([operation.text, *operation.steps]).strip()
+        if operation.action == "end" and any(folded(text) == folded(row.text) for row in targets):
+            text = ""  # it states nothing new
         return Claim(item, text, quotes, former, operation.action == "end", candidate.events)
 
 

@@ -68,7 +68,7 @@ def in_order(text: str, *pieces: str) -> bool:
 
 @pytest.mark.parametrize("purpose", list(Purpose))
 def test_identity_comes_first_in_every_working_memory(brain: Brain, purpose: Purpose) -> None:
-    """All seven purposes begin with the constitution, then base context and the role's own instructions.
+    """All eight purposes begin with the constitution, then base context and the role's own instructions.
 
     Seeds: S2, R1, R2.
     """

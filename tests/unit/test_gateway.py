@@ -409,6 +409,7 @@ def consolidated(brain: Brain) -> Consolidation:
         f"See [e1]:\n```json\n{ROWS}\n```\nDone {{I hope}}.",
         f'{{"Consolidation": {{"operations": {ROWS}}}}}',
         "\n".join(map(json.dumps, (FIRST, SECOND))),
+        json.dumps({"Operations": [{name.title(): value for name, value in FIRST.items()}, SECOND]}),
         f'{{"operations": [{json.dumps(FIRST)}]}}\n\n{{"operations": {ROWS}}}',
         repr({"operations": [FIRST, SECOND]}),
         json.dumps({"operations": [FIRST, SECOND]}).replace("]}", "],}"),
@@ -440,12 +441,13 @@ def test_each_value_is_taken_as_it_is_meant(brain: Brain, server: ChatServer) ->
     assert [("The boat is blue", True)] == [(row.text, "operation 2" in row.problem) for row in result.unread]
 
 
-def test_a_broken_operation_takes_no_other_with_it(brain: Brain, server: ChatServer) -> None:
+@pytest.mark.parametrize("broken", ['{"action": "new", "te: 3}', "{action: new, text: 'It's so'}"])
+def test_a_broken_operation_takes_no_other_with_it(brain: Brain, server: ChatServer, broken: str) -> None:
     """What stands before and behind it counts, and it is told by itself."""
-    server.script(say(f'{{"operations": [{json.dumps(FIRST)}, {{"action": "new", "te: 3}}, {json.dumps(SECOND)}]}}'))
+    server.script(say(f'{{"operations": [{json.dumps(FIRST)}, {broken}, {json.dumps(SECOND)}]}}'))
     result = consolidated(brain)
     assert TEXTS == [operation.text for operation in result.operations]
-    assert ['"action": "new", "te' in row.text for row in result.unread] == [True]
+    assert [broken in row.text for row in result.unread] == [True]
 
 
 def test_what_was_cut_off_is_gone_on_with(brain: Brain, server: ChatServer) -> None:

@@ -11,7 +11,7 @@ from brainiac_plugins.promotion.run import promote
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Purpose
-from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
 from tests.support.said import say_to
 
 LTM = "memory/long_term/"
@@ -146,3 +146,49 @@ def test_an_operation_brings_a_page_its_new_line(tmp_path: Path, engine: Scripte
     assert "Daniel's former girlfriend" == ended("A ghost", "Daniel and Amy are friends.")
     assert "(old?)" not in brain.models.working_memory(engine.of(Purpose.CONSOLIDATE)[-1]).text
     assert [] == engine.of(Purpose.SYNTHESIZE)
+
+
+def test_what_is_called_otherwise_is_renamed_everywhere(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """One operation: each statement shown that has the name gets the new one, the former wording under History; the
+    page gets it as its title, with the former one as an alias; a person's own line, and a longer word, stay."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    page = {"title": "Falcon", "folder": "work", "summary": "A project"}
+    told = ("Falcon starts in May.", "Ruth leads Falcon.", "Falconry is User's hobby.")
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        {"text": told[0], "page": page}, {"text": told[1], "page": {"title": "Ruth", "folder": "people"}},
+        {"text": told[2], "page": {"title": "Hobbies", "folder": "home"}},
+    )  # fmt: skip
+    tell(brain, " ".join(told))
+    promote(brain)
+    file = brain.tree.absolute(page_with(brain, "Falcon starts").path)
+    file.write_text(file.read_text().replace("# Falcon\n", "# Falcon\n\n- Falcon is fun. ^mine1\n", 1))
+    brain.observed.note_change(brain.tree.relative(file))
+    brain.clock.advance(3600)  # type: ignore[attr-defined]
+    engine.answers[Purpose.CONSOLIDATE] = operations({"action": "rename", "former": "Falcon", "text": "Heron"})
+    tell(brain, "Project Falcon is called Heron from today on.")
+    promote(brain)
+    expected = {"Heron starts in May.", "Ruth leads Heron.", told[2], "Falcon is fun."}
+    assert (expected, set(told[:2])) == (set(statements(brain)), set(statements(brain, history=True)))
+    renamed = page_with(brain, "Heron starts")
+    assert "Falcon" in (renamed.title, *renamed.aliases)
+    engine.answers[Purpose.CONSOLIDATE] = operations({"action": "rename", "former": "Osprey", "text": "Kite"})
+    brain.clock.advance(3600)  # type: ignore[attr-defined]
+    tell(brain, "Osprey is Kite now.")
+    promote(brain)
+    assert any("no statement shown has the name" in row.problem for row in engine.of(Purpose.CONSOLIDATE)[-1].refused)
+
+
+def test_a_how_to_keeps_its_text_beside_its_steps(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """What it says besides its steps stands above them; in the words of the title it is not said twice."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    text, steps = "Sourdough takes 24 hours and keeps for three days.", ["Feed the starter.", "Bake it."]
+    skill = {"kind": "skill", "title": "Sourdough", "folder": "kitchen"}
+    other = {"kind": "skill", "title": "Oil a chain", "folder": "bikes"}
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        {"text": text, "page": skill, "steps": steps}, {"text": "Oil a chain", "page": other, "steps": ["Wipe it."]}
+    )
+    tell(brain, f"{text} Feed the starter. Bake it. Oil a chain: Wipe it.")
+    promote(brain)
+    assert {text, *steps, "Wipe it."} == set(statements(brain))
+    page = page_with(brain, text)
+    assert page.text.index(text) < page.text.index("## Steps") < page.text.index(steps[0])
