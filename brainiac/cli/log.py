@@ -27,7 +27,7 @@ from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
 from brainiac.events import Event, PathKind, StatementRecord
 from brainiac.history import past
-from brainiac.history.digest import digest_since
+from brainiac.history.digest import by_page, digest_since
 from brainiac.history.forget import Target
 from brainiac.storage.store import Store
 from brainiac.terminal import say
@@ -272,7 +272,14 @@ _WIDEST = 200  # characters of an exchange or another line that are shown of it;
 
 
 @command()
-def diff(first: Path | None = None, second: Path | None = None, *, since: str = "", until: str = "") -> Iterator[Any]:
+def diff(
+    first: Path | None = None,
+    second: Path | None = None,
+    *,
+    since: str = "",
+    until: str = "",
+    reworded: bool = False,
+) -> Iterator[Any]:
     """Compare the long-term memory of two brains, or of one at two times, statement by statement.
 
     Args:
@@ -280,6 +287,7 @@ def diff(first: Path | None = None, second: Path | None = None, *, since: str = 
         second ([B]): Another; without it this brain against A.
         since: This brain at two times: since {TIMES}, an event's id; without it the last seven days.
         until: Until such a time, of a day its end; now without it.
+        reworded: Of two brains print what says the same in other words too, which is counted otherwise.
     """
     if first is not None and (since or until):
         raise typer.BadParameter("give two brains, or --since and --until for one brain at two times")
@@ -295,13 +303,13 @@ def diff(first: Path | None = None, second: Path | None = None, *, since: str = 
                 raise UserError(f"{brain.root} is both; `brainiac diff --since DAY` compares one brain at two times")
             sides = [(str(store.root), past.present_pages(store)) for store in stores]
         (first_name, first_pages), (second_name, second_pages) = sides
-        result = past.compare(first_pages, second_pages)
+        result = past.compare(first_pages, second_pages, past.likenesses_of(brain) if first else ())
     devices = [first_pages.device, second_pages.device]
     yield {"first": first_name, "second": second_name, "devices": devices} | asdict(result)
     say(f"{first_name} → {second_name}")
     for device in filter(None, devices):
         say(f"As {device} saw it: this device's journal begins later.")
-    _print_differences(result)
+    _print_differences(result, is_full=reworded)
 
 
 @command(is_reading=True)
@@ -336,10 +344,12 @@ def _two_times(store: Store, since: str, until: str) -> list[tuple[str, past.Pag
     return [first, ("now", past.present_pages(store))]
 
 
-def _print_differences(result: past.Comparison) -> None:
+def _print_differences(result: past.Comparison, *, is_full: bool) -> None:
     """Print the differences below the page that each is on, and how many there are."""
     path = ""
     for difference in result.differences:
+        if difference.what == "reworded" and not is_full:
+            continue
         if difference.path != path:
             path = difference.path
             say(f"{path} ({difference.title})")
@@ -375,10 +385,15 @@ def digest(brain: Brain, *, since: str = "") -> Iterator[Any]:
         if (on := brain.day_of(lines[0].at)) != day:
             day = on
             say(day)
-        for line in lines:
-            say(f"  {line.sentence()}" + (f"  {line.path}" if line.path else ""))
-            if line.undo:
-                say(f"      {line.undo}")
+        for group in by_page(lines) if undo_all else ([line] for line in lines):
+            is_short = bool(undo_all and group[0].path)
+            if is_short:
+                say(f"  {group[0].path}")
+            for line in group:
+                path = f"  {line.path}" if line.path and not is_short else ""
+                say(f"{'    ' if is_short else '  '}{line.sentence(is_short=is_short)}{path}")
+                if line.undo:
+                    say(f"      {line.undo}")
         if undo_all:
             say("  all of this run:")
             say(f"      {undo_all}")

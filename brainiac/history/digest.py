@@ -42,6 +42,7 @@ FORGOTTEN_PARTS = {
     "answers": "file",
 }
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
+_SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
     events.MemoryPromoted,
@@ -91,10 +92,16 @@ class DigestLine:
             return f"brainiac undo {shlex.quote(self.statement)}"
         return f"brainiac undo {self.event}" if self.event and not self.is_part else ""
 
-    def sentence(self) -> str:
-        """Return the change as a sentence, without its page and its undo."""
+    def sentence(self, *, is_short: bool = False) -> str:
+        """Return the change as a sentence, without its page and its undo.
+
+        Args:
+            is_short: Below its page: with a sign for what happened, where there is one.
+        """
         words = " → ".join(f"“{text}”" for text in (self.before, self.text) if text)
-        return self.what + (f": {words}" if words else "") + (f" ({self.reason})" if self.reason else "")
+        sign = _SIGNS.get(self.what, "") if is_short and words else ""
+        what = f"{sign} {words}" if sign else self.what + (f": {words}" if words else "")
+        return what + (f" ({self.reason})" if self.reason else "")
 
 
 @dataclass(slots=True)
@@ -113,6 +120,14 @@ class Digest:
         """Yield the lines of each run with the command that undoes the whole run; "" as command for any other lines."""
         for event, lines in groupby(self.lines, key=lambda line: line.event if line.is_part else ""):
             yield list(lines), f"brainiac undo {event}" if event else ""
+
+
+def by_page(lines: Sequence[DigestLine]) -> Iterator[list[DigestLine]]:
+    """Yield the lines of a run of each page, in the order of the first of them; one without a page by itself."""
+    pages: dict[str, list[DigestLine]] = {}
+    for number, line in enumerate(lines):
+        pages.setdefault(line.path or str(number), []).append(line)
+    yield from pages.values()
 
 
 def count_forgotten(what: Any) -> str:
@@ -363,7 +378,7 @@ class _Reader:
 
 
 def _rendered(store: Store, digest: Digest) -> str:
-    """Return the text of `digest.md` without its first line: a heading for each day, a line for each change."""
+    """Return `digest.md` without its first line: a heading for each day, a line for each page of a run."""
     parts = [f"# Digest\n\nWhat became of memory in the last {DAYS} days, newest first.\n"]
     if digest.withheld:
         parts.append(f"\n{digest.withheld} private changes are not listed.\n")
@@ -373,9 +388,13 @@ def _rendered(store: Store, digest: Digest) -> str:
         if (on := store.day_of(lines[0].at)) != day:
             day = on
             parts.append(f"\n## {day}\n\n")
-        for line in lines:
-            link = " " + format_link(line.title, posixpath.relpath(line.path, folder), "") if line.path else ""
-            undo = f" `{line.undo}`" if line.undo else ""
-            parts.append(f"- {line.sentence()}{link}{undo}\n")
+        for group in by_page(lines) if undo_all else ([line] for line in lines):
+            link = format_link(group[0].title, posixpath.relpath(group[0].path, folder), "") if group[0].path else ""
+            is_short = bool(undo_all and link)
+            after = "" if is_short else f" {link}".rstrip()
+            told = (
+                line.sentence(is_short=is_short) + after + (f" `{line.undo}`" if line.undo else "") for line in group
+            )
+            parts.append(f"- {f'{link}: ' if is_short else ''}{'; '.join(told)}\n")
         parts += [f"- all of this run: `{undo_all}`\n"] if undo_all else []
     return "".join(parts)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from brainiac.brain import Brain
 from brainiac.clock import moment_in
@@ -27,11 +29,20 @@ from brainiac.formats.page import HISTORY, Memory, parse_memory
 from brainiac.history.why import find_memory
 from brainiac.storage.files import read_bytes
 from brainiac.storage.store import Store
+from brainiac.text.tokens import trigrams
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from brainiac.search.embed import Embedder
+
+    Matrix = NDArray[Any]
 
 # keys of front matter that are ids, dates or counts
 _NOT_COMPARED = frozenset({"uuid", "created_at", "updated_at", "reinforcement_count", "sources"})
 _UUID = re.compile(r' "uuid:[^"\n]*"')
 _COMMENT_ID = re.compile(r"<!-- (?:event|exchange): [^\n]*? -->")
+_DIGITS = re.compile(r"\d+")
 _BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
 
 
@@ -151,8 +162,9 @@ class Difference:
     """One thing that differs between two sides.
 
     Attributes:
-        what: `added`, `removed`, `changed`, `ended` (it holds in the first, and stands under History in the second),
-            `resumed` (the reverse), `moved` (to another page) or `reordered` (of a page: the same in another order).
+        what: `added`, `removed`, `changed`, `reworded` (of two brains: both hold a statement that says about the same),
+            `ended` (it holds in the first, and stands under History in the second), `resumed` (the reverse), `moved`
+            (to another page) or `reordered` (of a page: the same in another order).
         kind: `page`, `statement`, `exchange`, `line` (any other line of a page) or `property` (of its front matter).
         path: The page in the second; in the first for what is only there.
         title: The page's title.
@@ -193,8 +205,14 @@ class Comparison:
         return Counter((difference.kind, difference.what) for difference in self.differences)
 
 
-def compare(first: PagesAt, second: PagesAt) -> Comparison:
-    """Compare the pages of two brains, or of one brain at two moments."""
+def compare(first: PagesAt, second: PagesAt, likenesses: Sequence[Likeness] = ()) -> Comparison:
+    """Compare the pages of two brains, or of one brain at two moments.
+
+    Args:
+        first: The one side.
+        second: The other.
+        likenesses: For two brains: statements in other words are paired by the first, what is left by the next.
+    """
     result = Comparison()
     same = {path for path, digest in first.hashes.items() if second.hashes.get(path) == digest}
     result.equal = len(same)
@@ -210,6 +228,8 @@ def compare(first: PagesAt, second: PagesAt) -> Comparison:
                 result.equal += 1
                 result.renumbered.append(path)
     result.differences = _with_moves(result.differences)
+    for likeness in likenesses:
+        result.differences = pair_reworded(result.differences, likeness)
     return result
 
 
@@ -237,7 +257,14 @@ def _pairs(first: Mapping[str, Memory], second: Mapping[str, Memory]) -> Iterato
         lambda page: page.uuid,
         lambda page: page.path,
         lambda page: page.title.casefold(),
+        # one that the other side has among its aliases
+        lambda page: titles.get(page.title.casefold(), page.title.casefold()),
     )
+    titles = {
+        alias.casefold(): page.title.casefold()
+        for page in (*first.values(), *second.values())
+        for alias in page.aliases
+    }
     for name in names:
         before, after = ({name(page): page for page in side.values()} for side in (left, right))
         counts = Counter(map(name, left.values())), Counter(map(name, right.values()))
@@ -374,6 +401,96 @@ def _with_moves(differences: Sequence[Difference]) -> list[Difference]:
         else:
             result.append(difference)
     return [difference for difference in result if id(difference) not in moved_away]
+
+
+# --- what says the same in other words -------------------------------------------------------------------------------
+
+Likeness = Callable[[Sequence[str], Sequence[str]], "Matrix"]  # of each text of the first to each of the second, 0 to 1
+_BUCKETS = 2048
+_ALIKE = 0.45  # by the trigrams
+_SAME_PAGE = 0.1  # what is on one page in both brains is rather the same
+_NEAREST = 20  # of a statement's that are tried: thousands in one form would all be alike
+_MAX_EMBEDDED = 300  # texts: about ten seconds
+_CHANCE = 0.85  # the cosine of two statements that have nothing to do with each other
+_AT_ONCE = 1000  # rows of a table of likenesses
+
+
+def pair_reworded(differences: Sequence[Difference], likeness: Likeness) -> list[Difference]:
+    """Return the differences with statements that say about the same as one, where one side lost and the other got it.
+
+    Each is paired once, the most alike first. Two in other words are `reworded`; where their numbers differ, `changed`.
+    """
+    sides: list[list[Difference]] = [
+        [each for each in differences if each.kind == "statement" and each.what == what]
+        for what in ("removed", "added")
+    ]
+    removed, added = sides
+    taken: dict[int, Difference] = {}  # by `id` of what is there
+    gone: set[int] = set()
+    candidates: list[tuple[float, int, int]] = []
+    for start in range(0, len(removed) if added else 0, _AT_ONCE):
+        olds = removed[start : start + _AT_ONCE]
+        table = likeness([each.before for each in olds], [each.text for each in added])
+        first_near = max(0, len(added) - _NEAREST)
+        nearest = table.argpartition(first_near, axis=1)[:, first_near:]
+        candidates += [
+            (float(table[row, column]) + _SAME_PAGE * (olds[row].path == added[column].path), start + row, int(column))
+            for row, columns in enumerate(nearest)
+            for column in columns
+            if table[row, column] > _ALIKE - _SAME_PAGE
+        ]
+    for score, row, column in sorted(candidates, key=lambda each: (-each[0], *each[1:])):
+        old, new = removed[row], added[column]
+        if score < _ALIKE or id(old) in gone or id(new) in taken or old.is_history != new.is_history:
+            continue
+        gone.add(id(old))
+        has_other_number = sorted(_DIGITS.findall(old.before)) != sorted(_DIGITS.findall(new.text))
+        what = "changed" if has_other_number else "reworded"
+        former = old.path if old.path != new.path else ""
+        taken[id(new)] = replace(new, what=what, before=old.before, former_path=former)
+    return [taken.get(id(each), each) for each in differences if id(each) not in gone]
+
+
+def _trigram_likeness(first: Sequence[str], second: Sequence[str]) -> Matrix:
+    """Return how much of their trigrams texts have in common; one that many texts have counts little."""
+    import numpy as np  # takes a while
+
+    def vectors(texts: Sequence[str]) -> Matrix:
+        table = np.zeros((len(texts), _BUCKETS), np.float32)
+        for row, text in enumerate(texts):
+            table[row, [crc32(gram.encode("utf-8", "replace")) % _BUCKETS for gram in trigrams(text)]] = 1
+        return table
+
+    tables = vectors(first), vectors(second)
+    n_texts = sum(table.sum(axis=0) for table in tables)
+    weights = np.log((1 + len(first) + len(second)) / (1 + n_texts)) + 0.1
+    left, right = (
+        weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
+        for weighted in (table * weights for table in tables)
+    )
+    return np.asarray(left @ right.T)
+
+
+def likenesses_of(store: Store) -> list[Likeness]:
+    """Return what pairs the statements of two brains: trigrams, then meaning where there is a local embedder."""
+    found: list[Likeness] = [_trigram_likeness]
+    if store.settings.recall.embedder in ("auto", "local"):
+        from brainiac.search.embed import EmbedderError, make_embedder  # brings numpy
+
+        with suppress(EmbedderError):
+            embedder = make_embedder("local")
+            assert embedder is not None
+            found.append(partial(_meaning_likeness, embedder))
+    return found
+
+
+def _meaning_likeness(embedder: Embedder, first: Sequence[str], second: Sequence[str]) -> Matrix:
+    """Return how near texts are in meaning; 0 for all where there are too many to be embedded in seconds."""
+    import numpy as np  # takes a while
+
+    if not 0 < len(first) + len(second) <= _MAX_EMBEDDED:
+        return np.zeros((len(first), len(second)))
+    return np.asarray((embedder.embed(first) @ embedder.embed(second).T - _CHANCE) / (1 - _CHANCE))
 
 
 # --- a brain's pages at one moment, now or earlier, by this device's journal -----------------------------------------

@@ -241,6 +241,10 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     later(brain)
     assert ([NEW, FLAT, "I have a cat."], {OLD, GARDEN}) == (statements(brain), set(statements(brain, history=True)))
     assert "all of this run" in digest_text(brain)
+    # the lines of the run on one page are one, each with its own way back
+    (told,) = [line for line in digest_text(brain).splitlines() if "I have a cat." in line]
+    signs = f"~ “{OLD}” → “{NEW}”", f"- “{GARDEN}”", "+ “I have a cat.”"
+    assert [1, 1, 1] == [told.count(words) for words in signs]
 
     event = take_back(brain, undo_of(brain, "changed", NEW)).event
     assert [OLD, FLAT, "I have a cat."] == statements(brain)

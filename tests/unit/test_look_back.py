@@ -118,6 +118,34 @@ def test_brains_with_other_ids_and_dates_hold_the_same(brain: Brain, tmp_path: P
     other.close()
 
 
+def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, shell: Shell) -> None:
+    """Of two brains `diff` pairs each statement with the one that says the same; values and additions are told."""
+    for name, pages in {
+        "one": {"anna": ["Anna lives in Ghent, in the Hoogpoort.", "Anna pays 80 euros for the garage."],
+              "bob": ["Bob works at the harbour as an engineer.", "Bob voted by post."]},
+        "two": {"anna": ["The garage costs Anna 95 euros.", "Bob is an engineer at the harbour."],
+              "bob": ["Anna's home is in the Hoogpoort in Ghent.", "The choir sings Bach in December."]},
+    }.items():  # fmt: skip
+        brain = make_brain(tmp_path / name)
+        for title, lines in pages.items():
+            page = brain.tree.long_term / "concrete" / f"{title}.md"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines))
+        brain.close()
+    result = shell("diff", str(tmp_path / "one"), str(tmp_path / "two"), "--json").json
+    assert {
+        ("reworded", "Anna lives in Ghent, in the Hoogpoort.", "Anna's home is in the Hoogpoort in Ghent."),
+        ("reworded", "Bob works at the harbour as an engineer.", "Bob is an engineer at the harbour."),
+        ("changed", "Anna pays 80 euros for the garage.", "The garage costs Anna 95 euros."),
+        ("removed", "Bob voted by post.", ""),
+        ("added", "", "The choir sings Bach in December."),
+    } == {(each["what"], each["before"], each["text"]) for each in result["differences"]}
+    told = shell("diff", str(tmp_path / "one"), str(tmp_path / "two")).out
+    assert "2 statements reworded" in told
+    assert "Hoogpoort" not in told
+    assert "Hoogpoort" in shell("diff", str(tmp_path / "one"), str(tmp_path / "two"), "--reworded").out
+
+
 def test_what_was_purged_is_not_told(brain: Brain) -> None:
     """The page of then cannot be compared, which is said; no other page is taken for new."""
     start = wait(brain)
