@@ -19,6 +19,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent.parent)]
+from brainiac.host.trust import open_namespace
+
+open_namespace()  # `brainiac_plugins`
+from brainiac_plugins.promotion.checks import Sources, evidence_problems
+
 from brainiac.errors import ModelError
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Existing, Operation, Said
@@ -51,12 +56,16 @@ def read(case: Case, folder: Path) -> tuple[list[Operation], int, int]:
         finally:
             brain.close()
         assert isinstance(result, Consolidation)
-        return list(result.operations), len(result.unread), len(server.requests)
+        events = {row["id"]: StmEvent(row["id"], row["at"], row["user"], row["ai"]) for row in case["said"]}
+        sources = Sources(events, lambda name: "person", lambda at: at[:10])
+        # what quotes nothing that was said is asked about too
+        sound = [row for row in result.operations if not any(p.is_hard for p in evidence_problems(row, sources))]
+        return sound, len(result.unread) + len(result.operations) - len(sound), len(server.requests)
 
 
 def key_of(operation: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what an operation is told by."""
-    quotes = [row.get("quote", "") for row in operation.get("evidence") or ()]
+    quotes = [row.get("quote", "").casefold() for row in operation.get("evidence") or ()]
     return (
         operation["action"],
         tuple(name.strip("[]") for name in operation.get("ids") or ()),

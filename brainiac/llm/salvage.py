@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from html import unescape
 from typing import Any, TypeVar, get_args, get_origin
 
 from brainiac.llm.schemas import MAX_TEXT, Result
@@ -16,7 +17,9 @@ R = TypeVar("R", bound=Result)
 _DECODER = json.JSONDecoder(
     strict=False, object_pairs_hook=lambda pairs: {name.lower(): value for name, value in pairs}
 )
+_QUOTES = str.maketrans("“”„", '"""')
 _START = re.compile(r"[{\[]")
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # beside strings, which may have the signs
 BROKEN = "it is no valid JSON, or was cut off; give it again, and what was to follow it"
 
 
@@ -36,9 +39,17 @@ def read_result(text: str, result: type[R]) -> R:
     """
     text = text.rpartition("</think>")[2]
     name, key = _rows_of(result)
+    # thoughts that were not ended: a row in them is a draft, the whole form an answer
+    text, _, thoughts = text.partition("<think>")
+    text += thoughts if any(_of_fields(value, result) is not None for value, *_ in _values(thoughts)) else ""
     values = list(_values(text))
     if not any(_rows_in(value, name, key) or _of_fields(value, result) for value, *_ in values):
+        text = unescape(text).translate(_QUOTES)
+        values = list(_values(text)) or values
+    if not any(_rows_in(value, name, key) or _of_fields(value, result) for value, *_ in values):
         values = [*_as_yaml(text), *values]
+    told = [value for value in values if _of_fields(value[0], result) is not None]
+    values = [value for value in values if value not in told[:-1]]  # the others were drafts
     rows = [(many, start, end) for value, start, end in values if (many := _rows_in(value, name, key))]
     whole = [found for value, *_ in values if (found := _of_fields(value, result)) is not None]
     if not rows or not name:
@@ -70,14 +81,15 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
 
 
 def _as_yaml(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield what a text holds, with its place, if it is JSON but for other quotes and surplus commas."""
+    """Yield what a text holds, with its place, if it is JSON but for other quotes, surplus commas and comments."""
     start, end = _START.search(text), max(text.rfind("}"), text.rfind("]")) + 1
     if start and "&" not in text:  # an anchor could make a short text a very long one
         from ruamel.yaml import YAML  # rarely needed
         from ruamel.yaml.error import YAMLError
 
         with suppress(YAMLError, ValueError, RecursionError):
-            yield YAML(typ="safe", pure=True).load(text[start.start() : end]), start.start(), end
+            bare = _COMMENT.sub(lambda found: found[1] or "", text[start.start() : end])
+            yield YAML(typ="safe", pure=True).load(bare), start.start(), end
 
 
 def _of_fields(value: Any, result: type[Result]) -> Mapping[str, Any] | None:
@@ -108,6 +120,9 @@ def _rows_in(value: Any, name: str, key: str) -> list[Any]:
         return [value]
     rows: list[Any] = []
     for field, inner in value.items():
+        if field == name and isinstance(inner, str):  # JSON in a string
+            rows += [row for found, *_ in _values(inner) for row in _rows_in(found, name, key)]
+            continue
         items = inner if field == name and isinstance(inner, list) else [inner]
         rows += [row for item in items for row in _rows_in(item, name, key) or ([item] if items is inner else [])]
     return rows

@@ -56,6 +56,12 @@ def _within(value: Any, most: float) -> Any:
     return min(max(value, 0.0), most) if isinstance(value, int | float) else value
 
 
+def _names(given: Any) -> Any:
+    """Return ids as they are shown in brackets, or several in one text, as a list of ids; anything else as it is."""
+    is_texts = isinstance(given, list) and all(isinstance(row, str) for row in given)
+    return [name.strip("[] ") for row in given for name in row.split(",")] if is_texts else given
+
+
 class Result(BaseModel):
     """Base of every typed result.
 
@@ -251,7 +257,7 @@ class Operation(Result):
         json_schema_extra={"required": ["action", "ids", "text", "evidence", "page", "valid_until", "steps"]}
     )
     action: Literal["new", "replace", "end", "same", "forget", "rename", "open", "tick", "drop"]
-    ids: Annotated[list[str], Field(max_length=20)] = []
+    ids: Annotated[list[str], BeforeValidator(lambda ids: _names(ids)), Field(max_length=20)] = []
     text: Annotated[str, Field(json_schema_extra={"maxLength": MAX_TEXT})] = ""
     evidence: Annotated[list[Evidence], Field(max_length=20)] = []
     page: PageRef = PageRef()

@@ -126,7 +126,7 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
         targets: The statements that its ids name, as far as they exist.
         sources: What it may rest on.
     """
-    problems = [*_evidence_problems(operation, sources), *_target_problems(operation, targets, sources)]
+    problems = [*evidence_problems(operation, sources), *_target_problems(operation, targets, sources)]
     if any(problem.is_hard for problem in problems):
         return problems  # the further checks need evidence and targets that exist
     if operation.action in ("replace", "end", "forget", "tick", "drop"):
@@ -136,7 +136,7 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
     return [*problems, *_soft_problems(operation, targets, sources)]
 
 
-def _evidence_problems(operation: Operation, sources: Sources) -> Iterable[Problem]:
+def evidence_problems(operation: Operation, sources: Sources) -> Iterable[Problem]:
     """Yield quotes that nobody said, a missing quote, and a text that is empty or too long."""
     if not operation.evidence:
         yield Problem("it quotes nothing of what was said")

@@ -387,15 +387,14 @@ class Consolidator:
         )
 
     def _with_names(self, operation: Operation, question: Question) -> Operation:
-        """Return an operation with paths from the root, without a page that was not shown, and ids without brackets."""
+        """Return an operation with paths from the root, without a page that was not shown."""
         page = operation.page
         # a model may name a page by the path that it was shown, or by the whole one
         paths = {**question.pages, **{path: path for path in question.pages.values()}}
         update = {"path": paths.get(page.path, ""), "merge": [paths[path] for path in page.merge if path in paths]}
         if page.path and not update["path"] and not page.title:
             update["title"] = posixpath.basename(page.path).removesuffix(".md")
-        ids = [name.strip("[] ") for name in operation.ids]
-        return operation.model_copy(update={"page": page.model_copy(update=update), "ids": ids})
+        return operation.model_copy(update={"page": page.model_copy(update=update)})
 
     def _is_important(self, current: CurrentStatement) -> bool:
         """Return whether a model called a statement important when it was made."""
