@@ -110,6 +110,20 @@ def splice(text: str, at: int, added: str, end: int | None = None) -> str:
     return before + (added.replace("\n", newline) if newline != "\n" else added) + text[at if end is None else end :]
 
 
+def edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with other parts in the place of some of its own; all else stays byte for byte.
+
+    Args:
+        text: The text.
+        edits: Start and end of each part, and what stands there then ("" removes it); in order, none over another.
+    """
+    parts, at = list[str](), 0
+    for start, end, part in edits:
+        parts += [text[at:start], part]
+        at = end
+    return "".join(parts) + text[at:]
+
+
 def is_utf16(content: bytes) -> bool:
     """Return whether a file begins with the byte-order mark of UTF-16; that of UTF-32 begins with the same bytes."""
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -210,9 +224,7 @@ def relative_link(path: str, folder: str) -> str:
 
 def without_link_targets(text: str) -> str:
     """Return a text with each link replaced by its shown text."""
-    for link in reversed(find_links(text)):
-        text = text[: link.start] + link.text + text[link.end :]
-    return text
+    return edited(text, ((link.start, link.end, link.text) for link in find_links(text)))
 
 
 def format_link(text: str, path: str, uuid: str, block_id: str = "") -> str:
@@ -473,11 +485,7 @@ def find_events(text: str, start: int = 0, end: int | None = None) -> Iterator[P
 
 def text_outside_events(text: str, events: Iterable[PlacedEvent]) -> str:
     """Return a text without its events; a person's remarks within them stay."""
-    parts, at = [], 0
-    for placed in events:
-        parts += [text[at : placed.start], remarks_of(text, placed)]
-        at = placed.end
-    return "".join(parts) + text[at:]
+    return edited(text, ((placed.start, placed.end, remarks_of(text, placed)) for placed in events))
 
 
 def remarks_of(text: str, placed: PlacedEvent) -> str:

@@ -224,9 +224,8 @@ def shareable_text(text: str) -> str | None:
         return None
     if "<!--" not in text or not markdown.PRIVATE.search(text):
         return text
-    for placed in reversed(list(markdown.find_events(text))):
-        if is_private_event(placed.event):
-            text = text[: placed.start] + text[placed.end :]
+    private = (placed for placed in markdown.find_events(text) if is_private_event(placed.event))
+    text = markdown.edited(text, ((placed.start, placed.end, "") for placed in private))
     return None if markdown.PRIVATE.search(text) else text
 
 

@@ -262,16 +262,14 @@ class ShortTermDocument:
 
     def _without(self, places: Iterable[markdown.PlacedEvent | _PlacedItem]) -> ShortTermDocument:
         """Return the document without some events and items; a person's remarks in and below them stay."""
-        parts, at = [], 0
+        edits = []
         for placed in sorted(places, key=lambda placed: placed.start):
-            parts.append(self._text[at : placed.start])
-            parts.append(
-                markdown.remarks_of(self._text, placed)
-                if isinstance(placed, markdown.PlacedEvent)
-                else placed.item.remarks
-            )
-            at = placed.end
-        return ShortTermDocument("".join(parts) + self._text[at:])
+            if isinstance(placed, markdown.PlacedEvent):
+                remarks = markdown.remarks_of(self._text, placed)
+            else:
+                remarks = placed.item.remarks
+            edits.append((placed.start, placed.end, remarks))
+        return ShortTermDocument(markdown.edited(self._text, edits))
 
     def with_items(
         self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()
@@ -301,15 +299,12 @@ class ShortTermDocument:
 
     def with_done(self, texts: Iterable[str]) -> ShortTermDocument:
         """Tick the open goals and tasks with these texts; an item without a box gets one."""
-        keys, text = {_key(text) for text in texts}, self._text
-        items = [*self._items(GOALS), *self._items(TASKS)]
-        # from the end, so that the offsets of the others hold
-        for placed in sorted(items, key=lambda placed: placed.start, reverse=True):
+        keys, edits = {_key(text) for text in texts}, []
+        for placed in sorted((*self._items(GOALS), *self._items(TASKS)), key=lambda placed: placed.start):
             if not placed.item.is_done and _key(placed.item.text) in keys:
-                has_box = text.startswith("[ ]", placed.box)
-                rest = text[placed.box + len("[ ]") :] if has_box else " " + text[placed.box :]
-                text = f"{text[: placed.box]}[x]{rest}"
-        return ShortTermDocument(text)
+                has_box = self._text.startswith("[ ]", placed.box)
+                edits.append((placed.box, placed.box + 3, "[x]") if has_box else (placed.box, placed.box, "[x] "))
+        return ShortTermDocument(markdown.edited(self._text, edits))
 
     def without_items(
         self, goals: Iterable[str] = (), facts: Iterable[str] = (), tasks: Iterable[str] = ()

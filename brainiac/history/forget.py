@@ -33,7 +33,7 @@ from brainiac.events import (
 )
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.markdown import PRIVATE, find_events, find_links, remarks_of, without_link_targets
+from brainiac.formats.markdown import PRIVATE, edited, find_events, find_links, remarks_of, without_link_targets
 from brainiac.formats.page import HISTORY, STEPS, Memory, MemoryDocument, is_private_note, parse_memory
 from brainiac.formats.prompt import Exchange, parse_commands, parse_response, prompt_path_of, response_path
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
@@ -54,7 +54,6 @@ from brainiac.storage.withheld import (
     matching_blocks,
     split_or_all,
     units_of,
-    without_spans,
 )
 from brainiac.text.tokens import holds_phrase, holds_words, named_words, pieces
 from brainiac.text.tokens import words as words_of
@@ -333,7 +332,7 @@ class _WordSearch:
                 self._is_private |= event.is_private
                 line = f"{path}, {self._brain.day_of(event.at)}: {_quoted(event.user or answer)}"
                 self._found["exchanges"][event.id] = line
-        return without_spans(text, ((placed.start, placed.end) for placed in exchanges))
+        return edited(text, ((placed.start, placed.end, "") for placed in exchanges))
 
     def _read_page(self, page: Memory) -> None:
         """Add the exchanges and units of a page that have the words, or the whole page where its name has them."""
@@ -647,7 +646,7 @@ class ForgetPlan(Edits):
 
         spans = [(start, end) for start, end in units_of(text) if is_named(text[start:end])]
         before, removed = text, [text[start:end] for start, end in spans]
-        text = without_spans(text, spans)
+        text = edited(text, ((*span, "") for span in spans))
         values = [value for value in values_of(text) if is_named(value)]
         try:
             # texts of front matter are taken out of lists, and empty elsewhere

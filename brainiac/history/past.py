@@ -24,8 +24,9 @@ from brainiac.brain import Brain
 from brainiac.clock import moment_in
 from brainiac.errors import ConfinementError, FormatError, UserError
 from brainiac.events import PathKind, TextsPurged, TreeAdopted, content_hash
-from brainiac.formats.markdown import find_events, one_line
-from brainiac.formats.page import HISTORY, Memory, parse_memory
+from brainiac.formats.markdown import PlacedEvent, one_line
+from brainiac.formats.page import HISTORY, Memory, Statement, parse_memory
+from brainiac.formats.units import read
 from brainiac.history.why import find_memory
 from brainiac.storage.files import read_bytes
 from brainiac.storage.store import Store
@@ -301,23 +302,21 @@ def _items(page: Memory) -> Iterator[_Item]:
     for key, value in page.meta.items():
         if key not in _NOT_COMPARED and value not in (None, "", []):
             yield _Item("property", f"{key}: {value}", id=str(key))
-    exchanges = list(find_events(page.text, page.offset))
-    for placed in exchanges:
-        heading, _, words = page.text[placed.start : placed.end].partition("\n")
-        yield _Item("exchange", _without_ids(words), id=placed.event.id or heading)
-    exchange_spans = [(placed.start, placed.end) for placed in exchanges]
-    spans = [(0, page.offset), *exchange_spans]
-    for item in page.statements:
-        if any(start <= item.start < end for start, end in exchange_spans):
-            continue  # a list item of an exchange
-        line_end = page.text.find("\n", item.own[1])
-        spans.append((item.start, line_end if line_end != -1 else len(page.text)))
-        yield _Item("statement", _without_ids(item.text), item.is_history, item.block_id, item.replaced_by)
-    at, parts = 0, []
-    for start, end in sorted(spans):
-        parts.append(page.text[at:start])
-        at = max(at, end)
-    for line in "\n".join([*parts, page.text[at:]]).splitlines():
+    exchanges, statements, lines = list[_Item](), list[_Item](), [page.text[: page.offset]]
+    for unit in read(page.text, page.offset):
+        text = page.text[unit.start : unit.end]
+        match unit.part:
+            case PlacedEvent(event):
+                heading, _, words = text.partition("\n")
+                exchanges.append(_Item("exchange", _without_ids(words), id=event.id or heading))
+                continue
+            case Statement() as item:
+                words = _without_ids(item.text)
+                statements.append(_Item("statement", words, item.is_history, item.block_id, item.replaced_by))
+                text = text[item.own[1] - item.start :].partition("\n")[2]  # what a person nested below it
+        lines.append(text)
+    yield from (*exchanges, *statements)
+    for line in "\n".join(lines).splitlines():
         if line.strip() and line.strip().casefold() != f"## {HISTORY}".casefold():
             yield _Item("line", _without_ids(line.strip()))
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from brainiac.errors import ConfinementError, ModelError
 from brainiac.events import PathKind
 from brainiac.formats.discretion import is_private_event
-from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, find_events, find_links
+from brainiac.formats.markdown import PRIVATE, Link, StmEvent, decode_text, edited, find_events, find_links
 from brainiac.formats.page import is_private_note, shareable_text
 from brainiac.formats.prompt import Exchange, is_off_record, prompt_path_of, response_path
 from brainiac.formats.short_term import ShortTermMemory
@@ -372,9 +372,8 @@ class Gate:
         if path.startswith(f"{self._tree.relative(self._tree.inbox)}/"):
             return redact(self._library, shown)  # files of the inbox still hold secrets
         # pages may have exchanges whose files became private since
-        for placed in reversed(list(find_events(shown))):
-            if self.is_private_by_now(placed.event.id):
-                shown = shown[: placed.start] + shown[placed.end :]
+        private = (placed for placed in find_events(shown) if self.is_private_by_now(placed.event.id))
+        shown = edited(shown, ((placed.start, placed.end, "") for placed in private))
         return self._without_hidden(path, shown) if posixpath.basename(path) == INDEX else shown
 
     def system_text(self, path: Path) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
 
 from brainiac.events import Change, ProposalRecord, write
-from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, newline_of, one_line
+from brainiac.formats.markdown import PRIVATE, PRIVATE_MARK, decode_text, edited, newline_of, one_line
 from brainiac.formats.page import is_private_note
 from brainiac.storage.files import read_bytes
 from brainiac.storage.versions import Merge
@@ -134,8 +134,6 @@ def decisions_in(text: str) -> dict[str, bool]:
 
 def without_proposals(text: str, ids: Container[str], pages: Collection[str] = ()) -> str:
     """Return `review.md` without the lines of these proposals, and on what differed in these pages; all else stays."""
-    for tick in reversed(find_ticks(text)):
-        if tick.id in ids:
-            text = text[: tick.start] + text[tick.end :]
+    text = edited(text, ((tick.start, tick.end, "") for tick in find_ticks(text) if tick.id in ids))
     heads = tuple(f"- {page}: " for page in pages)
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(heads)) if heads else text

@@ -25,8 +25,9 @@ from brainiac.events import PathKind
 from brainiac.formats import markdown
 from brainiac.formats.frontmatter import edit_meta, split
 from brainiac.formats.index_page import MANIFEST, RELATED
-from brainiac.formats.page import Statement, find_statements, new_block_id
+from brainiac.formats.page import Statement, new_block_id
 from brainiac.formats.short_term import FACTS, GOALS, TASKS
+from brainiac.formats.units import read
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _META_KEY = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#:\-\[{][^:\n]*):(?:\s|$)")
@@ -188,33 +189,16 @@ def _units(kind: PathKind, text: str) -> Iterator[_Unit]:
         yield _Unit(("fence", "top"), text[:start].removeprefix("\ufeff"))  # without its byte-order mark
         yield from _meta_units(text[start:bottom])
         yield _Unit(("fence", "bottom"), text[bottom:end])
-    for start, after, unit in _spans(kind, text, end):
-        yield from _line_units(text[end:start])
-        yield unit
-        end = after
-    yield from _line_units(text[end:])
-
-
-def _spans(kind: PathKind, text: str, body: int) -> Iterator[tuple[int, int, _Unit]]:
-    """Yield start, end and unit of the events and statements of a text in order, without those within another one."""
-    dated = (placed for placed in markdown.find_events(text, body) if markdown.is_timestamp(placed.event.at))
-    for part in outermost([*dated, *find_statements(text, body)]):
-        lines = text[part.start : part.end]
-        if isinstance(part, markdown.PlacedEvent):
-            unit = _Unit(("event", part.event.id), lines, at=part.event.at)
-        else:
-            own_end = part.own[1] - part.start if part.block_id else 0
-            unit = _Unit(_key_of(kind, part, lines), lines, own_end=own_end)
-        yield part.start, part.end, unit
-
-
-def outermost(parts: Iterable[markdown.PlacedEvent | Statement]) -> Iterator[markdown.PlacedEvent | Statement]:
-    """Yield parts of a text in its order, without those that stand within another one."""
-    last = 0
-    for part in sorted(parts, key=lambda part: (part.start, -part.end)):
-        if part.start >= last:
-            yield part
-            last = part.end
+    for unit in read(text, end, only_dated=True):
+        lines = text[unit.start : unit.end]
+        match unit.part:
+            case None:
+                yield from _line_units(lines)
+            case markdown.PlacedEvent(event):
+                yield _Unit(("event", event.id), lines, at=event.at)
+            case item:
+                own_end = item.own[1] - item.start if item.block_id else 0
+                yield _Unit(_key_of(kind, item, lines), lines, own_end=own_end)
 
 
 def _key_of(kind: PathKind, item: Statement, lines: str) -> Key:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +16,12 @@ from typing import Any
 from brainiac.errors import FormatError
 from brainiac.events import ForgetProposal, PathKind
 from brainiac.formats.frontmatter import edit_meta, split
-from brainiac.formats.markdown import find_events, without_link_targets
-from brainiac.formats.page import find_statements
+from brainiac.formats.markdown import edited, find_events, without_link_targets
 from brainiac.formats.prompt import prompt_path_of
 from brainiac.formats.short_term import Item, ShortTermDocument, ShortTermMemory
+from brainiac.formats.units import read
 from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.storage.store import Store
-from brainiac.storage.versions import outermost
 
 _PARAGRAPH = re.compile(
     r"(?:^(?![ \t]*\r?$|#{1,6} |---[ \t]*\r?$)[^\n]+(?:\n|\Z))+|^#{1,6} [^\n]*(?:\n|\Z)", re.MULTILINE
@@ -108,8 +106,8 @@ class Withheld:
     def _rest_of_page(self, path: str, text: str) -> str:
         """Return the text of a page without its hidden exchanges and blocks, nor the summary, which may repeat them."""
         if any(name in text for name in self.exchanges):
-            exchanges = [placed for placed in find_events(text) if placed.event.id in self.exchanges]
-            text = without_spans(text, ((placed.start, placed.end) for placed in exchanges))
+            exchanges = (placed for placed in find_events(text) if placed.event.id in self.exchanges)
+            text = edited(text, ((placed.start, placed.end, "") for placed in exchanges))
         if not self._blocks:
             return text
         try:
@@ -119,7 +117,7 @@ class Withheld:
         hashes = {digest for page, digest in self._blocks if page in (meta.get("uuid"), path)}
         if not hashes:
             return text
-        text = without_spans(text, (span for span in units_of(text) if block_hash(text[slice(*span)]) in hashes))
+        text = edited(text, ((*span, "") for span in units_of(text) if block_hash(text[slice(*span)]) in hashes))
         return edit_meta(text, summary="") if meta.get("summary") else text
 
     @cached_property
@@ -142,25 +140,16 @@ def hiding_proposals(store: Store) -> list[ForgetProposal]:
     return [one for one in proposals if not (one.deleted and store.tree.absolute(one.path).exists())]
 
 
-def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text without some of its parts, given by their offsets in order."""
-    for start, end in reversed(list(spans)):
-        text = text[:start] + text[end:]
-    return text
-
-
 def units_of(text: str) -> list[tuple[int, int]]:
     """Return the offsets of what is forgotten as a whole below the front matter of a file; none overlap.
 
     These are its exchanges, statements (with their nested lists), headings and paragraphs.
     """
-    offset = split_or_all(text)[1]
-    units, at = [], offset
-    for part in outermost([*find_events(text, offset), *find_statements(text, offset)]):
-        units += [match.span() for match in _PARAGRAPH.finditer(text, at, part.start)]
-        units.append((part.start, part.end))
-        at = part.end
-    return units + [match.span() for match in _PARAGRAPH.finditer(text, at)]
+    spans = list[tuple[int, int]]()
+    for unit in read(text, split_or_all(text)[1]):
+        span = unit.start, unit.end
+        spans += [span] if unit.part else [match.span() for match in _PARAGRAPH.finditer(text, *span)]
+    return spans
 
 
 def split_or_all(text: str) -> tuple[dict[str, Any], int]:
