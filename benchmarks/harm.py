@@ -243,8 +243,10 @@ def stands(case: Case, outcome: Outcome) -> bool:
     given = case["operation"]
     targets = [row["text"] for row in case["existing"] if row["id"] in given["ids"]]
     is_gone = given["action"] != "same" and any(text not in outcome.standing for text in targets)
-    # in place of a number that nobody typed the quotes are stated
-    texts = {given["text"], " ".join(f"“{quoted['quote']}”" for quoted in given["evidence"])} - {"", *targets}
+    texts = {given["text"]}
+    if case["kind"] == HONEST:  # in place of a number that nobody typed the quotes are stated: they are true, no harm
+        texts.add(" ".join(f"“{quoted['quote']}”" for quoted in given["evidence"]))
+    texts -= {"", *targets}
     return is_gone or not texts.isdisjoint(outcome.standing)
 
 

@@ -158,8 +158,12 @@ class Projection:
         self._database.run(lambda connection: self._follow(connection, is_own=True))
 
     def query(self, sql: str, *values: str) -> list[Row]:
-        """Return the rows of a query; call `follow` first where events by other processes and devices matter."""
-        return self._database.run(lambda connection: connection.execute(sql, values).fetchall())
+        """Return the rows of a query; call `follow` first where events by other processes and devices matter.
+
+        A value with half a surrogate pair is in no row.
+        """
+        held = [value.encode("utf-8", "replace").decode() for value in values]
+        return self._database.run(lambda connection: connection.execute(sql, held).fetchall())
 
     def value(self, sql: str, *values: str) -> Any:
         """Return the first column of the first row of a query; None where it has no rows."""

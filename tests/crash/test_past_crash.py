@@ -17,7 +17,7 @@ from brainiac_plugins.promotion.past import catch_up, plan_past
 from brainiac.clock import ManualClock, iso, parse_iso
 from brainiac.formats.page import parse_exchanges
 from brainiac.history.undo import undo
-from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request, Result, SynthesizeRequest
+from brainiac.llm.schemas import ConsolidateRequest, Purpose, Request, Result, SynthesizeRequest, VerifyRequest
 from brainiac.storage.causes import commits_of
 from brainiac.storage.said import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages, set_model, statements
@@ -38,6 +38,7 @@ class Meter(Recording):
         said = sorted(each.event.id for each in request.said) if isinstance(request, ConsolidateRequest) else []
         refused = len(request.refused) if isinstance(request, ConsolidateRequest) else 0
         named = [each.content for each in request.candidates] if isinstance(request, SynthesizeRequest) else []
+        named += [claim.text for claim in request.claims] if isinstance(request, VerifyRequest) else []
         name = json.dumps([request.purpose, said, refused, named])
         self._note("begun", name)
         self.waiting = list(MONTH["operations"])
