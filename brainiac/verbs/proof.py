@@ -83,7 +83,7 @@ def prove_forgotten(
         progress: Called with how many requests were made anew, and of how many.
     """
     searched: dict[str, int] = {}
-    found: list[Found] = []
+    found: dict[tuple[str, str], Found] = {}  # by place and file: the first text there
     texts: list[tuple[str, Iterator[tuple[str, str]]]] = [
         *_of_tree("", brain.root, brain.tree.relative(brain.journal.blobs.folder)),
         ("state", _of_files(brain.places.state)),
@@ -98,10 +98,10 @@ def prove_forgotten(
         for where, text in pieces:
             searched[place] += 1
             if holds_words(text, words):
-                found.append(Found(place, where, one_line(text)[:QUOTED_CHARACTERS]))
+                found.setdefault((place, where), Found(place, where, one_line(text)[:QUOTED_CHARACTERS]))
     searched["vectors"], kept = _vectors_of(brain, words)
-    found += (Found("vectors", path, "") for path in kept)
-    return Proof(words, searched, tuple(dict.fromkeys(found)), tuple(_beyond(brain)))
+    found |= {("vectors", path): Found("vectors", path, "") for path in kept}
+    return Proof(words, searched, tuple(found.values()), tuple(_beyond(brain)))
 
 
 def _of_tree(name: str, root: Path, blobs: str) -> list[tuple[str, Iterator[tuple[str, str]]]]:
