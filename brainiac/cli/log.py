@@ -365,6 +365,8 @@ def _print_differences(result: past.Comparison, *, is_full: bool) -> None:
     counts = [f"{_count(n, _noun(kind))} {what}" for (kind, what), n in sorted(result.counts().items())]
     same = "1 page holds" if result.equal == 1 else f"{result.equal} pages hold"
     say((", ".join(counts) or "Nothing differs") + f"; {same} the same.")
+    if not is_full and any(difference.what == "reworded" for difference in result.differences):
+        say("What is reworded may differ by a word that counts: --reworded lists it.")
 
 
 def _shortened(text: str, length: int) -> str:
