@@ -302,7 +302,7 @@ def _items(page: Memory) -> Iterator[_Item]:
     for key, value in page.meta.items():
         if key not in _NOT_COMPARED and value not in (None, "", []):
             yield _Item("property", f"{key}: {value}", id=str(key))
-    exchanges, statements, lines = list[_Item](), list[_Item](), [page.text[: page.offset]]
+    exchanges, statements, lines = list[_Item](), list[_Item](), list[str]()
     for unit in read(page.text, page.offset):
         text = page.text[unit.start : unit.end]
         match unit.part:

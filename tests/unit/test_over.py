@@ -69,7 +69,7 @@ def test_it_is_told_once_and_explained_and_taken_back_for_good(
     """In the digest, by `why` and in the log; what was brought back stays."""
     on(brain, "2026-03-15")
     shell = Shell(capsys, str(brain.root))
-    assert shell("digest", "--since", "2026-03-15").out.count(f"over: “{CODE}” (since 2026-03-14)") == 1
+    assert shell("digest", "--since", "2026-03-15").out.count(f"- “{CODE}” (since 2026-03-14)") == 1
     assert "its last day, 2026-03-14, has passed" in shell("why", CODE).out
     assert "over by its last day" in shell("log").out
     event = next(event.id for event in brain.journal.events(reverse=True) if event.kind == "statements-ended")
