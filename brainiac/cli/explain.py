@@ -26,12 +26,12 @@ from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, Traces, purge
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
-from brainiac.history.why import StatementMatch, Step, find_statement
+from brainiac.history.why import StatementMatch, Step, find_memory, find_statement
 from brainiac.storage.causes import commits_of, find_event, last_caused
 from brainiac.storage.said import meant_by
 from brainiac.storage.statements import adopt as release
 from brainiac.storage.statements import plan_adoption
-from brainiac.terminal import clean, is_terminal, say
+from brainiac.terminal import clean, current_folder, is_terminal, say
 
 WIDE = 100_000  # columns, and lines: all of them
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page or an exchange
@@ -219,7 +219,7 @@ def prove_forgotten(brain: Brain, words: list[str], *, archive: list[Path] | Non
     from brainiac.verbs.proof import prove_forgotten as prove  # it reads the index, with which numpy comes
 
     with bar("Making requests anew") as progress:
-        proof = prove(brain, " ".join(words), tuple(archive or ()), progress)
+        proof = prove(brain, " ".join(words), tuple(current_folder() / each for each in archive or ()), progress)
     yield asdict(proof)
     session.print_table(("looked through", "texts"), [(place, f"{count:,}") for place, count in proof.searched.items()])
     print_list(
@@ -263,6 +263,8 @@ def wrong(brain: Brain, receipt: str, text: list[str] | None = None) -> Iterator
     meant = meant_by(brain, receipt)
     if meant == receipt:
         raise UserError(f"no answer gave the id {receipt!r}; `brainiac correct` takes words")
+    if page := find_memory(brain, meant):
+        raise UserError(f"{receipt} is all of {page.path}; `brainiac correct` takes the words of it that are wrong")
     if match := find_statement(brain, receipt) if "#^" in meant else None:
         if match.statement.is_history:
             raise UserError(f"“{match.text}” no longer holds: it stands under History in {match.memory.path}")
@@ -329,7 +331,7 @@ def _ask(question: str) -> str:
         BadParameter: There is no terminal.
     """
     if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked here; say what is so with --to")
+        raise typer.BadParameter("nobody can be asked here; say what is so in the command")
     return str(typer.prompt(question))
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _NOT_COMPARED = frozenset({"uuid", "created_at", "updated_at", "reinforcement_count", "sources"})
 _UUID = re.compile(r' "uuid:[^"\n]*"')
 _COMMENT_ID = re.compile(r"<!-- (?:event|exchange): [^\n]*? -->")
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"(?:(?<!\w)[-−])?\d+")
 _BLOCK_ID = re.compile(r"[ \t]\^[A-Za-z0-9-]+[ \t]*$", re.MULTILINE)
 
 
@@ -417,7 +417,7 @@ _AT_ONCE = 1000  # rows of a table of likenesses
 def pair_reworded(differences: Sequence[Difference], likeness: Likeness) -> list[Difference]:
     """Return the differences with statements that say about the same as one, where one side lost and the other got it.
 
-    Each is paired once, the most alike first. Two in other words are `reworded`; where their numbers differ, `changed`.
+    Each is paired once, the most alike first: as `reworded`, or `changed` where numbers or their order differ.
     """
     sides: list[list[Difference]] = [
         [each for each in differences if each.kind == "statement" and each.what == what]
@@ -443,7 +443,7 @@ def pair_reworded(differences: Sequence[Difference], likeness: Likeness) -> list
         if score < _ALIKE or id(old) in gone or id(new) in taken or old.is_history != new.is_history:
             continue
         gone.add(id(old))
-        has_other_number = sorted(_DIGITS.findall(old.before)) != sorted(_DIGITS.findall(new.text))
+        has_other_number = _DIGITS.findall(old.before) != _DIGITS.findall(new.text)
         what = "changed" if has_other_number else "reworded"
         former = old.path if old.path != new.path else ""
         taken[id(new)] = replace(new, what=what, before=old.before, former_path=former)

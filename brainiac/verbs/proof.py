@@ -8,6 +8,7 @@ bytes, which freed rows of a database are too.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,14 +19,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from brainiac.brain import Brain
-from brainiac.errors import BlobError, BrainiacError
+from brainiac.errors import BlobError, BrainiacError, UserError
 from brainiac.events import PathKind
-from brainiac.formats.markdown import decode_text, one_line
+from brainiac.formats.markdown import decode_text, find_links, one_line
 from brainiac.history.forget import said_in, texts_in, values_of
 from brainiac.search.documents import page_of
 from brainiac.storage.files import read_bytes
-from brainiac.storage.journal import BlobStore
-from brainiac.storage.withheld import units_of
+from brainiac.storage.journal import SPLICE_SUFFIX, BlobStore
+from brainiac.storage.withheld import split_or_all, units_of
 from brainiac.text.tokens import holds_words
 from brainiac.verbs.reading import briefing
 
@@ -34,7 +35,11 @@ QUOTED_CHARACTERS = 80
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffd]+|\n\s*\n")
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
 _GIT = "git history (`git log --all -S WORD`)"
-_BEYOND = ("versions and trash that a sync service keeps elsewhere", "archives that were not named with --archive")
+_BEYOND = (
+    "what is compressed or encrypted in a file, and what a link leads to",
+    "versions and trash that a sync service keeps elsewhere",
+    "archives that were not named with --archive",
+)
 
 Progress = Callable[[int, int], None]
 
@@ -81,7 +86,14 @@ def prove_forgotten(
         words: All of them must meet in one unit of a text.
         archives: Backups, or other folders and files, that are looked through too.
         progress: Called with how many requests were made anew, and of how many.
+
+    Raises:
+        UserError: There is no word or symbol to be looked for, no such archive, or a file or folder cannot be read.
     """
+    if not holds_words(words, words):
+        raise UserError(f"{words!r} has no word; name one")
+    if missing := [str(archive) for archive in archives if not archive.exists()]:
+        raise UserError(f"{missing[0]} is not there; name a backup, or another folder or file")
     searched: dict[str, int] = {}
     found: dict[tuple[str, str], Found] = {}  # by place and file: the first text there
     texts: list[tuple[str, Iterator[tuple[str, str]]]] = [
@@ -126,41 +138,74 @@ def _of_files(top: Path, left_out: tuple[str, ...] = ()) -> Iterator[tuple[str, 
         top: The folder, or a file.
         left_out: Folders in it, relative.
     """
-    for path in [top] if top.is_file() else sorted(top.rglob("*")):
+    for path in _paths_in(top):
         relative = path.relative_to(top).as_posix()
         if any(relative == folder or relative.startswith(f"{folder}/") for folder in left_out):
             continue
-        yield str(path), unquote(path.name).replace("_", " ").replace("-", " ")
-        if path.is_symlink() or not path.is_file():
-            continue
-        content = read_bytes(path) or b""
+        yield str(path), _with_parts(unquote(path.name))
+        content = _content_of(path)
         if content.startswith(b"SQLite format 3\0"):
             yield from ((str(path), text) for text in _of_tables(path))
         yield from ((str(path), text) for text in _pieces(path.name, content))
+
+
+def _paths_in(top: Path) -> Iterator[Path]:
+    """Yield a file itself, or all that is in a folder; links are not followed."""
+    if top.is_file():
+        yield top
+    for folder, folders, files in os.walk(top, onerror=_refuse):
+        yield from (Path(folder, name) for name in sorted((*folders, *files)))
+
+
+def _content_of(path: Path) -> bytes:
+    """Return a file's content; nothing for a link, a folder, a pipe, or what is gone meanwhile."""
+    try:
+        return b"" if path.is_symlink() else read_bytes(path) or b""
+    except OSError as error:
+        _refuse(error, path)
+        return b""
+
+
+def _refuse(error: OSError, path: Path | None = None) -> None:
+    """Raise a `UserError` unless a file or folder is just gone: what was not read proves nothing."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise UserError(f"{path or error.filename} cannot be read ({error.strerror}): nothing is proved") from error
+
+
+def _with_parts(name: str) -> str:
+    """Return a name or a path, and its words apart: a `_` joins them."""
+    return f"{name} {re.sub('[/_]', ' ', name)}"
 
 
 def _pieces(name: str, content: bytes) -> Iterator[str]:
     """Yield the texts of a file that are looked through one by one."""
     if name.endswith((".md", ".txt")):
         text = decode_text(content)
+        yield from text[: split_or_all(text)[1]].splitlines()  # keys and comments too
         yield from values_of(text)
+        yield from (_with_parts(unquote(link.target)) for link in find_links(text))  # folders too
         yield from (said_in(text[start:end]) for start, end in units_of(text))
-    elif name.endswith(".jsonl"):
-        for line in content.splitlines():
-            with suppress(ValueError):
-                # it may be a path
-                yield from (text.replace("/", " ").replace("_", " ") for text in texts_in(json.loads(line)))
-    else:
-        yield from filter(str.strip, _UNREADABLE.split(content.decode("utf-8", "replace")))
-        yield from filter(str.strip, _UNREADABLE.split(content.decode("utf-16-le", "replace")))
+        return
+    is_log = name.endswith(".jsonl")
+    for line in content.splitlines() if is_log else [content] * name.endswith(".json"):
+        try:
+            yield from map(_with_parts, texts_in(json.loads(line)))  # a text may be a path
+        except (ValueError, RecursionError):  # torn
+            yield _with_parts(line.decode("utf-8", "replace"))
+    for encoding in () if is_log else ("utf-8", "utf-16-le", "utf-16-be"):
+        yield from filter(str.strip, _UNREADABLE.split(content.decode(encoding, "replace")))
 
 
 def _of_tables(path: Path) -> Iterator[str]:
     """Yield every value of every row of a database: a long one lies in several of its pages."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection, suppress(sqlite3.Error):
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        connection.text_factory = bytes  # it may be no UTF-8
         for (table,) in connection.execute(_TABLES).fetchall():
             with suppress(sqlite3.Error):
-                for row in connection.execute(f'SELECT * FROM "{table}"'):
+                for row in connection.execute(f'SELECT * FROM "{table.decode()}"'):
                     yield from _of_values(row)
 
 
@@ -172,10 +217,14 @@ def _of_values(row: tuple[Any, ...]) -> Iterator[str]:
 
 
 def _of_blobs(blobs: BlobStore) -> Iterator[tuple[str, str]]:
-    """Yield the units of every text that a journal keeps, each with its hash."""
-    for digest in blobs.digests():
-        with suppress(BlobError):  # a splice whose base was destroyed: nobody can read it
-            yield from ((f"text {digest[:12]}", text) for text in _pieces("text.md", blobs.get(digest)))
+    """Yield the units of every text that a journal keeps, each with its hash; of one that is not whole what is left."""
+    for path in _paths_in(blobs.folder):
+        digest = path.parent.name + path.name.removesuffix(SPLICE_SUFFIX)
+        try:
+            content = blobs.get(digest)
+        except (BlobError, OSError):  # damaged, or a splice whose base was destroyed, or a crash left it half written
+            content = _content_of(path)
+        yield from ((f"text {digest[:12]}", text) for text in _pieces("text.md", content))
 
 
 def _of_requests(brain: Brain, progress: Progress) -> Iterator[tuple[str, str]]:

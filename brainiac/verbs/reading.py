@@ -366,7 +366,8 @@ def named_page(brain: Brain, gate: Gate, name: str, caller: Caller) -> Page:
     # no gate: the person sees secrets and forgotten words too, which any gate takes out
     exchange = exchanges.shown(exchange_id, None if caller.is_person else gate) if exchange_id else None
     if exchange is None or not exchange.user:
-        raise UserError(f"{name!r} is no page and no exchange here; `search` gives ids that are")
+        # without the name: what a receipt means may be private
+        raise UserError("that is no page and no exchange here; `search` gives ids that are")
     answer = f"\n\n**AI:** {exchange.ai}" if exchange.ai else ""
     title = f"Exchange of {brain.day_of(exchange.at)}"
     label = Author(exchange.origin, door_and_name(exchange.by)[1]).label

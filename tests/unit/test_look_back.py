@@ -122,9 +122,11 @@ def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, 
     """Of two brains `diff` pairs each statement with the one that says the same; values and additions are told."""
     for name, pages in {
         "one": {"anna": ["Anna lives in Ghent, in the Hoogpoort.", "Anna pays 80 euros for the garage."],
-              "bob": ["Bob works at the harbour as an engineer.", "Bob voted by post."]},
+              "bob": ["Bob works at the harbour as an engineer.", "Bob voted by post.",
+                      "Bob leaves at 10:09 by the train.", "The account of the choir is at -5 francs."]},
         "two": {"anna": ["The garage costs Anna 95 euros.", "Bob is an engineer at the harbour."],
-              "bob": ["Anna's home is in the Hoogpoort in Ghent.", "The choir sings Bach in December."]},
+              "bob": ["Anna's home is in the Hoogpoort in Ghent.", "The choir sings Bach in December.",
+                      "Bob leaves at 09:10 by the train.", "The account of the choir is at 5 francs."]},
     }.items():  # fmt: skip
         brain = make_brain(tmp_path / name)
         for title, lines in pages.items():
@@ -137,6 +139,8 @@ def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, 
         ("reworded", "Anna lives in Ghent, in the Hoogpoort.", "Anna's home is in the Hoogpoort in Ghent."),
         ("reworded", "Bob works at the harbour as an engineer.", "Bob is an engineer at the harbour."),
         ("changed", "Anna pays 80 euros for the garage.", "The garage costs Anna 95 euros."),
+        ("changed", "Bob leaves at 10:09 by the train.", "Bob leaves at 09:10 by the train."),
+        ("changed", "The account of the choir is at -5 francs.", "The account of the choir is at 5 francs."),
         ("removed", "Bob voted by post.", ""),
         ("added", "", "The choir sings Bach in December."),
     } == {(each["what"], each["before"], each["text"]) for each in result["differences"]}

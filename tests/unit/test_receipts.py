@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from brainiac import verbs
+from brainiac.errors import UserError
 from brainiac.formats.prompt import parse_response
 from brainiac.testing import World
 from tests.support.models import set_sections
@@ -147,3 +148,31 @@ def test_a_purge_takes_the_receipts_of_what_it_destroys(world: World) -> None:
     world.cli("forget", "Home", "--purge", "-y")
     responses = [text for path, text in world.tree().items() if path.endswith(".response.md")]
     assert all("[Home]" not in text for text in responses), json.dumps(responses)
+
+
+def test_the_receipt_of_a_page_is_not_put_right_as_a_whole(tmp_path: Path) -> None:
+    """Nothing on it has an id, so its statements are named by their words: this is said, and nothing is changed."""
+    world = World(tmp_path)
+    world.save(HOME, "# Home\n\n- My flat is in Graz.\n")
+    world.run()
+    (receipt,) = (each["id"] for each in receipts_of(world, "Where is my flat?") if each["path"] == HOME)
+    for text in ([], ["My flat is in Linz."]):
+        said = world.cli("wrong", receipt, *text)
+        assert (said.code, f"is all of {HOME}" in said.err) == (1, True), said
+    assert "- My flat is in Graz.\n" in (world.root / HOME).read_text()
+
+
+def test_a_door_is_not_told_what_the_receipt_of_a_private_page_means(tmp_path: Path) -> None:
+    """It hears the same as of a receipt that no answer gave: neither path nor uuid."""
+    world = World(tmp_path)
+    world.save(HOME, "---\nprivate: true\n---\n\n# Home\n\n- My flat is in Graz.\n")
+    world.run()
+    (receipt,) = (each["id"] for each in receipts_of(world, "Where is my flat?") if each["path"] == HOME)
+    door, told = verbs.Caller("test:client"), []
+    with world.opened() as brain:
+        assert verbs.fetch(brain, receipt).id == HOME
+        for name in (receipt, "rabc234"):
+            with pytest.raises(UserError) as error:
+                verbs.fetch(brain, name, caller=door)
+            told.append(str(error.value).replace(name, "ID"))
+    assert told[0] == told[1]
