@@ -1019,7 +1019,8 @@ class ProposalDecided(EventData):
     Attributes:
         proposal: Its id.
         how: `applied`: a person ticked it, and it was done; `declined` by a person; `expired`: a person ticked it, but
-            what it was about has changed since, and nothing was done.
+            what it was about has changed since, and nothing was done; `lapsed`: nobody decided for 30 days, so that its
+            line went and nothing was done. A tick that arrives after that counts all the same.
         statements: Statements that were written.
     """
 

@@ -116,6 +116,8 @@ def _sentence_with_counts(event: Event, paths: str) -> str:
             return "memory/review.md → done as you ticked it"
         case events.ProposalDecided(how="declined"):
             return "memory/review.md → left as you said"
+        case events.ProposalDecided(how="lapsed"):
+            return "memory/review.md → what nobody decided for 30 days is asked no more"
         case events.PluginTrusted(plugin=plugin, is_trusted=is_trusted):
             return f"{plugin} → {'trusted on this machine' if is_trusted else 'trusted no more'}"
         case events.StatementsAdopted(statements=statements):

@@ -62,7 +62,8 @@ class DigestLine:
     Attributes:
         at: When, ISO 8601.
         what: `learned`, `changed`, `ended`, `over` (its last day has passed), `restored` (by `brainiac undo`), `moved`,
-            `refused`, `asked`, `forgotten`; `task opened`, `task done`, `task dropped`.
+            `refused`, `asked`, `lapsed` (asked, and undecided for 30 days), `forgotten`; `task opened`, `task done`,
+            `task dropped`.
         text: The statement, or what was moved, refused or asked; "" for what was forgotten.
         before: The former wording or path; "" where there was none.
         path: The page that has it; "" for a refusal, a question, or what was forgotten.
@@ -228,6 +229,8 @@ class _Reader:
             case events.ProposalDecided(how="applied", proposal=proposal, statements=statements):
                 self._add_statements(event, statements or list(self._proposed(proposal)))
                 self._add_moves(event)
+            case events.ProposalDecided(how="lapsed", proposal=proposal):
+                self._add_lapsed(event, proposal)
             case events.StatementCorrected(statements=statements) | events.StatementsEnded(statements=statements):
                 self._add_statements(event, statements)
             case events.ExchangeForgotten() | events.MemoryForgotten() as forgotten:
@@ -259,15 +262,44 @@ class _Reader:
 
     def _proposed(self, proposal: str) -> Iterator[StatementRecord]:
         """Yield what a proposal did to a person's own statement, of which its event has no record."""
-        for (data,) in self._store.projection.query("SELECT data FROM proposals WHERE id = ?", proposal):
-            match events.ProposalRecord.from_json(json.loads(data)):
-                case events.RetireProposal(block=block, hash=former):
-                    yield StatementRecord(
-                        operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
-                    )
-                case events.ReplaceProposal(block=block, hash=former, text=text):
-                    replaced = StatementRef(block=block, hash=former, history=block)
-                    yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
+        match self._proposal(proposal):
+            case events.RetireProposal(block=block, hash=former):
+                yield StatementRecord(
+                    operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
+                )
+            case events.ReplaceProposal(block=block, hash=former, text=text):
+                replaced = StatementRef(block=block, hash=former, history=block)
+                yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
+
+    def _proposal(self, proposal: str) -> events.ProposalRecord | None:
+        """Return a proposal as the journals have it."""
+        sql = "SELECT data FROM proposals WHERE id = ? ORDER BY event DESC LIMIT 1"
+        rows = self._store.projection.query(sql, proposal)
+        return next((events.ProposalRecord.from_json(json.loads(data)) for (data,) in rows), None)
+
+    def _add_lapsed(self, event: Event, name: str) -> None:
+        """Add a proposal that nobody decided; it is counted where what it quotes is private, or was forgotten."""
+        proposal = self._proposal(name)
+        match proposal:
+            case events.OrganizeProposal(pages=rows):
+                uuids, sources, former = {uuid for uuid, _, _ in rows}, (), ""
+            case events.RetireProposal(page=page, held_by=held_by, sources=sources, hash=former):
+                uuids = {page, held_by} - {""}
+            case events.ReplaceProposal(page=page, sources=sources, hash=former, is_private=False):
+                uuids = {page} - {""}
+            case _:
+                self.digest.withheld += 1
+                return
+        pages = [self._pages.pages.get(self._pages.path_by_uuid.get(uuid, "")) for uuid in uuids]
+        is_open = all(page is not None and not page.is_private for page in pages)
+        if former:
+            statement = self._texts.get(former, _NO_TEXT)
+            is_open &= statement.page is not None and not statement.is_private
+        if is_open and self._open_exchanges.issuperset(sources):
+            reason = "undecided in memory/review.md for 30 days"
+            self.digest.lines.append(DigestLine(event.at, "lapsed", one_line(proposal.what), reason=reason))
+        else:
+            self.digest.withheld += 1
 
     def _add_line(self, event: Event, what: str, row: StatementRecord, former: str) -> None:
         """Add the line of one statement, if a page still has its new or its former words.

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 7  # of the schema, and of what is taken from events: another one has the tables made anew
+_VERSION = 8  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -57,7 +57,8 @@ CREATE TABLE IF NOT EXISTS filings(
     PRIMARY KEY(exchange, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filings_waiting ON filings(exchange) WHERE is_filed;
 CREATE TABLE IF NOT EXISTS undoings(event TEXT PRIMARY KEY, device TEXT, undone TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS proposals(id TEXT, event TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
+CREATE TABLE IF NOT EXISTS proposals(
+    id TEXT, event TEXT, at TEXT, device TEXT, by TEXT, is_hiding INTEGER, data TEXT,
     PRIMARY KEY(id, event)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS hiding_proposals ON proposals(id) WHERE is_hiding;
 CREATE TABLE IF NOT EXISTS decisions(proposal TEXT, event TEXT, device TEXT, how TEXT,
@@ -328,7 +329,8 @@ def _rows(event: Event, device: str, tree: Tree) -> Iterator[tuple[str, Row]]:
             yield from (("uses", (event.id, page, other, "", times)) for page, other, times in run.together)
     for proposal in getattr(event.what, "proposals", ()):
         is_hiding = isinstance(proposal, events.ForgetProposal) and bool(proposal.is_hiding or proposal.deleted)
-        yield "proposals", (proposal.id, event.id, device, event.by, is_hiding, json.dumps(proposal.to_json()))
+        made = event.id, event.at, device, event.by
+        yield "proposals", (proposal.id, *made, is_hiding, json.dumps(proposal.to_json()))
     yield from (("changes", row) for row in _change_rows(event, device, tree))
     yield from _memory_rows(event, device)
 

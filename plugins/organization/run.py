@@ -222,7 +222,7 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
         history: The proposals made before.
         actions: The actions that need the person's consent.
     """
-    # an expired proposal was never answered, so that it may be made again
+    # one that expired was wanted, so that it may be made again; one that lapsed was not
     earlier = {
         (proposal.action, uuid, digest)
         for name, (proposal, _) in history.proposals.items()

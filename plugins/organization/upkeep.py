@@ -33,6 +33,9 @@ RETRY_SECONDS = 600.0  # after a run that failed, so that a failing model is not
 MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are derived anew, which is faster
 COMPLETED_AT_ONCE = 200  # pages a commit
 CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
+LAPSE_DAYS = 30  # a line of `review.md` that nobody decided for so long goes
+# what a person asked to have forgotten may be hidden until they decide, and another device's version is nowhere else
+_LAPSING = (events.RetireProposal, events.ReplaceProposal, events.OrganizeProposal)
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
@@ -349,8 +352,8 @@ def settle_reviews(brain: Brain) -> list[Event]:
         return []
     history, recorded = read_history(brain), []
     for name, is_accepted in decisions.items():
-        # once: the line may stand there ticked for weeks, or come back by a sync
-        if name not in history.proposals or name in history.decided:
+        # once: the line may stand there ticked for weeks, or come back by a sync; what only lapsed can be ticked
+        if name not in history.proposals or history.decided.get(name, "lapsed") != "lapsed":
             continue
         proposal, by = history.proposals[name]
         if not is_accepted:
@@ -465,14 +468,27 @@ def _revision(
 
 
 def tidy_review(brain: Brain) -> Event | None:
-    """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute."""
+    """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute.
+
+    One that nobody decided for `LAPSE_DAYS` days is noted as lapsed and goes too, unless its box was touched.
+    """
     path = brain.tree.relative(brain.tree.review)
     before = brain.read_text(path)
-    ids = {tick.id for tick in find_ticks(before)} if before else set()
-    if not before or not ids:
+    ticks = find_ticks(before) if before else []
+    if not before or not ticks:
         return None
-    history = read_history(brain)
-    after = without_proposals(before, ids & history.decided.keys())
-    if after == before or not history.is_resting(path, brain.clock.now()):
+    history, now = read_history(brain), brain.clock.now()
+    if not history.is_resting(path, now):
+        return None
+    untouched = {tick.id for tick in ticks} - {tick.id for tick in ticks if tick.mark != " "}
+    gone = {name for name, how in history.decided.items() if how != "lapsed" or name in untouched}
+    since = iso(now - timedelta(days=LAPSE_DAYS))
+    for name in sorted(untouched & history.proposals.keys() - gone):
+        is_old = history.proposed_at[name] <= since
+        if is_old and isinstance(history.proposals[name][0], _LAPSING):
+            brain.record(events.ProposalDecided(proposal=name, how="lapsed"), by=NAME)
+            gone.add(name)
+    after = without_proposals(before, gone)
+    if after == before:
         return None
     return brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])

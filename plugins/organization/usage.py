@@ -57,6 +57,7 @@ class UsageHistory:
         unlinked: Pairs of pages whose link a person has undone.
         asked: The hash of the last question to the model.
         proposals: Every proposal with the process that made it, by id.
+        proposed_at: When each proposal was last made, by its id.
         decided: How each proposal was decided, by its id.
     """
 
@@ -71,6 +72,7 @@ class UsageHistory:
     unlinked: set[Pair] = field(default_factory=set)
     asked: str = ""
     proposals: dict[str, tuple[ProposalRecord, str]] = field(default_factory=dict)
+    proposed_at: dict[str, str] = field(default_factory=dict)
     decided: dict[str, str] = field(default_factory=dict)
 
     def path_now(self, path: str) -> str:
@@ -92,9 +94,11 @@ def read_history(brain: Brain) -> UsageHistory:
     projection.follow()
     _add_changes(history, projection)
     _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
-    for name, by, proposal in projection.query("SELECT id, by, data FROM proposals ORDER BY event"):
+    for name, at, by, proposal in projection.query("SELECT id, at, by, data FROM proposals ORDER BY event"):
         history.proposals[name] = (ProposalRecord.from_json(json.loads(proposal)), by)
-    history.decided = dict(projection.query("SELECT proposal, how FROM decisions ORDER BY event"))
+        history.proposed_at[name] = at
+    # what a person decided holds, also where another device noted later that nobody did
+    history.decided = dict(projection.query("SELECT proposal, how FROM decisions ORDER BY how != 'lapsed', event"))
     return history
 
 

@@ -137,7 +137,7 @@ class ProjectionMachine(RuleBasedStateMachine):
         data = {"proposals": [{"id": str(index), "what": "Do it", **more}]}
         self.brain().record("proposal-made", by="x", data=data)
 
-    @rule(index=indices, how=st.sampled_from(["applied", "declined", "expired"]))
+    @rule(index=indices, how=st.sampled_from(["applied", "declined", "expired", "lapsed"]))
     def decided(self, index: int, how: str) -> None:
         self.brain().record("proposal-decided", by="person", data={"proposal": str(index), "how": how})
 

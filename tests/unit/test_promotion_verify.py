@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.organization.upkeep import settle_reviews
+from brainiac_plugins.organization.upkeep import settle_reviews, tidy_review
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError
 from brainiac.events import CandidatesVerified, MemoryPromoted
 from brainiac.formats.markdown import PRIVATE_MARK
+from brainiac.history.digest import digest_since
 from brainiac.history.forget import find_target, forget
 from brainiac.history.why import why
 from brainiac.llm.schemas import (
@@ -109,6 +110,21 @@ def test_what_waits_goes_with_the_exchange_that_it_quotes(brain: Brain, engine: 
     assert "I like rum." in review(brain)
     forget(brain, find_target(brain, exchange), by="person")
     assert "I like rum." not in review(brain)
+
+
+def test_what_lapsed_is_told_until_its_words_are_forgotten(brain: Brain, engine: ScriptedEngine) -> None:
+    """F-REV-6: The digest quotes what nobody decided on as long as the exchange that it quotes stands."""
+    engine.answers[Purpose.VERIFY] = reading({"rum": "does not"})
+    exchange = tell(brain, "I like rum.")
+    promote(brain)
+    later(brain, 30 * 86400)
+    tidy_review(brain)
+    promote(brain)
+    assert "I like rum." not in review(brain)
+    assert ["lapsed"] == [line.what for line in digest_since(brain, "2020").lines if "I like rum." in line.text]
+    forget(brain, find_target(brain, exchange), by="person")
+    assert "rum" not in (brain.tree.logs / "digest.md").read_text()
+    assert not any("rum" in line.text for line in digest_since(brain, "2020").lines)
 
 
 def test_what_waits_is_proposed_once(brain: Brain, engine: ScriptedEngine) -> None:

@@ -12,15 +12,18 @@ from brainiac_plugins.organization.upkeep import Upkeep, settle_reviews, tidy_re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainiac.events import RetireProposal, create
+from brainiac.events import ProposalDecided, RetireProposal, create
 from brainiac.formats.page import MemoryDocument, new_memory, shareable_text
 from brainiac.health.doctor import examine
+from brainiac.history.copies import settle_versions
 from brainiac.history.digest import digest_since
 from brainiac.storage.review import Proposal, decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import text_hash
+from brainiac.verbs import Caller, suggest
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, make_scene
 
 REVIEW = "memory/review.md"
+DAY = 86400
 
 
 @pytest.fixture
@@ -162,6 +165,80 @@ def test_settled_lines_go_once_the_file_rests(scene: Scene) -> None:
     scene.advance(61)
     tidy_review(scene.brain)
     assert [] == find_ticks(scene.brain.tree.review.read_text())
+
+
+def tended(scene: Scene) -> list[str]:
+    """Let the daemon's quiet pass; return how proposals were decided so far."""
+    Upkeep(scene.brain).tend()
+    return [event.data["how"] for event in scene.brain.journal.events(kinds={ProposalDecided})]
+
+
+def test_what_nobody_decides_for_30_days_lapses(scene: Scene) -> None:
+    """F-REV-6: Its line goes with nothing done, the digest tells it once, and it is not asked again as it stands."""
+    page = asked(scene)
+    line = scene.brain.tree.review.read_text()
+    scene.advance(30 * DAY - 1)
+    assert ([], line) == (tended(scene), scene.text(REVIEW))
+    scene.advance(1)
+    assert ["lapsed"] == tended(scene) == tended(scene)
+    organize(scene.brain)
+    assert ([], page) == (find_ticks(scene.text(REVIEW)), scene.pages()[page])
+    told = [line for line in (scene.brain.tree.logs / "digest.md").read_text().splitlines() if "lapsed" in line]
+    assert 1 == len(told)
+    assert page in told[0]
+
+
+@pytest.mark.parametrize(("mark", "how"), [("x", "applied"), ("-", "declined")])
+def test_a_mark_that_comes_late_counts(scene: Scene, mark: str, how: str) -> None:
+    """F-REV-6: Of another device, or of an editor that still had the line: once, and then the line goes."""
+    page = asked(scene)
+    line = scene.brain.tree.review.read_text()
+    scene.advance(30 * DAY)
+    tended(scene)
+    scene.brain.tree.review.write_text(line.replace("[ ]", f"[{mark}]"))
+    scene.brain.observed.note_change(REVIEW)
+    assert ["lapsed", how] == tended(scene)
+    scene.advance(61)
+    assert ["lapsed", how] == tended(scene)
+    assert [] == find_ticks(scene.text(REVIEW))
+    assert (how == "applied") == (scene.pages()[page] != page)
+
+
+def test_a_box_that_a_person_touched_is_left_to_them(scene: Scene) -> None:
+    """F-REV-6: What is half typed lapses as little as what is being saved."""
+    asked(scene)
+    scene.advance(30 * DAY)
+    save(scene, "- [ ]", "- [")
+    half = scene.text(REVIEW)
+    scene.advance(61)
+    assert ([], half) == (tended(scene), scene.text(REVIEW))
+
+
+def test_the_digest_is_silent_on_private_words_that_lapsed(scene: Scene) -> None:
+    """They are counted, as they were while they waited."""
+    page = scene.page("concrete/past/vow", days_ago=300, importance="high", private="yes")
+    scene.page("concrete/people/mira", links=(page,))
+    scene.brain.observed.adopt()
+    Upkeep(scene.brain).tend()
+    organize(scene.brain)
+    scene.advance(30 * DAY)
+    assert ["lapsed"] == tended(scene)
+    digest = digest_since(scene.brain, "2020")
+    assert ([], 1) == (digest.lines, digest.withheld)
+
+
+def test_what_is_to_be_forgotten_or_taken_over_never_lapses(scene: Scene) -> None:
+    """F-REV-6: A wish to forget and another device's version of a file wait for the person however long."""
+    page = scene.page("concrete/people/mira")
+    suggest(scene.brain, scene.uuids[page], "forget", caller=Caller("test:client"))
+    copy = scene.brain.tree.absolute(f"{TOP}/concrete/tom.sync-conflict-20250916-153000-ABCDEFG.md")
+    copy.write_text("# Tom\n\n- Tom is known. ^bbbb\n")
+    settle_versions(scene.brain)
+    waiting = scene.text(REVIEW)
+    assert 2 == len(find_ticks(waiting))
+    scene.advance(400 * DAY)
+    assert ([], waiting) == (tended(scene), scene.text(REVIEW))
+    assert copy.exists()
 
 
 def test_a_persons_statement_is_retired_by_their_tick(scene: Scene) -> None:
