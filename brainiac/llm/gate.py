@@ -429,7 +429,7 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
     "structure": lambda gate, folders: {name: entries for name, entries in folders.items() if gate.knows(name)},
 }
 _OPEN_FIELDS = frozenset(
-    "now is_private off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
+    "now is_private is_past off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
     "candidates steps titles goals".split()
 )
 

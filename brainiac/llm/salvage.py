@@ -19,7 +19,10 @@ _DECODER = json.JSONDecoder(
 )
 _QUOTES = str.maketrans("“”„", '"""')
 _START = re.compile(r"[{\[]")
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # beside strings, which may have the signs
+_COMMENT = re.compile(
+    r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?\*/', re.DOTALL
+)  # beside strings, which may have the signs
+SKIPPED = 500  # characters of what is nested without end
 BROKEN = "it is no valid JSON, or was cut off; give it again, and what was to follow it"
 
 
@@ -37,7 +40,14 @@ def read_result(text: str, result: type[R]) -> R:
     Raises:
         ValidationError: It does not validate.
     """
-    text = text.rpartition("</think>")[2]
+    try:
+        return _read(text.rpartition("</think>")[2], result)
+    except RecursionError:  # nested so deep that it is no answer
+        return result.model_validate(text[:MAX_TEXT])
+
+
+def _read(text: str, result: type[R]) -> R:
+    """Return the result that stands in an answer without its thoughts."""
     name, key = _rows_of(result)
     # thoughts that were not ended: a row in them is a draft, the whole form an answer
     text, _, thoughts = text.partition("<think>")
@@ -76,8 +86,10 @@ def _values(text: str) -> Iterator[tuple[Any, int, int]]:
         try:
             value, at = _DECODER.raw_decode(text, start.start())
             yield value, start.start(), at
-        except (ValueError, RecursionError):
+        except ValueError:
             at = start.end()
+        except RecursionError:  # a model that did not stop: each start would be tried as deep
+            at = start.end() + SKIPPED
 
 
 def _as_yaml(text: str) -> Iterator[tuple[Any, int, int]]:

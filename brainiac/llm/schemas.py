@@ -528,6 +528,7 @@ class ConsolidateRequest(Request):
         pages: The existing pages.
         refused: Operations of an earlier answer that a check refused; if there are any, the request asks only for
             others in their place.
+        is_past: Whether the exchanges are of long ago: then they open and end no task of today.
     """
 
     purpose: ClassVar[Purpose] = Purpose.CONSOLIDATE
@@ -537,6 +538,7 @@ class ConsolidateRequest(Request):
     existing: Sequence[Existing] = ()
     pages: Sequence[PageName] = ()
     refused: Sequence[Refused] = ()
+    is_past: bool = False
 
 
 @dataclass(frozen=True, slots=True)

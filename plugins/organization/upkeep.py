@@ -18,6 +18,7 @@ from brainiac.events import Change, Event, FileChange, PathKind, new_id, update
 from brainiac.formats.page import Memory, MemoryDocument, new_memory, parse_memory
 from brainiac.history import forget
 from brainiac.history.copies import changes_for_copy, is_moved
+from brainiac.history.why import folded
 from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import PageSet, linked_path
@@ -439,6 +440,10 @@ def _revision(
         page and not proposal.block and page.is_private != proposal.is_private
     ):
         return [], ()  # its words, or its page, became private since, or open
+    others = (other for other in pages.memories.values() if other.is_private == proposal.is_private)
+    standing = (row.text for other in others for row in other.current_statements)
+    if not proposal.block and folded(proposal.text) in map(folded, standing):
+        return [], ()  # it was said again, and stands by now
     privacy: dict[str, Any] = {"private": True} if proposal.is_private else {}
     now = iso(brain.clock.now())
     text = page.text if page else new_memory(proposal.title, uuid=new_id(), now=now, **privacy)

@@ -58,6 +58,7 @@ class Sources:
         known: The statements that were shown, nearest first.
         tasks: The open goals and tasks that were shown.
         is_important: Returns whether a model called one of them, by its id, important.
+        is_past: Whether the exchanges are of long ago, and open and end no task of today.
     """
 
     events: Mapping[str, StmEvent]
@@ -67,6 +68,7 @@ class Sources:
     known: Sequence[Existing] = ()
     tasks: Sequence[str] = ()
     is_important: Callable[[str], bool] = lambda name: False
+    is_past: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -154,7 +156,9 @@ def evidence_problems(operation: Operation, sources: Sources) -> Iterable[Proble
 def _target_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
     """Yield a problem where an operation on statements or on a task names none, or one that does not exist."""
     remedy = "copy an id of the list, or use `new`"
-    if operation.action in TASKS:
+    if operation.action in TASKS and sources.is_past:
+        yield Problem("that was long ago: it opens and ends no task of today; say what it was with `new`")
+    elif operation.action in TASKS:
         is_open = any(comparable(task) == comparable(operation.text) for task in sources.tasks)
         if operation.action != "open" and not is_open:
             yield Problem(f"there is no open task “{operation.text[:80]}”; copy one of the list, word for word")

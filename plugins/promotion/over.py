@@ -5,6 +5,7 @@ A line that a person wrote or reworded never does, nor one that somebody brought
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from brainiac.brain import Brain
@@ -17,6 +18,7 @@ from brainiac.storage.statements import StatementLog, text_hash
 
 from .filing import NAME
 
+_DAY = re.compile(r"\d{4}(-\d\d){0,2}")  # or a month or a year: anything else that a model gives ends nothing
 _DATED = """
 SELECT DISTINCT page, block, hash, json_extract(data, '$.valid_until') FROM statements
 WHERE json_extract(data, '$.valid_until') > '' AND json_extract(data, '$.valid_until') < ?
@@ -32,7 +34,7 @@ def end_what_is_over(brain: Brain) -> int:
     brain.projection.follow()
     dated: dict[str, dict[tuple[str, str], str]] = {}
     for page, block, digest, until in brain.projection.query(_DATED, today):
-        if today[: len(until)] > until:  # of a month or a year all of it
+        if _DAY.fullmatch(until) and today[: len(until)] > until:  # of a month or a year all of it
             dated.setdefault(page, {})[block, digest] = until
     pages, count = brain.pages() if dated else None, 0
     for uuid, ends in dated.items():
@@ -80,5 +82,8 @@ def _ends(log: StatementLog, page: str, block: str, digest: str, until: str) -> 
     if any(change.event.kind == StatementsEnded.kind and change.former.block == block for change in history):
         return False
     stated = [change for change in log.changes_of(page) if change.block == block and change.hash]
-    is_ours = any(change.hash == digest for change in stated)
-    return is_ours and stated[-1].hash == digest and stated[-1].record.valid_until == until
+    if not stated or stated[-1].hash != digest:
+        return False
+    last = stated[-1].record
+    # of what says how another one ended the day is that one's; and what was said later tells of what was
+    return last.valid_until == until and last.operation != "DELETE" and last.since[: len(until)] <= until

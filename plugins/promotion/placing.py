@@ -121,7 +121,7 @@ def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> P
         reason: What the second reader said.
     """
     operation, candidate = step.operation, step.candidate
-    target = step.targets[0] if step.targets else None
+    target, page = step.targets[0] if step.targets else None, draft.pages.memories.get(path)
     text = one_line(": ".join(filter(None, [operation.text, "; ".join(operation.steps)])))
     quotes = " ".join(f"“{one_line(quoted.quote)[:MAX_QUOTED]}”" for quoted in operation.evidence)
     asked = proposal_for(step) if target else f"Write “{text}” on {title}"
@@ -130,7 +130,7 @@ def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> P
     common: dict[str, Any] = {
         "id": new_id(),
         "what": with_links_from(draft.brain, what, review),
-        "page": target.page if target else "",
+        "page": target.page if target else page.uuid if page else "",
         "path": target.path if target else path,
         "block": target.statement.block_id if target else "",
         "hash": text_hash(target.statement.text) if target else "",

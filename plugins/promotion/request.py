@@ -94,6 +94,7 @@ class Consolidator:
         short_term: Short-term memory; its summary, goals and tasks are shown to the model.
         abandon: Returns whether somebody came back, so that no further call is made.
         stand_ins: Statements that are not shown to the model (see `known.py`), nor pages that have no others.
+        is_past: Whether it decides on exchanges of long ago, in a catch-up.
     """
 
     def __init__(
@@ -105,9 +106,11 @@ class Consolidator:
         short_term: ShortTermMemory,
         abandon: Callable[[], bool] | None,
         stand_ins: StandIns,
+        *,
+        is_past: bool = False,
     ) -> None:
         self._brain, self._log, self._origins, self._exchanges = brain, log, origins, Exchanges(brain)
-        self._cause, self._abandon, self._stand_ins = cause, abandon, stand_ins
+        self._cause, self._abandon, self._stand_ins, self._is_past = cause, abandon, stand_ins, is_past
         # events and facts are what is decided on: each call is given its part of them as exchanges
         self._short_term = replace(short_term, events=(), facts=())
         self._origin_by_exchange: dict[str, str] = {}
@@ -210,6 +213,7 @@ class Consolidator:
                 for name, row in by_id.items()
             ],
             pages=pages,
+            is_past=self._is_past,
         )
         # the gate is asked here too: a problem that is sent back to the model quotes statements
         is_remote = self._brain.models.engine_for(request).is_remote
@@ -299,7 +303,7 @@ class Consolidator:
         """
         accepted: list[Operation] = []
         refused: list[Refused] = []
-        for operation in chain.from_iterable(_renamed(each, question) for each in operations):
+        for operation in _renamed(operations, question):
             if isinstance(operation, Refused):
                 refused.append(operation)
                 continue
@@ -384,6 +388,7 @@ class Consolidator:
             known=question.request.existing,
             tasks=open_tasks(question.request.short_term),
             is_important=lambda name: self._is_important(question.statements[name]),
+            is_past=self._is_past,
         )
 
     def _with_names(self, operation: Operation, question: Question) -> Operation:
@@ -509,28 +514,44 @@ def _without_surrogates(event: StmEvent) -> StmEvent:
     return replace(event, user=user, ai=ai, thoughts=thoughts)
 
 
-def _renamed(operation: Operation | Refused, question: Question) -> Iterator[Operation | Refused]:
-    """Yield, for a `rename`, a replacement of each statement shown that has the former name; any other as it is.
+def _renamed(operations: Sequence[Operation | Refused], question: Question) -> Iterator[Operation | Refused]:
+    """Yield all operations but `rename`, and for those a replacement of each statement that has one of the names.
 
-    A page of that name gets the new one, even where none of its statements has it. A person's own line stays.
+    A page of such a name gets the new one, even where none of its statements has it. A person's own line stays, and so
+    do addresses and targets of links, and what another operation words anew.
     """
-    if isinstance(operation, Refused) or operation.action != "rename":
-        yield operation
-        return
-    name, former = one_line(operation.text), one_line(operation.former)
-    pattern, is_named = re.compile(rf"(?<!\w){re.escape(former)}(?!\w)"), False
+    renames: dict[str, Operation] = {}
+    for operation in operations:
+        if isinstance(operation, Refused) or operation.action != "rename":
+            yield operation
+        elif one_line(operation.text) and (former := one_line(operation.former)):
+            renames.setdefault(former, operation)
+        else:
+            yield Refused(operation, "a `rename` has a `former` name and a `text`")
+    either = "|".join(map(re.escape, sorted(renames, key=len, reverse=True)))
+    pattern = re.compile(rf"\]\([^)\n]*\)|\w+://\S+|(?<![\w@])(?P<name>{either})(?!\w|@|\.\w)")
     titles = {page.path: page.names[0] for page in question.request.pages if page.names}
-    for row in question.request.existing if name and former else ():
-        has_title = titles.get(row.path, "").casefold() == former.casefold()
-        if not row.is_by_hand and (has_title or pattern.search(row.content)):
-            titles.pop(row.path, None)  # changed once
-            page = PageRef(path=row.path, title=name if has_title else "")
-            text = pattern.sub(lambda _: name, row.content)
-            fields = {"action": "replace", "ids": [row.id], "text": text, "page": page, "former": ""}
-            yield operation.model_copy(update=fields)
-            is_named = True
-    if not is_named:
-        yield Refused(operation, f"no statement shown has the name “{former[:80]}”; copy it as it stands there")
+    by_title, named = {former.casefold(): former for former in renames}, set[str]()
+    for row in question.request.existing if renames and either else ():
+        names = {match["name"]: None for match in pattern.finditer(row.content) if match["name"]}
+        title = by_title.get(titles.get(row.path, "").casefold(), "")
+        names |= {title: None} if title else {}
+        if row.is_by_hand or not names:
+            continue
+        named |= names.keys()
+        if row.id in question.changed_ids:
+            continue
+        titles.pop(row.path, None)  # changed once
+        page = PageRef(path=row.path, title=one_line(renames[title].text) if title else "")
+        text = pattern.sub(
+            lambda found: one_line(renames[found["name"]].text) if found["name"] else found[0], row.content
+        )
+        evidence = list(chain.from_iterable(renames[name].evidence for name in names))
+        fields = {"action": "replace", "ids": [row.id], "text": text, "page": page, "former": "", "evidence": evidence}
+        yield renames[next(iter(names))].model_copy(update=fields)
+    for former in renames.keys() - named:
+        problem = f"no statement shown has the name “{former[:80]}” as a word; copy it as it stands there, or `replace`"
+        yield Refused(renames[former], problem)
 
 
 def _with_fitting_steps(operation: Operation) -> Operation:

@@ -258,7 +258,7 @@ class Run:
         self._draft = Draft(brain, self._log)
         self._exchanges = Exchanges(brain)
         self._origins = LinkOrigins(brain, self._log.prompt_of, self._draft.pages.path_by_uuid)
-        self._memory, self._said = memory, exchanges | line_events
+        self._memory, self._said, self._is_past = memory, exchanges | line_events, cause is not None
         self._lines = {id_: item.text for id_, item in lines.items()}  # a person's own lines under Key Facts
         self._filed_ids = {event.id for event in snapshot.filed}
         # the results by now; `Outcome` and `MemoryPromoted` say what is not said here
@@ -315,7 +315,7 @@ class Run:
         """Journal how the candidates ended although the run commits nothing: none was written."""
         for step in self._steps:
             self._leave(step.candidate, "the run came to nothing")
-        for candidate, _ in self._doubted:
+        for candidate in (*(candidate for candidate, _ in self._doubted), *self._tasks):
             self._leave(candidate, "the run came to nothing")
         self._steps = []
         if self._refused or self._endings:
@@ -334,8 +334,9 @@ class Run:
         for_model = [event for event in said if may_see[event.is_private]]
         short_term, cause = self._snapshot.memory, self._started.id
         consolidator = Consolidator(
-            self._brain, self._log, self._origins, cause, short_term, self._abandon, self._stand_ins
-        )
+            self._brain, self._log, self._origins, cause, short_term, self._abandon, self._stand_ins,
+            is_past=self._is_past,
+        )  # fmt: skip
         self._second_reader = SecondReader(self._brain, cause, self._abandon, consolidator.origin_of)
         decided_before_crash = consolidator.decided_before(said)
         # private exchanges are asked about apart: they may need another model, on this machine

@@ -96,7 +96,9 @@ class SecondReader:
             if left := [claim for claim in shown if claim.id not in answered]:
                 result = paid_answer(self._brain, replace(request, claims=left))
                 assert isinstance(result, Verdicts)
-                answered |= {row.item: row for row in result.verdicts if row.item in by_item}
+                # of two on the same claim the doubt counts
+                rows = sorted(result.verdicts, key=lambda row: row.verdict != FOLLOWS)
+                answered |= {row.item: row for row in rows if row.item in by_item}
         records = {}
         for item, candidate in by_item.items():
             row = answered.get(item) or Verdict(item=item, reason="it said nothing of it, or may not be shown it")

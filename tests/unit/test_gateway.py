@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from brainiac.brain import Brain
 from brainiac.errors import ModelError, WindowError
+from brainiac.llm.salvage import read_result
 from brainiac.llm.schemas import (
     Answer,
     ConsolidateRequest,
@@ -449,6 +452,15 @@ def test_a_broken_operation_takes_no_other_with_it(brain: Brain, server: ChatSer
     result = consolidated(brain)
     assert TEXTS == [operation.text for operation in result.operations]
     assert [broken in row.text for row in result.unread] == [True]
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, '{"a":' * 900 + ROWS + "}" * 900, '{"' + '\\"' * 20_000])
+def test_what_is_nested_or_quoted_without_end_is_no_answer(text: str) -> None:
+    """It is refused like any other, and soon: reading it takes no longer the longer it is."""
+    started = time.process_time()
+    with pytest.raises(ValidationError):
+        read_result(text, Consolidation)
+    assert time.process_time() - started < 4
 
 
 def test_what_was_cut_off_is_gone_on_with(brain: Brain, server: ChatServer) -> None:

@@ -138,3 +138,28 @@ def test_a_plan_whose_day_has_passed_is_shown_as_over(tmp_path: Path) -> None:
     shown = brain.models.working_memory(request).text
     assert f"{plan} (2026-03-02, over?)" in shown.replace("> ", ""), shown
     assert {plan, later_plan} == set(statements(brain))
+
+
+@pytest.mark.parametrize("until", ["12/31/2027", "1 May 2027", "0", "2019"])
+def test_what_is_no_day_to_come_ends_nothing(tmp_path: Path, until: str) -> None:
+    """In another form than asked for; and what was said after its last day tells of what was."""
+    text = "The code RYE10 is good."
+    engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": text, "page": PAGE, "valid_until": until})})
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, text)
+    promote(brain)
+    on(brain, "2026-03-15")
+    assert [text] == statements(brain)
+
+
+def test_the_day_on_which_a_thing_ended_does_not_end_the_news_of_it(tmp_path: Path) -> None:
+    """Of an `end` it is that of what stood before."""
+    engine = ScriptedEngine()
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "I have a red bike.")
+    promote(brain)
+    engine.on("sold", "end", "red bike", valid_until="2026-03-02")
+    tell(brain, "I sold the red bike.")
+    promote(brain)
+    on(brain, "2026-03-15")
+    assert ["I sold the red bike."] == statements(brain)

@@ -192,3 +192,47 @@ def test_a_how_to_keeps_its_text_beside_its_steps(tmp_path: Path, engine: Script
     assert {text, *steps, "Wipe it."} == set(statements(brain))
     page = page_with(brain, text)
     assert page.text.index(text) < page.text.index("## Steps") < page.text.index(steps[0])
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "renamed"),
+    [
+        ("Ruth leads Falcon.", {"Falcon": "Heron", "Ruth": "Rahel"}, "Rahel leads Heron."),
+        ("Tea and Rye swap.", {"Tea": "Rye", "Rye": "Tea"}, "Rye and Tea swap."),
+        ("We use acme, see https://x.org/acme", {"acme": "bolt"}, "We use bolt, see https://x.org/acme"),
+        ("We use acme, ask me@acme.org.", {"acme": "bolt"}, "We use bolt, ask me@acme.org."),
+        ("See [acme](https://x.org/acme) there.", {"acme": "bolt"}, "See [bolt](https://x.org/acme) there."),
+        ("User writes C++ (daily).", {"C++": r"\1"}, r"User writes \1 (daily)."),
+    ],
+)
+def test_names_change_at_once_and_no_address_does(
+    tmp_path: Path, engine: ScriptedEngine, told: str, names: dict[str, str], renamed: str
+) -> None:
+    """Two names of one statement change together; where a name is a part of an address it stays."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    engine.answers[Purpose.CONSOLIDATE] = operations({"text": told, "page": {"title": "Things", "folder": "work"}})
+    tell(brain, told)
+    promote(brain)
+    brain.clock.advance(3600)  # type: ignore[attr-defined]
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        *({"action": "rename", "former": former, "text": name} for former, name in names.items())
+    )
+    tell(brain, ", ".join(f"{former} is {name} now" for former, name in names.items()))
+    promote(brain)
+    assert ([renamed], [told]) == (statements(brain), statements(brain, history=True))
+
+
+def test_a_name_does_not_change_what_another_operation_words_anew(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """Whichever comes first."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    tell(brain, "Ruth leads Falcon.")
+    promote(brain)
+    brain.clock.advance(3600)  # type: ignore[attr-defined]
+    new = "Ruth and Tom lead Heron, once Falcon."
+    engine.answers[Purpose.CONSOLIDATE] = lambda request: operations(
+        {"action": "rename", "former": "Falcon", "text": "Heron"},
+        {"action": "replace", "ids": [request.existing[0].id], "text": new},
+    )(request)
+    tell(brain, "Falcon is Heron now, and Tom leads it with Ruth.")
+    promote(brain)
+    assert [new] == statements(brain)

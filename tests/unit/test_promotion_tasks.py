@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from brainiac_plugins.promotion.past import catch_up, plan_past
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
-from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Reflection
+from brainiac.errors import ModelError
+from brainiac.imports.intake import import_path
+from brainiac.llm.schemas import (
+    ConsolidateRequest,
+    Consolidation,
+    Evidence,
+    PageRef,
+    Purpose,
+    Reflection,
+    Verdicts,
+    VerifyRequest,
+)
 from tests.support.commands import Shell
-from tests.support.promotions import ScriptedEngine, later, make_brain, operations, statements, tell
+from tests.support.exports import chatgpt, write_json
+from tests.support.promotions import (
+    ScriptedEngine,
+    later,
+    make_brain,
+    open_brain,
+    operations,
+    set_model,
+    statements,
+    tell,
+)
 
 
 @pytest.fixture
@@ -33,7 +57,8 @@ def consolidate(brain: Brain, engine: ScriptedEngine, said: str, *made: dict[str
     later(brain)
     engine.answers[Purpose.CONSOLIDATE] = operations(*made)
     tell(brain, said, **options)  # type: ignore[arg-type]
-    promote(brain)
+    with suppress(ModelError):
+        promote(brain)
 
 
 def test_a_task_is_opened_ticked_and_dropped(brain: Brain, engine: ScriptedEngine) -> None:
@@ -108,3 +133,45 @@ def test_the_digest_tells_it_and_undo_takes_it_back(
     event = next(event.id for event in brain.journal.events(reverse=True) if event.kind == "memory-promoted")
     assert shell("undo", event).code == 0
     assert {} == tasks(brain)
+
+
+def test_a_task_waits_for_a_second_reader_that_cannot_serve_now(brain: Brain, engine: ScriptedEngine) -> None:
+    """A run that commits nothing opens nothing, and the next one does."""
+
+    def fail(request: VerifyRequest) -> Verdicts:
+        raise ModelError("the budget is spent", retryable=True)
+
+    engine.answers[Purpose.VERIFY] = fail
+    made: list[Any] = [{"action": "open", "text": "Order oil"}, {"text": "Oil is dear.", "page": PageRef(title="Oil")}]
+    consolidate(brain, engine, "Oil is dear. I must order oil.", *made)
+    assert {} == tasks(brain)
+    del engine.answers[Purpose.VERIFY]
+    later(brain)
+    promote(brain)
+    assert ({"Order oil": False}, ["Oil is dear."]) == (tasks(brain), statements(brain))
+    assert 1 == len(engine.of(Purpose.CONSOLIDATE))
+
+
+def test_the_past_opens_and_ends_no_task(tmp_path: Path) -> None:
+    """What a catch-up reads was said long ago: its model is told, and is asked again for a statement."""
+    brain = make_brain(tmp_path / "b", keyless=True)
+    bins = "Put the bins out"
+    file = brain.tree.short_term
+    file.write_text(file.read_text().replace("## Tasks\n", f"## Tasks\n- [ ] {bins}\n", 1))
+    brain.observed.note_change(brain.tree.relative(file))
+    turns = [("I must order oil. The bins are out.", "Noted.")]
+    import_path(brain, write_json(tmp_path / "c.json", [chatgpt("c1", turns)]))
+    brain.close()
+    set_model(brain.root)
+    told = {"text": "User had to order oil.", "page": PageRef(title="Oil")}
+    first = operations({"action": "open", "text": "Order oil"}, {"action": "tick", "text": bins})
+    engine = ScriptedEngine()
+    engine.answers[Purpose.CONSOLIDATE] = lambda request: (operations(told) if request.refused else first)(request)
+    brain = open_brain(brain.root, engine)
+    later(brain)
+    catch_up(brain, plan_past(brain))
+    assert {bins: False} == tasks(brain)
+    assert [told["text"]] == [text.partition(" (import")[0] for text in statements(brain)]
+    asked = engine.of(Purpose.CONSOLIDATE)
+    assert ["long ago" in row.problem for row in asked[1].refused] == [True, True]
+    assert "- `open`: " not in brain.models.working_memory(asked[0]).text

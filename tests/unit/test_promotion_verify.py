@@ -292,6 +292,17 @@ def test_what_it_says_nothing_of_is_asked_about_once_more(brain: Brain, engine: 
     assert ["I like rum." in line for line in review(brain).splitlines() if line.startswith("- [ ]")] == [True]
 
 
+def test_of_two_verdicts_on_one_text_the_doubt_counts(brain: Brain, engine: ScriptedEngine) -> None:
+    """Whichever comes last."""
+    engine.answers[Purpose.VERIFY] = lambda request: Verdicts(
+        verdicts=[Verdict(item=request.claims[0].id, verdict=verdict) for verdict in ("does not", "follows")]
+    )
+    tell(brain, "I like rum.")
+    promote(brain)
+    assert [OLD] == statements(brain)
+    assert "I like rum." in review(brain)
+
+
 def test_it_is_switched_off_like_any_purpose(brain: Brain, engine: ScriptedEngine) -> None:
     """`llm.models: {verify: offline}` asks nobody."""
     set_sections(brain.root, "llm: {model: scripted, models: {verify: offline}}")
@@ -350,3 +361,35 @@ def test_another_model_reads_over_the_wire(tmp_path: Path) -> None:
         assert "I dream of Rome." in read[0].text
         assert "she only dreams of it" in review(brain)
         brain.close()
+
+
+@pytest.mark.parametrize("is_doubted_again", [True, False])
+def test_what_was_said_again_and_stands_by_now_is_not_written_twice(
+    brain: Brain, engine: ScriptedEngine, is_doubted_again: bool
+) -> None:
+    """Whether by a second line in the review, or by a second exchange that left no doubt."""
+    engine.answers[Purpose.VERIFY] = reading({"rum": "does not"})
+    tell(brain, "I like rum.")
+    promote(brain)
+    later(brain)
+    if not is_doubted_again:
+        del engine.answers[Purpose.VERIFY]
+    tell(brain, "I like rum.")
+    promote(brain)
+    tick(brain)
+    assert sorted([OLD, "I like rum."]) == sorted(statements(brain))
+
+
+def test_what_waits_for_a_page_that_was_moved_comes_onto_it(brain: Brain, engine: ScriptedEngine) -> None:
+    """No second page is begun where it was."""
+    page = page_with(brain, OLD)
+    engine.on("tea", "new", "Google", page=PageRef(path=page.path))
+    engine.answers[Purpose.VERIFY] = reading({"tea": "does not"})
+    tell(brain, "They have tea.")
+    promote(brain)
+    file = brain.tree.absolute(page.path)
+    file.rename(file.with_name("moved.md"))
+    brain.observed.adopt()
+    later(brain)
+    tick(brain)
+    assert page_with(brain, "They have tea.").path == page_with(brain, OLD).path

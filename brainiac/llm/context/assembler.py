@@ -148,6 +148,7 @@ class Assembler:
             "background": has_background,
             "is_turn": is_turn,
             "is_reflection": request.purpose is schemas.Purpose.REFLECT,
+            "is_past": isinstance(request, schemas.ConsolidateRequest) and request.is_past,
         }
         has_refused = isinstance(request, schemas.ConsolidateRequest) and bool(request.refused)
         schema = form_of(request.result)
@@ -509,7 +510,7 @@ def instructions(library: Library, gate: Gate, name: str, **values: Any) -> str:
         library: The memory, whose `system/prompts/NAME.md` replaces the built-in template.
         gate: The gate; where it withholds the brain's own template, the built-in one is used.
         name: A purpose, or `base` for the context that all purposes share.
-        values: The variables of the template: `schema`, `tools`, `rounds`, `background`, `complaint`, `is_turn`.
+        values: The variables of the template: those that docs/prompts.md lists.
 
     Raises:
         ModelError: The brain's own template does not work.
