@@ -17,13 +17,11 @@ from brainiac.formats.markdown import without_quotes
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
 from brainiac.text.dates import dates_in
-from brainiac.text.tokens import clock_hours, likeness, numbers, words
+from brainiac.text.tokens import clock_hours, numbers
 
 TASKS = ("open", "tick", "drop")  # the actions that are about tasks and no statements
-MIN_LETTERS = 3  # a shorter word is in most sentences
 PASTED = "import"  # the origin of what stands in a block quote or a fence
 WORKED_OUT_DAYS = 100  # a date that no quote has may lie so far from the day it was said: "yesterday", "on Monday"
-SAME_WORD = 0.4  # two words that share so many of their character trigrams are forms of one word
 _NAME_WITH_DIGITS = re.compile(r"\b[^\W\d_]+\d+\b")
 _SHORT_YEAR = re.compile(r"['’](\d\d)\b")
 _QUOTES = str.maketrans(dict.fromkeys("“”„«»\"'‘’*_`", ""))
@@ -57,7 +55,6 @@ class Sources:
         pages: Titles and aliases of the pages that were shown, by path.
         known: The statements that were shown, nearest first.
         tasks: The open goals and tasks that were shown.
-        is_important: Returns whether a model called one of them, by its id, important.
         is_past: Whether the exchanges are of long ago, and open and end no task of today.
     """
 
@@ -67,7 +64,6 @@ class Sources:
     pages: Mapping[str, Sequence[str]] = field(default_factory=dict)
     known: Sequence[Existing] = ()
     tasks: Sequence[str] = ()
-    is_important: Callable[[str], bool] = lambda name: False
     is_past: bool = False
 
     @property
@@ -258,49 +254,16 @@ def _is_near(stated: date, day: str) -> bool:
 
 
 def _soft_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
-    """Yield what evidence cannot show: whether it is about the same person or thing, and whether what matters is over.
+    """Yield what evidence cannot show and a second look mends: a replacement of what stands on another page.
 
-    What a text leaves out or turns into its opposite is not asked about: that takes a reader (`verify.py`).
+    Whom a statement is about, and whether what it ends is over, takes a reader (`verify.py`): questions about the names
+    that words have were for nothing (docs/decisions/consolidation.md).
     """
-    if operation.action == "replace":
-        pages = {target.path: target.title for target in targets}
-        to = operation.page.path
-        if len(pages) > 1 or (to and not pages.keys() <= {to, *operation.page.merge}):
-            names = " and ".join(
-                f"“{name}”" for name in dict.fromkeys([*pages.values(), *sources.pages.get(to, ())[:1]])
-            )
-            yield Problem(
-                f"it is about {names}: is that the same thing, and does the one say what the other did?", False
-            )
-    if operation.action == "end":
-        if not any(_is_about(target.content, operation, sources) for target in targets):
-            yield Problem("no word of what it ends was said; is it the same thing?", is_hard=False)
-        elif any(sources.is_important(target.id) for target in targets):
-            yield Problem("what it ends is important; is it over, by these words?", is_hard=False)
-    quoted = [text for row in operation.evidence for text in (sources.events[row.exchange].user, row.quote)]
-    about = sources.pages.get(operation.page.path, ())
-    if about and operation.subject != "User" and not any(map(_names_any(about), sources.exchanges())):
-        others = [names[0] for path, names in sources.pages.items() if any(map(_names_any(names), quoted))]
-        if others and operation.action in ("new", "replace", "end"):
-            yield Problem(f"they speak of “{others[0]}” and nowhere of “{about[0]}”; whom or what is it about?", False)
-
-
-def _names_any(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return what says whether one of some names stands in a text."""
-    wanted = [f" {' '.join(words(name))} " for name in names if len(name) >= MIN_LETTERS]
-    return lambda text: any(name in f" {' '.join(words(text))} " for name in wanted)
-
-
-def _is_about(statement: str, operation: Operation, sources: Sources) -> bool:
-    """Return whether what was said in an operation's exchanges shares a word with a statement."""
-    prompt_words = words(" ".join(sources.events[evidence.exchange].user for evidence in operation.evidence))
-    return any(len(word) >= MIN_LETTERS and _has_word(prompt_words, word) for word in words(statement))
-
-
-def _has_word(others: Collection[str], word: str) -> bool:
-    """Return whether a word, or another form of it, is among others."""
-    folded = word.casefold()
-    return folded in others or any(likeness(folded, other) >= SAME_WORD for other in others)
+    pages, to = {target.path: target.title for target in targets}, operation.page.path
+    if operation.action == "replace" and (len(pages) > 1 or (to and not pages.keys() <= {to, *operation.page.merge})):
+        titles = dict.fromkeys([*pages.values(), *sources.pages.get(to, ())[:1]])
+        names = " and ".join(f"“{name}”" for name in titles)
+        yield Problem(f"it is about {names}: is that the same thing, and does the one say what the other did?", False)
 
 
 def comparable(text: str) -> str:

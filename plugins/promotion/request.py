@@ -387,7 +387,6 @@ class Consolidator:
             pages={page.path: page.names for page in question.request.pages},
             known=question.request.existing,
             tasks=open_tasks(question.request.short_term),
-            is_important=lambda name: self._is_important(question.statements[name]),
             is_past=self._is_past,
         )
 
@@ -400,11 +399,6 @@ class Consolidator:
         if page.path and not update["path"] and not page.title:
             update["title"] = posixpath.basename(page.path).removesuffix(".md")
         return operation.model_copy(update={"page": page.model_copy(update=update)})
-
-    def _is_important(self, current: CurrentStatement) -> bool:
-        """Return whether a model called a statement important when it was made."""
-        made = self._log.provenance_of(current.page, current.statement)
-        return any(change.record.importance == "high" for change in made)
 
     def _record_of(self, operation: Operation, question: Question) -> CandidateRecord:
         """Return the journal's record of an operation, with the lasting ids of its exchanges and statements."""

@@ -152,13 +152,12 @@ def test_a_person_is_asked_about_no_more_than_a_handful_of_doubts_a_week(brain: 
 @pytest.mark.parametrize("action", ["replace", "end"])
 def test_what_a_model_drops_of_a_statement_stands_in_history(brain: Brain, action: str) -> None:
     """Words that have nothing to do with a statement, put in its place: both stand on the page, the old one word for
-    word under History with what replaced it. An end of which nothing was said is asked about."""
+    word under History with what replaced it."""
     answers(brain, {Purpose.CONSOLIDATE: decided(action, TOLD, "Google")})
     tell(brain, TOLD)
     promote(brain)
     assert ([TOLD], [OLD]) == (statements(brain), statements(brain, history=True))
-    asked = int(action == "end")
-    assert asked == len(brain.__dict__["engine"].of(Purpose.CONSOLIDATE)) - 2 == len(refused(brain))
+    assert [] == refused(brain)
     page = page_with(brain, "Google")
     past = next(one for one in page.statements if one.is_history)
     assert past.replaced_by in {one.block_id for one in page.statements if not one.is_history}
@@ -186,18 +185,16 @@ def people(brain: Brain, *told: str) -> None:
 @pytest.mark.parametrize(
     ("action", "said", "page", "about", "question"),
     [
-        ("new", "Tom dives.", "ruth", "", "they speak of “Tom” and nowhere of “Ruth”"),
-        ("new", "She dives.", "ruth", "", ""),
-        ("new", "Tom and Ruth dive.", "ruth", "", ""),
+        ("new", "Tom dives.", "ruth", "", ""),
         ("replace", "Tom sings, says Ruth.", "tom", "Ruth sings", "it is about “Ruth” and “Tom”"),
         ("replace", "Ruth dives.", "ruth", "Ruth sings", ""),
-        ("end", "Ruth sings no more.", "ruth", "Ruth sings", "what it ends is important"),
+        ("end", "Ruth sings no more.", "ruth", "Ruth sings", ""),
     ],
 )
 def test_what_evidence_cannot_show_is_asked_once(
     brain: Brain, action: str, said: str, page: str, about: str, question: str
 ) -> None:
-    """Whether it is about the same person or thing, and whether what matters is over; repeated, it is done."""
+    """Whether a replacement on another page is about the same thing; repeated, it is done."""
     people(brain, "Ruth sings.", "Tom cooks.")
     answers(brain, {Purpose.CONSOLIDATE: decided(action, said, about, page={"path": f"concrete/people/{page}.md"})})
     tell(brain, said)
