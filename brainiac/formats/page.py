@@ -234,6 +234,7 @@ def shareable_text(text: str) -> str | None:
 _TITLE = re.compile(r"^# +([^\r\n]*?\S)[ \t]*\r?$", re.MULTILINE)
 _SECTION = re.compile(r"^## +([^\r\n]*?)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _TOP_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
+_ANY_HEADING = re.compile(r"^ {0,3}(?:#{1,6}(?:[ \t].*)?|=+|-{2,})[ \t]*\r?$", re.MULTILINE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}+|~{3,}+)[^\n]*\n(?:.*?^[ \t]*\1[ \t]*\r?$|.*\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -504,6 +505,32 @@ class MemoryDocument(PageDocument):
         if items:
             return self._with(markdown.splice(self._text, items[-1].end, lines))
         return self._with(_append(self._text, self._offset, end, lines))
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether it has other headings than its title, `History` and `Steps`; what may be one counts, as in code."""
+        headings = [found[0].rstrip().casefold() for found in _ANY_HEADING.finditer(self._text, self._offset)]
+        is_titled = any(heading.startswith("# ") for heading in headings[:1])
+        return not {"## history", "## steps"}.issuperset(headings[is_titled:])
+
+    def with_sections(self, sections: Mapping[str, Iterable[str]]) -> MemoryDocument:
+        """Move statements, byte for byte, below new `##` headings, which come last before the first `##` section.
+
+        Args:
+            sections: Block ids by heading, in order.
+        """
+        newline, added, moved = markdown.newline_of(self._text), "", list[Statement]()
+        if not self._text.endswith("\n"):
+            return self._with(self._text + newline).with_sections(sections)
+        for heading, ids in sections.items():
+            items = [self.statement(block_id) for block_id in ids]
+            added += f"{newline}## {heading}{newline}" + "".join(self._text[item.start : item.end] for item in items)
+            moved += items
+        text = markdown.edited(self._text, sorted((item.start, item.end, "") for item in moved))
+        first = _SECTION.search(text, self._offset)
+        end = first.start() if first else len(text)
+        above = text[: markdown.end_of_content(text, self._offset, end)]
+        return self._with(above + added + (newline if first else "") + text[end:])
 
     def add_step(self, text: str, block_id: str | None = None) -> MemoryDocument:
         """Add a step at the end of `## Steps`, with the next number."""

@@ -30,8 +30,8 @@ NAMES = {  # why a plugin needs them: the names, by module
     "To add a model, or to ask the one there is": {
         "brainiac.llm.schemas": "Engine Purpose Request Result QueriesRequest Queries AnswerRequest Answer "
         "ReflectRequest Reflection ConsolidateRequest Consolidation Operation Evidence PageRef VerifyRequest Verdicts "
-        "Verdict Claim Quoted SynthesizeRequest Page SummarizeRequest Summary OrganizeRequest Proposals Proposal Said "
-        "Existing PageName",
+        "Verdict Claim Quoted SynthesizeRequest Page Section SummarizeRequest Summary OrganizeRequest Proposals "
+        "Proposal Said Existing PageName",
     },
     "To show a model no more than it may see": {
         "brainiac.llm.gate": "Gate",

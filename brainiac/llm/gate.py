@@ -430,7 +430,7 @@ _FILTERS: dict[str, Callable[[Gate, Any], Any]] = {
 }
 _OPEN_FIELDS = frozenset(
     "now is_private is_past off_record cause abandon on_text prompt absent wants_list is_first zone refused kind title "
-    "candidates steps titles goals".split()
+    "candidates steps titles goals wants_headings".split()
 )
 
 

@@ -184,7 +184,7 @@ class Gateway:
 MAX_OUTPUT_TOKENS = {
     schemas.Purpose.QUERIES: 400,
     schemas.Purpose.REFLECT: 2000,
-    schemas.Purpose.SYNTHESIZE: 1000,
+    schemas.Purpose.SYNTHESIZE: 2000,
     schemas.Purpose.SUMMARIZE: 1500,
 }
 MAX_CALLS = 8  # tool calls in one round

@@ -168,6 +168,17 @@ class Relevance(Result):
 _BANDS = (("HIGH", 0.7), ("MODERATE", 0.4), ("LOW", 0.1))
 
 
+class Section(Result):
+    """A heading of a page.
+
+    Attributes:
+        statements: Ids of the statements below it, in order.
+    """
+
+    heading: Annotated[str, Field(max_length=120)]
+    statements: Annotated[list[str], Field(max_length=200)] = []
+
+
 class Page(Result):
     """Title, summary and order of a new or much changed page whose statements are already written.
 
@@ -176,8 +187,10 @@ class Page(Result):
         summary: One line.
         order: Ids of its statements, in the wanted order.
         steps: Of a skill: the steps that were given, in order.
+        sections: Where headings are wanted: those of the page, in order.
     """
 
+    optional: ClassVar[frozenset[str]] = frozenset({"sections"})
     kind: Kind
     folder: Annotated[str, Field(max_length=200)] = ""
     title: Annotated[str, Field(max_length=120)]
@@ -186,6 +199,7 @@ class Page(Result):
     emotion: Annotated[str, Field(max_length=40)] = ""
     order: Annotated[list[str], Field(max_length=200)] = []
     steps: Lines = []
+    sections: Annotated[list[Section], Field(max_length=MAX_ROWS)] = []
 
 
 class Evidence(Result):
@@ -604,6 +618,7 @@ class SynthesizeRequest(Request):
         standing: The statements that were on it before.
         events: The exchanges that the new statements rest on.
         folders: Existing folders below `long_term/` with their summaries; none for an existing page.
+        wants_headings: Whether it is long and has no headings yet.
     """
 
     purpose: ClassVar[Purpose] = Purpose.SYNTHESIZE
@@ -615,6 +630,7 @@ class SynthesizeRequest(Request):
     standing: Sequence[Existing] = ()
     events: Sequence[StmEvent] = ()
     folders: Mapping[str, str] = field(default_factory=dict)
+    wants_headings: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brainiac.clock import iso
 from brainiac.errors import FormatError
 from brainiac.events import EvidenceRecord, StatementRecord, StatementRef, new_id
+from brainiac.formats.authors import plain_name
 from brainiac.formats.discretion import is_private
+from brainiac.formats.index_page import MANIFEST, RELATED
 from brainiac.formats.markdown import one_line
-from brainiac.formats.page import STEPS, MemoryDocument, Statement, whole_memory, with_day_link
+from brainiac.formats.page import HISTORY, STEPS, MemoryDocument, Statement, whole_memory, with_day_link
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import folded
-from brainiac.llm.schemas import Operation, Page
+from brainiac.llm.schemas import Operation, Page, Section
 from brainiac.storage.links import with_links_from
 from brainiac.storage.statements import sources_of, text_hash
 from brainiac.text.tokens import numbers
@@ -26,6 +28,7 @@ from brainiac.text.tokens import numbers
 from .draft import CurrentStatement, Draft, PageDraft, free_day_page
 
 HIGH, LOW = 0.75, 0.4  # importance from 0 to 1
+MAX_HEADINGS = 8  # of one page
 _VERBS = {"new": "NEW", "replace": "UPDATE", "end": "DELETE", "forget": "DELETE", "same": "REINFORCE"}
 _IMPORTANCE = ("", "low", "medium", "high")
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -427,8 +430,8 @@ def _plain(text: str) -> str:
 # --- the answer of synthesis -------------------------------------------------------------------------------
 
 
-def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str]) -> None:
-    """Give a page the title, tags and order of statements that a model answered, and keep the answer in its draft.
+def name_and_order(draft: Draft, path: str, answer: Page, blocks: Mapping[str, str]) -> None:
+    """Give a page the title, tags, order and headings that a model answered, and keep the answer in its draft.
 
     `PageDraft.finished` takes emotion and summary from there.
 
@@ -436,7 +439,7 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str])
         draft: The page drafts.
         path: The page; one that no step has changed stays as it is.
         answer: The answer to a synthesize request about the page.
-        blocks: Block ids of the page's statements in their new order.
+        blocks: Block ids of the page's statements by their short names in the answer.
     """
     page_draft = draft.page_drafts.get(path)
     if page_draft is None:
@@ -444,7 +447,8 @@ def name_and_order(draft: Draft, path: str, answer: Page, blocks: Sequence[str])
     page_draft.answer = answer
     page_draft.tags.update(dict.fromkeys(answer.tags))
     _rename(draft, page_draft, answer.title)
-    _reorder(draft, page_draft, blocks)
+    _reorder(draft, page_draft, [blocks.get(name, "") for name in answer.order])
+    _divide(draft, page_draft, answer.sections, blocks)
 
 
 def _rename(draft: Draft, page_draft: PageDraft, title: str) -> None:
@@ -480,20 +484,49 @@ def _is_ours(draft: Draft, page_draft: PageDraft) -> bool:
     return all(draft.log.is_ours(memory.uuid or memory.path, statement) for statement in page_draft.current)
 
 
-def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
-    """Put our statements into the order of block ids; they share the places that they had, and other lines stay."""
+def _movable(draft: Draft, page_draft: PageDraft) -> dict[str, Statement]:
+    """Return our statements on a page by block id, in the order of the page, steps left out."""
     memory = page_draft.document.memory
     page = memory.uuid or memory.path
-    ours = {
+    return {
         statement.block_id: statement
         for statement in page_draft.current
-        if statement.section != STEPS and draft.log.is_ours(page, statement) and statement.block_id in blocks
+        if statement.block_id and statement.section != STEPS and draft.log.is_ours(page, statement)
     }
-    places = list(ours.values())  # in the order of the page
+
+
+def _reorder(draft: Draft, page_draft: PageDraft, blocks: Sequence[str]) -> None:
+    """Put our statements into the order of block ids.
+
+    Those below one heading share the places that they had there, and other lines stay.
+    """
+    memory, ours = page_draft.document.memory, _movable(draft, page_draft)
     ordered = [ours[block] for block in dict.fromkeys(blocks) if block in ours]
+    places = sorted(ordered, key=lambda statement: statement.start)
+    # a statement does not leave its heading: what it says may be clear only from there
+    queues = {place.section: iter([row for row in ordered if row.section == place.section]) for place in places}
     text = memory.text
     # from the last place to the first, so that the offsets of the places above stay valid
-    for place, statement in reversed(list(zip(places, ordered, strict=True))):
+    for place, statement in reversed([(place, next(queues[place.section])) for place in places]):
         item = memory.text[statement.start : statement.end].rstrip("\n") + "\n"
         text = text[: place.start] + item + text[place.end :]
     page_draft.document = MemoryDocument(text, memory.path)
+
+
+def _divide(draft: Draft, page_draft: PageDraft, sections: Sequence[Section], blocks: Mapping[str, str]) -> None:
+    """Move our statements below headings; one that is in none, and every other line, stays above them.
+
+    A heading for less than two statements, and one with a number that the page does not have, is left out.
+    """
+    ours, headings = set(_movable(draft, page_draft)), dict[str, list[str]]()
+    stated = numbers([page_draft.document.memory.title, *(statement.text for statement in page_draft.current)])
+    for section in sections:
+        heading = plain_name(section.heading)
+        below = [block for block in dict.fromkeys(map(blocks.get, section.statements)) if block in ours]
+        # a section of such a name is left out of search, or is read as steps
+        is_taken = heading.casefold() in ("", *map(str.casefold, (HISTORY, STEPS, MANIFEST, RELATED, *headings)))
+        if len(below) > 1 and not is_taken and not numbers([heading]) - stated and len(headings) < MAX_HEADINGS:
+            headings[heading] = below
+            ours -= set(below)
+    if len(headings) > 1 and page_draft.wants_headings(draft.pages.kind_of(page_draft.document.memory.path)):
+        page_draft.document = page_draft.document.with_sections(headings)

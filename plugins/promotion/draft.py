@@ -31,6 +31,7 @@ from brainiac.text.tokens import likeness
 USER = "User"  # what models call the person: the subject of most pages
 SAME_TITLE = 0.6  # two titles that share so many of their character trigrams name the same how-to
 MAX_TAGS, MAX_ALIASES = 12, 12
+MAX_UNDIVIDED = 20  # statements that read well without headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,10 @@ class PageDraft:
     def current(self) -> list[Statement]:
         """Its statements that hold now."""
         return self.document.memory.current_statements
+
+    def wants_headings(self, kind: str) -> bool:
+        """Whether it is of `concrete/` and has many statements and no headings; a person's own are not added to."""
+        return kind == "concrete" and len(self.current) > MAX_UNDIVIDED and not self.document.is_divided
 
     def finished(self, now: str, mentions: Mentions) -> MemoryDocument:
         """Return the page with its front matter brought up to date.

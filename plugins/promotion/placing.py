@@ -23,7 +23,7 @@ from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
 
 from .apply import Candidate, Step
-from .draft import USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
+from .draft import MAX_UNDIVIDED, USER, CurrentStatement, Draft, NewPage, can_hold, free_day_page
 from .request import paid_answer
 
 MAX_QUOTED = 300  # characters of a quote in a line of `review.md`
@@ -284,8 +284,8 @@ class Naming:
     candidates: Mapping[str, str]
     blocks: Mapping[str, str]
 
-    def order(self, records: Iterable[StatementRecord]) -> list[str]:
-        """Return the block ids of the page's statements in the order of the answer.
+    def blocks_by_name(self, records: Iterable[StatementRecord]) -> dict[str, str]:
+        """Return the block ids of the page's statements by the short names of the answer.
 
         Args:
             records: What the run's steps did: they give the block ids of the candidates.
@@ -293,8 +293,7 @@ class Naming:
         # reversed, so that of several records of a candidate the first wins: it is of its own statement
         block_by_candidate = {record.candidate: record.block for record in reversed(list(records))}
         new_blocks = {name: block_by_candidate.get(candidate, "") for name, candidate in self.candidates.items()}
-        blocks = {**self.blocks, **new_blocks}
-        return [blocks[name] for name in self.answer.order if blocks.get(name)]
+        return {**self.blocks, **new_blocks}
 
     def in_order(self, steps: Sequence[str]) -> list[str]:
         """Return a how-to's steps in the order of the answer; unchanged where that has other steps than these."""
@@ -333,7 +332,8 @@ class Synthesizer:
         """
         naming, model, folder, title = None, OFFLINE, place.folder, place.title
         if not title and not place.candidates[0].operation.marked_by:
-            naming = self._ask(place.kind, "", place.candidates, folders=draft.folders())
+            is_long = place.kind == "concrete" and len(place.candidates) > MAX_UNDIVIDED
+            naming = self._ask(place.kind, "", place.candidates, folders=draft.folders(), is_long=is_long)
             model, folder = naming.model, naming.answer.folder
             title = " ".join(naming.answer.title.split())[:120] or "Notes"
             path = draft.path_of_name(title, is_private=place.is_private) if place.kind == "concrete" else ""
@@ -370,10 +370,13 @@ class Synthesizer:
         # a call costs money: the page has to have changed much, or to have grown without a summary
         has_summary = bool(page_draft.summary or page_draft.document.memory.meta.get("summary"))
         is_unnamed = not has_summary and len(changing) + len(standing) >= MIN_UNNAMED
-        if not is_unnamed and len(changing) < max(MIN_CHANGED, len(standing) // 2):
-            return None
         kind = "skill" if draft.pages.kind_of(path) == "skills" else "concrete"
-        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing)
+        is_long = page_draft.wants_headings(kind)
+        # once when it has grown long; where no headings came of it, again when it has grown by as much
+        is_grown = is_long and (len(page_draft.current) - 1) // MAX_UNDIVIDED > (len(before) - 1) // MAX_UNDIVIDED
+        if not (is_unnamed or is_grown) and len(changing) < max(MIN_CHANGED, len(standing) // 2):
+            return None
+        return self._ask(kind, page_draft.document.memory.title, changing, standing=standing, is_long=is_long)
 
     def _ask(
         self,
@@ -383,6 +386,7 @@ class Synthesizer:
         *,
         standing: Sequence[CurrentStatement] = (),
         folders: dict[str, str] | None = None,
+        is_long: bool = False,
     ) -> Naming:
         """Ask a model for the name of a page and the order of its statements.
 
@@ -395,6 +399,7 @@ class Synthesizer:
             candidates: The statements that come to the page.
             standing: The statements that it has already.
             folders: The folders that a new page may go to, with their summaries.
+            is_long: Whether it is long and has no headings yet.
         """
         events = {event.id: event for candidate in candidates for event in candidate.events}
         new = {f"n{n}": candidate for n, candidate in enumerate(candidates, 1)}
@@ -411,6 +416,7 @@ class Synthesizer:
             standing=[Existing(name, current.text, current.path) for name, current in old.items()],
             events=list(events.values()),
             folders=folders or {},
+            wants_headings=is_long,
         )
         page = paid_answer(self.brain, request)
         assert isinstance(page, Page)

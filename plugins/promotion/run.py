@@ -567,7 +567,7 @@ class Run:
         """Give a page the name and order that synthesis found."""
         self._namings[path] = naming
         records = chain.from_iterable(self._records)
-        name_and_order(self._draft, path, naming.answer, naming.order(records))
+        name_and_order(self._draft, path, naming.answer, naming.blocks_by_name(records))
 
     def _carry_out(self, step: Step) -> None:
         """Carry a step out; leave its candidate where a page is being edited, refuse it where it cannot be done."""

@@ -144,6 +144,32 @@ def test_a_statement_is_added_below_what_still_holds() -> None:
     assert "# T\n\nprose\n\n- new ^ab12\n\n## History\n" == str(MemoryDocument(prose).add_statement("new", "ab12"))
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_statements_move_below_headings_byte_for_byte(newline: str) -> None:
+    """F-MEM-10, F-ALL-2: with nested lines, above History; what is not named stays, the last line of a file too."""
+    top = "# T\n\n* a ^aaaa\n  - nested\n\n    more\n\nprose\n\n- mine\n-  b  ^bbbb\n- c ^cccc"
+    history = "\n\n## history\n- ~~x~~ (until 2026-01-01) ^xxxx\n"
+    below = "\n## One\n-  b  ^bbbb\n\n## Two\n- c ^cccc\n* a ^aaaa\n  - nested\n\n    more\n"
+    for end in ("", history):
+        document = MemoryDocument((top + end).replace("\n", newline))
+        assert not document.is_divided
+        divided = document.with_sections({"One": ["bbbb"], "Two": ["cccc", "aaaa"]})
+        assert ("# T\n\n\nprose\n\n- mine\n" + below + end[1:]).replace("\n", newline) == str(divided)
+        assert divided.is_divided
+        added = divided.add_statement("new", "nnnn")
+        assert "Two" == added.statement("nnnn").section
+
+
+@pytest.mark.parametrize(
+    "line", ["## Mine", "# Second", "# History", "###### 6", "Mine\n====", "Mine\n---", "#", "```\n# x\n```"]
+)
+def test_a_heading_of_a_persons_own_is_seen(line: str) -> None:
+    """F-MEM-10: in every form that Markdown has, and rather once too often."""
+    assert MemoryDocument(f"---\nuuid: x\n---\n# T\n\n{line}\n\n- a ^aaaa\n").is_divided
+    assert MemoryDocument(f"# T\n\n- a ^aaaa\n\n## Steps\n1. a\n\n## History\n- x\n\n{line}\n").is_divided
+    assert not MemoryDocument("---\ntitle: T\n---\n#tag\n\n- a #tag\n").is_divided
+
+
 def test_a_replaced_statement_keeps_marker_id_and_nested_lines() -> None:
     """F-ALL-2: only its own text changes."""
     text = "* one\n  more ^f3k9\n  - nested\n* two\n"

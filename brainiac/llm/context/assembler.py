@@ -355,6 +355,7 @@ class _Sections:
         task = [f"{request.kind}: {safe_line(request.title)}"]
         task += [quoted(_statement(statement)) for statement in request.candidates]
         task += [quoted("\n".join(request.steps))] if request.steps else []
+        task += ["Headings are wanted."] if request.wants_headings else []
         return [
             self._events("events", "## Events Behind It", request.events),
             Block("folders", folders, Stability.LONG_TERM, EXISTING, share=0.4, cut_order=10),
