@@ -30,6 +30,8 @@ At the end DIR has `memory.md`, all that memory came to, `operations.json`, ever
 `outcome.json`, the figures. With `--truth` (an object of lists: facts, changes, tasks …) `judge.md` is written for a
 judge who has seen nothing else, and the judgement counted that stands in `judgement.json`.
 
+benchmarks/data/played has a month with its truth; nobody has asked what follows its 150th message.
+
 Tokens are counted by the program's own counter; cached is the common prefix with the call before of the same purpose,
 whenever that was. The last line printed is one line of JSON.
 """

@@ -15,7 +15,8 @@ exchanges said at their moments, and a scripted model gives the operation and in
 
     python benchmarks/harm.py HARMS.json --folder DIR
 
-HARMS.json holds harms that a careless model might do, and honest operations. A reader plays the second reader by hand:
+HARMS.json (benchmarks/data/harm/planted.json is ours; planted_blind.json was never asked) holds harms that a careless
+model might do, and honest operations. A reader plays the second reader by hand:
 what it is shown of case N is put into DIR as `NNN.request.md`, all of them at once; each is answered in
 `NNN.answer.json` by somebody who reads nothing else. Once all answers stand there, the figures come: what is written
 and stands, of the harms and of the honest ones, with the second reader and without one.
