@@ -32,6 +32,7 @@ from brainiac.verbs.reading import briefing
 
 REQUESTS = 100  # the last ones, whose working memory is made anew
 QUOTED_CHARACTERS = 80
+_WINDOW, _OVERLAP = 1 << 22, 1 << 12  # bytes
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffd]+|\n\s*\n")
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
 _GIT = "git history (`git log --all -S WORD`)"
@@ -192,8 +193,11 @@ def _pieces(name: str, content: bytes) -> Iterator[str]:
             yield from map(_with_parts, texts_in(json.loads(line)))  # a text may be a path
         except (ValueError, RecursionError):  # torn
             yield _with_parts(line.decode("utf-8", "replace"))
-    for encoding in () if is_log else ("utf-8", "utf-16-le", "utf-16-be"):
-        yield from filter(str.strip, _UNREADABLE.split(content.decode(encoding, "replace")))
+    # a part at a time, each with the beginning of the next: a large file takes no more memory
+    for start in range(0, 0 if is_log else len(content), _WINDOW):
+        part = content[start : start + _WINDOW + _OVERLAP]
+        for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+            yield from filter(str.strip, _UNREADABLE.split(part.decode(encoding, "replace")))
 
 
 def _of_tables(path: Path) -> Iterator[str]:
