@@ -222,7 +222,7 @@ def _show(asked: Asked, stream: _Stream, tree: Tree, *, has_place: bool) -> None
     stream.end(response.text)
     if is_terminal(output()) and has_place:
         print_path(response.path, tree.absolute(response.path), stderr=True)
-        rows = [f"{row['id']}  {row['title']}  {row['day']}" for row in asked.receipts if row["use"] == CITED]
+        rows = [f"{row['id']}  {row.get('title', '')}  {row['day']}" for row in asked.receipts if row["use"] == CITED]
         print_list("It rests on (`brainiac why ID`, `wrong ID [TEXT]`, `forget ID`)", rows)
 
 

@@ -166,7 +166,7 @@ class Receipt:
         id: By which `wrong`, `forget` and `why` know it; the same in every answer.
         use: `CITED`, or `SHOWN` where the model was shown it and the answer does not name it.
         day: The person's day it was said on; "" if unknown.
-        who: Whose words it is: `User`, or such as `assistant (claude)`.
+        who: Whose words it is: `User`, or such as `assistant (claude)`; "" for a whole page.
         link: To its page.
         is_outdated: Whether something newer was known then.
     """
@@ -180,7 +180,7 @@ class Receipt:
 
     def __str__(self) -> str:
         use = f"{self.use}, outdated" if self.is_outdated else self.use
-        return SEPARATOR.join((self.id, use, self.day or "-", self.who, self.link))
+        return SEPARATOR.join((self.id, use, self.day or "-", self.who or "-", self.link))
 
     @classmethod
     def parse(cls, line: str) -> Receipt | None:
@@ -189,7 +189,8 @@ class Receipt:
         if len(parts) < 5:
             return None
         use, _, outdated = parts[1].partition(", ")
-        return cls(parts[0], use, "" if parts[2] == "-" else parts[2], parts[3], parts[4], bool(outdated))
+        day, who = ("" if part == "-" else part for part in parts[2:4])
+        return cls(parts[0], use, day, who, parts[4], bool(outdated))
 
     def to_json(self, folder: str) -> dict[str, Any]:
         """Return the fields as plain values for JSON.

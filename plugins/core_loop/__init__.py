@@ -307,7 +307,7 @@ def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[Receipt, str]:
     for source in outcome.sources:  # pages that the model read by its tools
         if source.path in answer.cited_paths:
             name, link = source.uuid or source.path, _link(path, source)
-            receipts.setdefault(Receipt(receipt_id(name), CITED, "", "User", link), name)
+            receipts.setdefault(Receipt(receipt_id(name), CITED, "", "", link), name)
     return dict(list(receipts.items())[:MAX_RECEIPTS])
 
 

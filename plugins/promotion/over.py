@@ -19,9 +19,12 @@ from brainiac.storage.statements import StatementLog, text_hash
 from .filing import NAME
 
 _DAY = re.compile(r"\d{4}(-\d\d){0,2}")  # or a month or a year: anything else that a model gives ends nothing
+# what ended so before is not looked at again, also where somebody brought it back
 _DATED = """
-SELECT DISTINCT page, block, hash, json_extract(data, '$.valid_until') FROM statements
-WHERE json_extract(data, '$.valid_until') > '' AND json_extract(data, '$.valid_until') < ?
+SELECT DISTINCT page, block, hash, json_extract(data, '$.valid_until') FROM statements AS said
+WHERE json_extract(data, '$.valid_until') > '' AND json_extract(data, '$.valid_until') < ? AND NOT EXISTS (
+    SELECT 1 FROM statements
+    WHERE page = said.page AND kind = ? AND json_extract(data, '$.replaced.block') = said.block)
 """
 
 
@@ -33,31 +36,38 @@ def end_what_is_over(brain: Brain) -> int:
     today = brain.day_of(iso(brain.clock.now()))
     brain.projection.follow()
     dated: dict[str, dict[tuple[str, str], str]] = {}
-    for page, block, digest, until in brain.projection.query(_DATED, today):
+    for page, block, digest, until in brain.projection.query(_DATED, today, StatementsEnded.kind):
         if _DAY.fullmatch(until) and today[: len(until)] > until:  # of a month or a year all of it
             dated.setdefault(page, {})[block, digest] = until
-    pages, count = brain.pages() if dated else None, 0
+    if not dated:
+        return 0
+    pages, log, count = brain.pages(), StatementLog(brain), 0
     for uuid, ends in dated.items():
-        path = pages.path_by_uuid.get(uuid) if pages else None
-        page = pages.memories.get(path) if pages and path else None
+        page = pages.memories.get(pages.path_by_uuid.get(uuid, ""))
         if page is None:
             continue
-        log = StatementLog(brain)
+        last = {change.block: change for change in log.changes_of(uuid) if change.hash}
         document, records = MemoryDocument(page.text, page.path), list[StatementRecord]()
         for statement in page.current_statements:
-            digest = text_hash(statement.text)
-            until = ends.get((statement.block_id, digest), "")
-            if not until or statement.section == STEPS or not _ends(log, uuid, statement.block_id, digest, until):
+            block, digest = statement.block_id, text_hash(statement.text)
+            until, change = ends.get((block, digest), ""), last.get(block)
+            if not until or statement.section == STEPS or change is None or change.hash != digest:
                 continue
-            document = document.retire(statement.block_id, until, since=log.since_of(uuid, statement))
-            replaced = StatementRef(block=statement.block_id, hash=digest, history=statement.block_id)
-            reason = f"its last day, {until}, has passed"
+            record = change.record
+            # of what says how another one ended the day is that one's; and what was said later tells of what was
+            if record.valid_until != until or record.operation == "DELETE" or record.since[: len(until)] > until:
+                continue
+            document = document.retire(block, until, since=log.since_of(uuid, statement))
             records.append(
                 StatementRecord(
-                    operation="DELETE", path=page.path, page=uuid, valid_until=until, reasoning=reason,
-                    replaced=replaced,
+                    operation="DELETE",
+                    path=page.path,
+                    page=uuid,
+                    valid_until=until,
+                    reasoning=f"its last day, {until}, has passed",
+                    replaced=StatementRef(block=block, hash=digest, history=block),
                 )
-            )  # fmt: skip
+            )
         if records:
             with suppress(ConflictError):
                 changes = [update(page.path, page.text, str(document))]
@@ -66,24 +76,3 @@ def end_what_is_over(brain: Brain) -> int:
     if count:
         write_digest(brain)
     return count
-
-
-def _ends(log: StatementLog, page: str, block: str, digest: str, until: str) -> bool:
-    """Return whether a statement of ours still has that last day, and did not end by it before.
-
-    Args:
-        log: Statements, from the journals.
-        page: The uuid of its page.
-        block: Its block id.
-        digest: The hash of its present words.
-        until: The last day that some operation gave it.
-    """
-    history = log.history_of(page)  # what was undone too
-    if any(change.event.kind == StatementsEnded.kind and change.former.block == block for change in history):
-        return False
-    stated = [change for change in log.changes_of(page) if change.block == block and change.hash]
-    if not stated or stated[-1].hash != digest:
-        return False
-    last = stated[-1].record
-    # of what says how another one ended the day is that one's; and what was said later tells of what was
-    return last.valid_until == until and last.operation != "DELETE" and last.since[: len(until)] <= until

@@ -200,7 +200,7 @@ class Consolidator:
         statements, pages = known_for(self._brain, draft, memories, list(by_name.values()))
         shown = (row for row in statements if not is_stand_in(self._stand_ins, row.page, row.statement))
         by_id = {f"s{number}": statement for number, statement in enumerate(shown, 1)}
-        top = draft.pages.root + "/"
+        top, over = draft.pages.root + "/", self._over(by_id.values())
         request = ConsolidateRequest(
             now=self._brain.now(),
             is_private=is_private,
@@ -209,7 +209,7 @@ class Consolidator:
             said=self._said(by_name),
             short_term=self._short_term,
             existing=[
-                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, self._is_over(row))
+                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, row.id in over)
                 for name, row in by_id.items()
             ],
             pages=pages,
@@ -225,13 +225,18 @@ class Consolidator:
             pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
 
-    def _is_over(self, row: CurrentStatement) -> bool:
-        """Return whether a statement was a plan when it was said, and its day has passed."""
-        today = self._brain.day_of(iso(self._brain.clock.now()))
-        changes = (change for change in self._log.changes_of(row.page) if change.block == row.statement.block_id)
-        last = max((change for change in changes if change.hash), key=lambda change: change.event.id, default=None)
-        planned = last.record.valid_from if last and not last.record.valid_until else ""
-        return row.since < planned < today[: len(planned)]
+    def _over(self, rows: Iterable[CurrentStatement]) -> set[str]:
+        """Return the ids of the statements that were plans when they were said, and whose day has passed."""
+        rows, today = list(rows), self._brain.day_of(iso(self._brain.clock.now()))
+        changes = chain.from_iterable(self._log.changes_of(page) for page in {row.page for row in rows})
+        last = {(change.record.page, change.block): change.record for change in changes if change.hash}
+        over = set()
+        for row in rows:
+            record = last.get((row.page, row.statement.block_id))
+            planned = record.valid_from if record and not record.valid_until else ""
+            if row.since < planned < today[: len(planned)]:
+                over.add(row.id)
+        return over
 
     def _said(self, events: Mapping[str, StmEvent]) -> list[Said]:
         """Return the exchanges as the model is shown them.

@@ -35,7 +35,7 @@ from brainiac.storage.links import Folders, LinkOrigins, with_links_from, with_r
 from brainiac.storage.review import Proposal, proposals_change
 from brainiac.storage.said import FiledExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
-from brainiac.text.tokens import coverage, ends_as_question, likeness
+from brainiac.text.tokens import coverage, ends_as_question, likeness, words
 
 from . import placing
 from .apply import Candidate, Step, carry_out, name_and_order
@@ -390,15 +390,18 @@ class Run:
                 self._hold_back(candidate, verdict, model)
 
     def _note_task(self, candidate: Candidate) -> None:
-        """Note what is to become of a task when the run commits; one that is listed, open or done, is not opened again.
+        """Note what is to become of a task when the run commits.
 
-        What follows from a private exchange stays within it: the lists are open.
+        One that is listed in the same words, in whatever order, open or done, is not opened again: a likeness is not
+        enough, as the same on another day is another task. What follows from a private exchange stays within it: the
+        lists are open.
         """
         if candidate.is_private:
             self._refuse(candidate.id, "", "what is private opens and ends no task", candidate.model)
             return
         is_opening = candidate.operation.action == "open"
-        if not (is_opening and self._is_listed(candidate)):
+        listed = [sorted(words(without_link_targets(item.text))) for item in self._snapshot.memory.tasks]
+        if not (is_opening and sorted(words(without_link_targets(candidate.words))) in listed):
             self._tasks.append(self._with_origin(candidate) if is_opening else candidate)
         self._end(candidate.id, candidate.words, "task", "")
 
@@ -820,15 +823,15 @@ class Run:
 
         A dropped one is taken out where a process wrote it; a person's own line is ticked.
         """
-        words: dict[str, list[str]] = {action: [] for action in TASKS}
+        texts_by: dict[str, list[str]] = {action: [] for action in TASKS}
         for candidate in self._tasks:
-            words[candidate.operation.action].append(candidate.operation.text)
-        ended = {comparable(text) for text in words["tick"] + words["drop"]}
-        dropped = {comparable(text) for text in words["drop"]}
+            texts_by[candidate.operation.action].append(candidate.operation.text)
+        ended = {comparable(text) for text in texts_by["tick"] + texts_by["drop"]}
+        dropped = {comparable(text) for text in texts_by["drop"]}
         texts = [text for text in open_tasks(document.memory) if comparable(text) in ended]
         removed = [text for text in texts if comparable(text) in dropped and self._log.sources_of_item(text)]
         document = document.without_items(goals=removed, tasks=removed).with_done(texts)
-        return document.with_items(tasks=words["open"])
+        return document.with_items(tasks=texts_by["open"])
 
     def _removed_items(self) -> list[Item]:
         """Return the list items that leave short-term memory: facts that were decided on, done goals and tasks."""

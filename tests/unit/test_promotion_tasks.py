@@ -86,6 +86,14 @@ def test_no_task_is_opened_twice(brain: Brain, engine: ScriptedEngine) -> None:
     assert {task: False} == tasks(brain)
 
 
+def test_a_task_that_is_only_like_another_is_opened(brain: Brain, engine: ScriptedEngine) -> None:
+    """The same on another day is another task."""
+    days = ["Call the dentist about the crown on Monday", "Call the dentist about the crown on Tuesday"]
+    for task in days:
+        consolidate(brain, engine, f"Remind me: {task}.", {"action": "open", "text": task})
+    assert dict.fromkeys(days, False) == tasks(brain)
+
+
 def test_only_the_person_s_words_end_a_task_and_only_one_that_is_open(brain: Brain, engine: ScriptedEngine) -> None:
     """The AI's claim that it is done ticks nothing; a task that is not listed is asked about again, then refused."""
     task = "Renew the passport"
