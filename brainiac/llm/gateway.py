@@ -349,8 +349,9 @@ class LiteLLMEngine:
                 more = [operation for operation in result.operations if operation not in whole]
                 whole += more
                 unread += [row for row in result.unread if not (is_cut and more and row.problem == BROKEN)]
-                if not (is_cut and more):
-                    return schemas.Consolidation(operations=whole, unread=unread)
+                # one that never ends is not gone on with for ever
+                if not (is_cut and more) or len(whole) >= schemas.MAX_ROWS:
+                    return schemas.Consolidation(operations=whole[: schemas.MAX_ROWS], unread=unread)
             messages = [
                 *messages,
                 {"role": "assistant", "content": text or "(nothing)"},

@@ -40,6 +40,7 @@ from tests.support.models import (
 )
 from tests.support.openai_server import (
     Behaviour,
+    Captured,
     ChatServer,
     babble,
     by_request,
@@ -461,6 +462,19 @@ def test_what_is_nested_or_quoted_without_end_is_no_answer(text: str) -> None:
     with pytest.raises(ValidationError):
         read_result(text, Consolidation)
     assert time.process_time() - started < 4
+
+
+def test_an_answer_that_never_ends_is_not_gone_on_with_for_ever(brain: Brain, server: ChatServer) -> None:
+    """A model that is cut off each time with new operations is left at the most that one answer may have."""
+
+    def endless(request: Captured) -> Behaviour:
+        first = 150 * len(server.requests)
+        rows = (json.dumps({"action": "new", "text": f"Row {number}."}) for number in range(first, first + 150))
+        return say(f'{{"operations": [{", ".join(rows)}, {{"action"', finish="length")
+
+    server.default = by_request(endless)
+    assert 400 == len(consolidated(brain).operations)
+    assert 3 == len(server.requests)
 
 
 def test_what_was_cut_off_is_gone_on_with(brain: Brain, server: ChatServer) -> None:
