@@ -473,10 +473,18 @@ class ProposalRecord(Record):
     Attributes:
         id: Its identity, which the line in `review.md` shows.
         what: One sentence for a person.
+        waits: Whether it has no line yet, since others came first; it is recorded anew when it gets one.
+        is_private: Whether what it tells of must not leave this machine.
+        is_wish: Whether the person asked for it themselves: it waits for no other.
+        reason: Why a second reader held back what was to be written or ended; "" where none did.
     """
 
     id: str
     what: str
+    waits: bool = False
+    is_private: bool = False
+    is_wish: bool = False
+    reason: str = ""
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
@@ -532,9 +540,7 @@ class ReplaceProposal(ProposalRecord):
         text: The new wording.
         on: ISO date from which it holds.
         title: Of a new page.
-        is_private: Whether the text must not leave this machine.
         sources: Ids of the exchanges that it rests on.
-        reason: Why it was not written unasked.
     """
 
     operation: str
@@ -545,9 +551,7 @@ class ReplaceProposal(ProposalRecord):
     text: str
     on: str
     title: str = ""
-    is_private: bool = False
     sources: tuple[str, ...] = ()
-    reason: str = ""
 
 
 class CopyProposal(ProposalRecord):
@@ -1013,14 +1017,24 @@ class TreeTidied(EventData):
 # --- what a person is asked --------------------------------------------------------------------------------------
 
 
+class ReviewSettled(EventData):
+    """A person decided several proposals at once; what is done for each names this event as its cause.
+
+    Attributes:
+        count: How many.
+    """
+
+    count: int
+
+
 class ProposalDecided(EventData):
     """A proposal was decided.
 
     Attributes:
         proposal: Its id.
-        how: `applied`: a person ticked it, and it was done; `declined` by a person; `expired`: a person ticked it, but
-            what it was about has changed since, and nothing was done; `lapsed`: nobody decided for 30 days, so that its
-            line went and nothing was done. A tick that arrives after that counts all the same.
+        how: `applied`: a person ticked it, and it was done; `declined` by a person; `expired`: what it was about has
+            changed, so that a tick did nothing, or it got no line any more; `lapsed`: nobody decided for 30 days, so
+            that its line went and nothing was done: what is hidden stays hidden. A tick that arrives after that counts.
         statements: Statements that were written.
     """
 

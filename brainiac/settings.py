@@ -179,6 +179,12 @@ class OrganizationSettings(_Section):
     unused_days: int = Field(180, ge=1, description="what was not used for so long may be archived")
 
 
+class ReviewSettings(_Section):
+    """What a person is asked in `memory/review.md`."""
+
+    max_new: int = Field(5, ge=1, description="so many undecided lines in any seven days; further ones wait")
+
+
 class RecallSettings(_Section):
     """Search."""
 
@@ -263,6 +269,7 @@ class Settings(_Section):
     reflection: ReflectionSettings = ReflectionSettings()
     promotion: PromotionSettings = PromotionSettings()
     organization: OrganizationSettings = OrganizationSettings()
+    review: ReviewSettings = ReviewSettings()
     recall: RecallSettings = RecallSettings()
     server: ServerSettings = ServerSettings()
     plugins: PluginSettings = PluginSettings()

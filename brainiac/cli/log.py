@@ -43,6 +43,7 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
     events.ImportStarted: "{source} → imported, all in one `undo`",
     events.StatementCorrected: "{paths} → put right by you",
+    events.ReviewSettled: "memory/review.md → {count} decided at once, all in one `undo`",
     events.StatementsEnded: "{paths} → over by its last day",
     events.MemoryForgotten: "{path} → forgotten",
     events.TextsPurged: "forgotten texts → destroyed for good",

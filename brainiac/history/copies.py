@@ -19,6 +19,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from brainiac import events
 from brainiac.brain import Brain
@@ -35,7 +36,8 @@ from brainiac.storage.files import Disk, read_bytes
 from brainiac.storage.journal import SPLICE_SUFFIX
 from brainiac.storage.lineage import common_version, new_paths
 from brainiac.storage.pages import linked_path
-from brainiac.storage.review import Proposal, differences_change, proposals_change
+from brainiac.storage.proposals import asking
+from brainiac.storage.review import differences_change
 from brainiac.storage.versions import Difference, Merge, merge
 
 TAKE = "take-copy"  # the operation of a proposal
@@ -180,11 +182,10 @@ def _propose_copy(brain: Brain, copy: str, original: str, raw: bytes) -> Event |
         return None
     name = copy.rpartition("/")[2]
     what = f"Take another device's version of {original}, which is deleted here and stands as {name}; `-` drops it"
-    proposal = events.CopyProposal(
-        id=proposal_id, what=what, operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None
-    )
-    changes = proposals_change(brain.tree, [Proposal(proposal, is_private_note(decode_text(raw)))])
-    return brain.commit(events.ProposalMade(proposals=(proposal,)), by=_BY, changes=changes)
+    common: dict[str, Any] = {"id": proposal_id, "what": what, "is_private": is_private_note(decode_text(raw))}
+    proposal = events.CopyProposal(operation=TAKE, copy=copy, copy_hash=copy_hash, path=original, hash=None, **common)
+    proposals, changes = asking(brain, [proposal])
+    return brain.commit(events.ProposalMade(proposals=proposals), by=_BY, changes=changes)
 
 
 def changes_for_copy(brain: Brain, proposal: events.CopyProposal) -> list[Change]:

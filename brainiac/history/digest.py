@@ -7,7 +7,6 @@ forgotten or undone.
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import shlex
@@ -26,6 +25,7 @@ from brainiac.formats.markdown import PRIVATE, format_link, one_line
 from brainiac.formats.page import STEPS, Memory, Statement, parse_exchanges
 from brainiac.storage.causes import undone_events
 from brainiac.storage.files import Disk, temporary_beside
+from brainiac.storage.proposals import asked_before
 from brainiac.storage.review import decisions_in, find_ticks
 from brainiac.storage.statements import text_hash
 from brainiac.storage.store import Store
@@ -42,6 +42,7 @@ FORGOTTEN_PARTS = {
     "answers": "file",
 }
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
+_LAPSED = "undecided in memory/review.md for 30 days"
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
@@ -262,7 +263,7 @@ class _Reader:
 
     def _proposed(self, proposal: str) -> Iterator[StatementRecord]:
         """Yield what a proposal did to a person's own statement, of which its event has no record."""
-        match self._proposal(proposal):
+        match self._asked.get(proposal):
             case events.RetireProposal(block=block, hash=former):
                 yield StatementRecord(
                     operation="DELETE", replaced=StatementRef(block=block, hash=former, history=block)
@@ -271,22 +272,25 @@ class _Reader:
                 replaced = StatementRef(block=block, hash=former, history=block)
                 yield StatementRecord(operation="UPDATE", hash=text_hash(text), replaced=replaced)
 
-    def _proposal(self, proposal: str) -> events.ProposalRecord | None:
-        """Return a proposal as the journals have it."""
-        sql = "SELECT data FROM proposals WHERE id = ? ORDER BY event DESC LIMIT 1"
-        rows = self._store.projection.query(sql, proposal)
-        return next((events.ProposalRecord.from_json(json.loads(data)) for (data,) in rows), None)
+    @cached_property
+    def _asked(self) -> dict[str, events.ProposalRecord]:
+        return {name: asked.record for name, asked in asked_before(self._store).items()}
 
     def _add_lapsed(self, event: Event, name: str) -> None:
         """Add a proposal that nobody decided; it is counted where what it quotes is private, or was forgotten."""
-        proposal = self._proposal(name)
+        proposal = self._asked.get(name)
+        line = DigestLine(event.at, "lapsed", "", reason=_LAPSED)
         match proposal:
-            case events.OrganizeProposal(pages=rows):
-                uuids, sources, former = {uuid for uuid, _, _ in rows}, (), ""
-            case events.RetireProposal(page=page, held_by=held_by, sources=sources, hash=former):
-                uuids = {page, held_by} - {""}
+            case events.OrganizeProposal(pages=rows, is_private=False):
+                uuids, sources, former, stands = {uuid for uuid, _, _ in rows}, (), "", "all stays where it is"
+            case events.RetireProposal(page=page, held_by=held_by, sources=sources, hash=former, is_private=False):
+                uuids, stands = {page, held_by} - {""}, "both stand" if proposal.words else "it stands"
             case events.ReplaceProposal(page=page, sources=sources, hash=former, is_private=False):
-                uuids = {page} - {""}
+                uuids, stands = {page} - {""}, "it stands as it was" if former else "it was not written"
+            case events.ForgetProposal(is_private=False):  # no word of it, as it stays hidden
+                reason = f"{_LAPSED}: {count_forgotten(proposal)} stay hidden, and are not destroyed"
+                self.digest.lines.append(replace(line, reason=reason))
+                return
             case _:
                 self.digest.withheld += 1
                 return
@@ -296,8 +300,7 @@ class _Reader:
             statement = self._texts.get(former, _NO_TEXT)
             is_open &= statement.page is not None and not statement.is_private
         if is_open and self._open_exchanges.issuperset(sources):
-            reason = "undecided in memory/review.md for 30 days"
-            self.digest.lines.append(DigestLine(event.at, "lapsed", one_line(proposal.what), reason=reason))
+            self.digest.lines.append(replace(line, text=one_line(proposal.what), reason=f"{_LAPSED}: {stands}"))
         else:
             self.digest.withheld += 1
 

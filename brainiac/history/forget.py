@@ -44,8 +44,9 @@ from brainiac.llm.redaction import redact
 from brainiac.search.documents import Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
+from brainiac.storage.proposals import asking
 from brainiac.storage.review import EMPTY as EMPTY_REVIEW
-from brainiac.storage.review import Proposal, proposals_change, without_proposals
+from brainiac.storage.review import SECTIONS, without_proposals
 from brainiac.storage.said import meant_by
 from brainiac.storage.statements import Rest, RestsOn, StatementLog, text_hash, without_items
 from brainiac.storage.withheld import (
@@ -65,7 +66,7 @@ Hidden from models, search and every door, as you asked (“{quote}”):
 {lines}
 
 `[x]` at its line in memory/review.md takes it out of memory; `[-]` there brings it back, and so does `brainiac undo \
---last` if nothing else changed since."""
+--last` if nothing else changed since. Undecided for 30 days, the line goes: it stays hidden and is not destroyed."""
 NOT_HIDDEN = """\
 Nothing is hidden: it is not clear whether “{quote}” means all of this.
 
@@ -84,11 +85,12 @@ _SOURCE = re.compile(r"^— .*\n?", re.MULTILINE)  # below a quotation of an ans
 _SHOWN_CHARACTERS = 100
 # what processes add to a person's words: block id, marks, the stamp of an exchange, and the kind of its author
 _OUR_ADDITIONS = re.compile(
-    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposal:|private\b).*?-->|^### [-0-9]{10}T[:0-9]{8}Z$"
-    r"|^\*\*(?:User|AI|Thoughts)(?=:\*\*)|(?:^\*\*|(?<= \())(?:assistant|import|tool)(?=: | \(|:\*\*)",
+    r"\^[0-9a-z]{4,6}[ \t]*$|<!--\s*(?:event:|exchange:|proposals?:|waiting|private\b).*?-->"
+    r"|^### [-0-9]{10}T[:0-9]{8}Z$|^\*\*(?:User|AI|Thoughts)(?=:\*\*)"
+    r"|(?:^\*\*|(?<= \())(?:assistant|import|tool)(?=: | \(|:\*\*)",
     re.MULTILINE | re.IGNORECASE,
 )
-_OUR_HEADINGS = f"## {HISTORY}\n## {STEPS}\n## {MANIFEST}\n## {RELATED}"
+_OUR_HEADINGS = "".join(f"## {each}\n" for each in (HISTORY, STEPS, MANIFEST, RELATED, *SECTIONS.values()))
 _OUR_LINES = frozenset(f"{EMPTY}{EMPTY_REVIEW}{_OUR_HEADINGS}".splitlines())
 # the keys of front matter whose values processes choose: ids, times, and one of a few words
 _OUR_KEYS = frozenset(
@@ -771,8 +773,8 @@ def propose(brain: Brain, words: str, prompt: str) -> Proposed:
     if not target:
         return Proposed(f"Nothing in memory holds “{words}”.")
     what = f"Forget {target.count}, as listed beside {prompt}"
-    proposal = replace(target.proposal(what), prompt=prompt)
-    _add_proposal(brain, proposal, by="core_loop", is_private=target.is_private)
+    proposal = replace(target.proposal(what), prompt=prompt, is_private=target.is_private)
+    _add_proposal(brain, proposal, by="core_loop")
     lines = "\n".join(f"- {line}" for line in target.shown)
     text = f"To be forgotten, once you tick it in memory/review.md: {target.count}.\n\n{lines}"
     return Proposed(text, target.is_private)
@@ -798,8 +800,8 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
         return  # there is nothing to forget, or the person was asked already
     # none is quoted: the sources of undecided deletions are withheld
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"
-    proposal = replace(target.proposal(what), deleted=page, path=path)
-    _add_proposal(brain, proposal, by="organization", is_private=is_private_note(before))
+    proposal = replace(target.proposal(what), deleted=page, path=path, is_private=is_private_note(before))
+    _add_proposal(brain, proposal, by="organization")
 
 
 def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target) -> None:
@@ -821,36 +823,42 @@ def hide(brain: Brain, exchange: Exchange, quotes: Sequence[str], target: Target
     typed = " ".join(own_sentences(exchange.prompt.said))
     is_hiding = len(target.shown) <= MAX_HIDDEN and all(holds_phrase(typed, quote) for quote in quotes)
     whole = replace(target, exchanges=(exchange.id, *(name for name in target.exchanges if name != exchange.id)))
-    until = "; until then all of it is hidden, and `-` brings it back" if is_hiding else ""
+    until = "; it is hidden and, undecided, stays so and is not destroyed; `-` brings it back" if is_hiding else ""
     what = f"Forget {whole.count}, as listed below the answer to {exchange.prompt.path}{until}"
-    proposal = replace(whole.proposal(what), id=proposal_id, is_hiding=is_hiding)
+    private = exchange.is_private
+    proposal = replace(whole.proposal(what), id=proposal_id, is_hiding=is_hiding, is_wish=True, is_private=private)
     lines = "\n".join(f"- {redact(brain, line)}" for line in ("this message and its answer", *target.shown))
     note = (HIDDEN if is_hiding else NOT_HIDDEN).format(quote=redact(brain, "; ".join(quotes)), lines=lines)
 
     def attempt() -> None:
         path = exchange.response.path if exchange.response else ""
         text = brain.read_text(path) if path else None
-        changes = proposals_change(brain.tree, [Proposal(proposal, exchange.is_private)])
+        proposals, changes = asking(brain, [proposal])
         if text:
             changes.append(update(path, text, f"{text.rstrip()}\n\n---\n\n{note}\n"))
-        brain.commit(ProposalMade(proposals=(proposal,)), by="reflection", changes=changes, cause=exchange.id)
+        brain.commit(ProposalMade(proposals=proposals), by="reflection", changes=changes, cause=exchange.id)
 
     brain.retry(attempt)
 
 
-def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str, is_private: bool) -> None:
-    """Commit a proposal with its line in `review.md`."""
-    changes = proposals_change(brain.tree, [Proposal(proposal, is_private)])
-    brain.commit(ProposalMade(proposals=(proposal,)), by=by, changes=changes)
+def _add_proposal(brain: Brain, proposal: ForgetProposal, *, by: str) -> None:
+    """Commit a proposal of the person's own with its line in `review.md`."""
+    proposals, changes = asking(brain, [replace(proposal, is_wish=True)])
+    brain.commit(ProposalMade(proposals=proposals), by=by, changes=changes)
 
 
-def carry_out_proposal(brain: Brain, proposal: ForgetProposal) -> Event | None:
+def carry_out_proposal(brain: Brain, proposal: ForgetProposal, *, cause: str | None = None) -> Event | None:
     """Forget what a ticked proposal names, and remove the prompt that asked for it, which is off the record.
+
+    Args:
+        brain: The brain.
+        proposal: It.
+        cause: The id of the event that it is done by, if there is one.
 
     Returns:
         The event; None when nothing of it is in the tree any more.
     """
-    event = forget(brain, Target.of(proposal), by="person")
+    event = forget(brain, Target.of(proposal), by="person", cause=cause)
     if prompt := proposal.prompt:
         answers = [response_path(prompt, number) for number in range(1, _MAX_ANSWERS + 1)]
         for path in (prompt, *answers):

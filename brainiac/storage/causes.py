@@ -44,8 +44,8 @@ def find_event(store: Store, id_part: str) -> Event:
 def last_caused(store: Store) -> list[Event]:
     """Return the commits to undo for the last change of memory on this device, newest first.
 
-    An exchange that changed it comes with all that followed from it, an import and a catch-up with all their commits;
-    anything else, such as a promotion, is one commit.
+    An exchange that changed it comes with all that followed from it, an import, a catch-up and what was decided at once
+    in the review with all their commits; anything else, such as a promotion, is one commit.
 
     Raises:
         UserError: Nothing is left that could be undone.
@@ -55,6 +55,8 @@ def last_caused(store: Store) -> list[Event]:
         return commits_of(store, store.journal.find(last.cause or "") or last)
     if catch_up := catch_up_of(store, last):
         return commits_of(store, catch_up)
+    if (settled := store.journal.find(last.cause or "")) and isinstance(settled.what, events.ReviewSettled):
+        return commits_of(store, settled)
     if not isinstance(last.what, events.OutcomeEvent):
         return [last]
     exchange = find_event(store, last.what.exchange)
@@ -66,15 +68,17 @@ def last_caused(store: Store) -> list[Event]:
 def commits_of(store: Store, event: Event) -> list[Event]:
     """Return the commits to undo so that an event is undone, newest first.
 
-    The event that begins an import or a catch-up changes no file itself: its commits are the events that followed.
+    The event that begins an import, a catch-up or several decisions changes no file itself: its commits followed.
 
     Raises:
-        UserError: All commits of an import or a catch-up are undone already.
+        UserError: All these commits are undone already.
     """
-    if not isinstance(event.what, events.ImportStarted | events.CatchUpStarted):
+    if not isinstance(event.what, events.ImportStarted | events.CatchUpStarted | events.ReviewSettled):
         return [event]
     undone = undone_events(store)
-    kinds = events.ExchangesImported | events.MemoryPromoted
+    kinds: tuple[type[events.EventData], ...] = (events.ExchangesImported, events.MemoryPromoted)
+    if isinstance(event.what, events.ReviewSettled):
+        kinds = (events.ProposalDecided, events.ExchangeForgotten, events.MemoryForgotten)
     steps = (step for step in consequences(store, event) if isinstance(step.what, kinds))
     commits = [step for step in steps if step.id not in undone and _changes_files(step)]
     if not commits:

@@ -133,7 +133,8 @@ def hiding_proposals(store: Store) -> list[ForgetProposal]:
     store.projection.follow()
     # an undoing that was undone itself does not count
     rows = store.projection.query(
-        """SELECT data FROM proposals WHERE is_hiding AND id NOT IN (SELECT proposal FROM decisions)
+        """SELECT data FROM proposals WHERE is_hiding
+        AND id NOT IN (SELECT proposal FROM decisions WHERE how != 'lapsed')
         AND event NOT IN (SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"""
     )
     proposals = [ForgetProposal.from_json(json.loads(data)) for (data,) in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import posixpath
 import shlex
 import time
@@ -29,7 +28,7 @@ from brainiac.llm.schemas import OFFLINE
 from brainiac.pipeline.daemon import answer_again, answer_one, capture_one
 from brainiac.storage.database import read_run_state
 from brainiac.storage.files import Disk, temporary_beside
-from brainiac.storage.review import Proposal, proposals_change
+from brainiac.storage.proposals import asked_before, asking
 from brainiac.storage.serving import is_running
 from brainiac.storage.statements import text_hash
 from brainiac.tree import slugify
@@ -584,13 +583,10 @@ def _on_one_line(text: str) -> str:
 
 def _propose(brain: Brain, record: events.ProposalRecord, is_private: bool, caller: Caller) -> Suggested:
     """Journal a proposal and add its line to `review.md`; where the same one is open, return that."""
-    brain.projection.follow()
-    is_open = "id NOT IN (SELECT proposal FROM decisions)"
-    rows = brain.projection.query(f"SELECT id, data FROM proposals WHERE {is_open} ORDER BY event")
-    without_id = json.dumps(record.to_json() | {"id": ""}, sort_keys=True)
-    for proposal_id, data in rows:
-        if json.dumps(json.loads(data) | {"id": ""}, sort_keys=True) == without_id:
-            return Suggested(proposal_id, record.what, is_new=False)
-    changes = proposals_change(brain.tree, [Proposal(record, is_private)])
-    brain.commit(events.ProposalMade(proposals=(record,)), by=caller.by, changes=changes)
+    record = replace(record, is_private=is_private, is_wish=caller.is_person)
+    for asked in asked_before(brain).values():
+        if not asked.how and replace(asked.record, id=record.id, waits=False) == record:
+            return Suggested(asked.record.id, record.what, is_new=False)
+    records, changes = asking(brain, [record])
+    brain.commit(events.ProposalMade(proposals=records), by=caller.by, changes=changes)
     return Suggested(record.id, record.what, is_new=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ from brainiac.history.digest import write_digest
 from brainiac.llm.gate import is_hidden
 from brainiac.llm.offline import organize as by_rule
 from brainiac.llm.schemas import OrganizeRequest, Proposals
-from brainiac.storage import review
 from brainiac.storage.files import locked
 from brainiac.storage.pages import PageSet
+from brainiac.storage.proposals import Records, asked_before, asking
 
 from .actions import NAME, Action, Decisions, Draft, derive_manifests, folders_of
-from .usage import Patterns, Row, UsageHistory, find_patterns, log_removal, read_history, read_usage
+from .usage import Patterns, Row, find_patterns, log_removal, read_history, read_usage
 
 ATTEMPTS = 3
 LOG_ATTEMPTS = 50  # a script may add lines without pause; the decisions do not depend on lines added meanwhile
@@ -154,11 +154,11 @@ class _Run:
         Nothing is committed where no file changes, the access log has no new line, and no question to a model is new.
         """
         brain, changes = self._brain, draft.changes()
-        proposals: list[review.Proposal] = []
+        proposals: Records = ()
         # while a person edits `review.md` nothing is added to it: the next run finds the same proposals
         if self._is_resting(brain.tree.relative(brain.tree.review)):
-            proposals = list(new_proposals(self._pages, self._history, decisions.ask))
-            changes += review.proposals_change(brain.tree, proposals)
+            proposals, added = asking(brain, new_proposals(brain, self._pages, decisions.ask))
+            changes += added
         refused = tuple(decisions.refused)
         # recorded, so that no model is paid for the same answer twice, and the same refusals are journaled once
         is_new_question = self._question_hash != self._history.asked and bool(refused or self._has_model)
@@ -168,10 +168,10 @@ class _Run:
         event = self._commit(changes, self._event(decisions, draft, proposals))
         self._progress("deriving manifests")
         derive_manifests(brain, folders_of(changes), cause=event.id)
-        sentences = tuple(proposal.record.what for proposal in proposals)
+        sentences = tuple(proposal.what for proposal in proposals if not proposal.waits)
         return Outcome(tuple(decisions.do), sentences, refused, self._usage.lines, event.id)
 
-    def _event(self, decisions: Decisions, draft: Draft, proposals: Sequence[review.Proposal]) -> MemoryOrganized:
+    def _event(self, decisions: Decisions, draft: Draft, proposals: Records) -> MemoryOrganized:
         """Return the event of the commit, with the counts of the access log."""
         usage = self._usage
         return MemoryOrganized(
@@ -181,7 +181,7 @@ class _Run:
             asked=self._question_hash,
             done=tuple(self._record(draft, action) for action in decisions.do),
             statements=tuple(draft.statements),
-            proposals=tuple(proposal.record for proposal in proposals),
+            proposals=proposals,
             refused=tuple(decisions.refused),
         )
 
@@ -214,20 +214,20 @@ def _filtered(patterns: Patterns, is_kept: Callable[[Row], bool]) -> Patterns:
     return {name: rows for name, rows in filtered.items() if rows}
 
 
-def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) -> Iterator[review.Proposal]:
+def new_proposals(brain: Brain, pages: PageSet, actions: list[Action]) -> Iterator[events.OrganizeProposal]:
     """Yield proposals for actions; a page is not proposed for the same action again until its text changes.
 
     Args:
+        brain: The brain.
         pages: All pages.
-        history: The proposals made before.
         actions: The actions that need the person's consent.
     """
     # one that expired was wanted, so that it may be made again; one that lapsed was not
     earlier = {
-        (proposal.action, uuid, digest)
-        for name, (proposal, _) in history.proposals.items()
-        if isinstance(proposal, events.OrganizeProposal) and history.decided.get(name) != "expired"
-        for uuid, _, digest in proposal.pages
+        (asked.record.action, uuid, digest)
+        for asked in asked_before(brain).values()
+        if isinstance(asked.record, events.OrganizeProposal) and asked.how != "expired"
+        for uuid, _, digest in asked.record.pages
     }
     for action in actions:
         memories = [pages.memories[path] for path in action.paths]
@@ -236,14 +236,14 @@ def new_proposals(pages: PageSet, history: UsageHistory, actions: list[Action]) 
         if not rows:
             continue
         identity = hashlib.sha256(repr((action.kind, action.target, sorted(rows))).encode("utf-8", "surrogatepass"))
-        record = events.OrganizeProposal(
+        yield events.OrganizeProposal(
             id=identity.hexdigest()[:16],
             what=_sentence(action, [path for _, path, _ in rows]),
             action=action.kind,
             pages=tuple(rows),
             target=action.target,
+            is_private=any(page.is_private for page in memories),
         )
-        yield review.Proposal(record, any(page.is_private for page in memories))
 
 
 def _sentence(action: Action, paths: list[str]) -> str:

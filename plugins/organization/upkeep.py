@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -22,7 +22,8 @@ from brainiac.history.why import folded
 from brainiac.llm.gate import Gate, is_hidden
 from brainiac.storage.links import MENTIONS, Mentions, with_repaired_links
 from brainiac.storage.pages import PageSet, linked_path
-from brainiac.storage.review import decisions_in, find_ticks, without_proposals
+from brainiac.storage.proposals import UNDONE, asked_before, asking, lapses, room_for
+from brainiac.storage.review import decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import StatementLog, text_hash, without_fact
 
 from .actions import NAME, Action, Draft, derive_manifests, folders_of
@@ -35,8 +36,7 @@ MANY_NAMES = 50  # of more, no page is searched for each name: all mentions are 
 COMPLETED_AT_ONCE = 200  # pages a commit
 CALM_SECONDS = 30.0  # a full access log leads to a run only when nobody exchanged anything for so long
 LAPSE_DAYS = 30  # a line of `review.md` that nobody decided for so long goes
-# what a person asked to have forgotten may be hidden until they decide, and another device's version is nowhere else
-_LAPSING = (events.RetireProposal, events.ReplaceProposal, events.OrganizeProposal)
+_Revision = tuple[list[Change], tuple[events.StatementRecord, ...]]  # what carries a proposal out; none where it cannot
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE})
 
 
@@ -346,61 +346,77 @@ def settle_reviews(brain: Brain) -> list[Event]:
     Returns:
         The events, one for each decided proposal.
     """
-    text = brain.read_text(brain.tree.review)
+    text = brain.read_text(brain.tree.review) or ""
     # only the mark and the id count: what is carried out is the journaled proposal, whatever the line says by now
-    decisions = decisions_in(text) if text else {}
-    if not decisions:
+    if not decisions_in(text) and "<!-- proposals:" not in text:
         return []
-    history, recorded = read_history(brain), []
-    for name, is_accepted in decisions.items():
-        # once: the line may stand there ticked for weeks, or come back by a sync; what only lapsed can be ticked
-        if name not in history.proposals or history.decided.get(name, "lapsed") != "lapsed":
-            continue
-        proposal, by = history.proposals[name]
-        if not is_accepted:
-            recorded.append(brain.record(events.ProposalDecided(proposal=name, how="declined"), by="person"))
+    lapsed = {name for name, asked in asked_before(brain).items() if asked.how == "lapsed"}
+    return decide(brain, decisions_in(text, lapsed))
+
+
+def decide(brain: Brain, decisions: Mapping[str, bool]) -> list[Event]:
+    """Do and note what a person decided on proposals, each once; several together can be undone as one.
+
+    Args:
+        brain: The brain.
+        decisions: Whether they want it done, by the proposal's id.
+
+    Returns:
+        The events, one for each decided proposal.
+    """
+    asked, recorded = asked_before(brain), list[Event]()
+    # once: the line may stand there ticked for weeks, or come back by a sync; what only lapsed can be ticked
+    due = [name for name in decisions if name in asked and asked[name].how in ("", "lapsed")]
+    settled = brain.record(events.ReviewSettled(count=len(due)), by="person") if len(due) > 1 else None
+    cause = settled.id if settled else None
+    for name in due:
+        proposal, by = asked[name].record, asked[name].by
+        decided = events.ProposalDecided(proposal=name, how="applied" if decisions[name] else "declined")
+        if not decisions[name]:
+            recorded.append(brain.record(decided, by="person", cause=cause))
         elif isinstance(proposal, events.RetireProposal) and not proposal.block:
             # only exchanges say it: no file changes, and recall says of them what holds now
-            recorded.append(brain.record(events.ProposalDecided(proposal=name, how="applied"), by=by))
+            recorded.append(brain.record(decided, by=by, cause=cause))
         elif isinstance(proposal, events.ForgetProposal):
-            cause = forget.carry_out_proposal(brain, proposal)
-            applied = events.ProposalDecided(proposal=name, how="applied")
-            recorded.append(brain.record(applied, by="person", cause=cause.id if cause else None))
+            done = forget.carry_out_proposal(brain, proposal, cause=cause)
+            recorded.append(brain.record(decided, by="person", cause=done.id if done else cause))
         else:
-            recorded.append(_apply(brain, proposal, by, history))
+            recorded.append(_apply(brain, proposal, by, cause))
     return recorded
 
 
-def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, history: UsageHistory) -> Event:
+def _apply(brain: Brain, proposal: events.ProposalRecord, by: str, cause: str | None) -> Event:
     """Carry out a proposal on the present pages.
 
     Where they changed since it was made, or somebody saved one at each of `ATTEMPTS` attempts, record its expiry.
     """
     for _ in range(ATTEMPTS):
-        changes: list[Change] = []
-        statements: tuple[events.StatementRecord, ...] = ()
-        match proposal:  # one to forget is carried out by `settle_reviews`
-            case events.CopyProposal():
-                changes = changes_for_copy(brain, proposal)
-            case events.RetireProposal() | events.ReplaceProposal():
-                changes, statements = _revision(brain, proposal)
-            case events.OrganizeProposal():
-                changes, statements = _reorganization(brain, proposal, history)
+        changes, statements = _changes_for(brain, proposal)
         if not changes:  # its target changed since
             break
         try:
             applied = events.ProposalDecided(proposal=proposal.id, how="applied", statements=statements)
-            event = brain.commit(applied, by=by, changes=changes)
+            event = brain.commit(applied, by=by, changes=changes, cause=cause)
         except ConflictError:
             continue
         derive_manifests(brain, folders_of(changes), cause=event.id)
         return event
-    return brain.record(events.ProposalDecided(proposal=proposal.id, how="expired"), by=by)
+    return brain.record(events.ProposalDecided(proposal=proposal.id, how="expired"), by=by, cause=cause)
 
 
-def _reorganization(
-    brain: Brain, proposal: events.OrganizeProposal, history: UsageHistory
-) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
+def _changes_for(brain: Brain, proposal: events.ProposalRecord) -> _Revision:
+    """Return what carries a proposal out on the present pages; nothing where they changed since it was made."""
+    match proposal:  # one to forget is carried out by `decide`
+        case events.CopyProposal():
+            return changes_for_copy(brain, proposal), ()
+        case events.RetireProposal() | events.ReplaceProposal():
+            return _revision(brain, proposal)
+        case events.OrganizeProposal():
+            return _reorganization(brain, proposal, read_history(brain))
+    return [], ()
+
+
+def _reorganization(brain: Brain, proposal: events.OrganizeProposal, history: UsageHistory) -> _Revision:
     """Return the changes that move, archive or compress pages, and the statements of a digest."""
     pages, now = brain.pages(), brain.clock.now()
     paths = tuple(pages.path_by_uuid.get(uuid, "") for uuid, _, _ in proposal.pages)
@@ -413,9 +429,7 @@ def _reorganization(
     return draft.changes(), tuple(draft.statements)
 
 
-def _revision(
-    brain: Brain, proposal: events.RetireProposal | events.ReplaceProposal
-) -> tuple[list[Change], tuple[events.StatementRecord, ...]]:
+def _revision(brain: Brain, proposal: events.RetireProposal | events.ReplaceProposal) -> _Revision:
     """Return the changes that move a statement to History, write another wording in its place, or write a new one.
 
     Nothing where the statement was changed meanwhile. Of another wording of a statement that a process wrote there is a
@@ -475,25 +489,49 @@ def _revision(
 def tidy_review(brain: Brain) -> Event | None:
     """Remove the lines of decided proposals from `review.md`, unless a person edited it within the last minute.
 
-    One that nobody decided for `LAPSE_DAYS` days is noted as lapsed and goes too, unless its box was touched.
+    One that nobody decided for `LAPSE_DAYS` days is noted as lapsed and goes too, unless its box was touched. Proposals
+    that wait get their lines where there is room.
     """
-    path = brain.tree.relative(brain.tree.review)
-    before = brain.read_text(path)
-    ticks = find_ticks(before) if before else []
-    if not before or not ticks:
-        return None
-    history, now = read_history(brain), brain.clock.now()
-    if not history.is_resting(path, now):
+    path, now = brain.tree.relative(brain.tree.review), brain.clock.now()
+    before = brain.read_text(path) or ""
+    ticks, asked = find_ticks(before), asked_before(brain)
+    n_waiting = sum(each.record.waits and not each.how for each in asked.values())
+    if not (ticks or n_waiting) or not read_history(brain).is_resting(path, now):
         return None
     untouched = {tick.id for tick in ticks} - {tick.id for tick in ticks if tick.mark != " "}
-    gone = {name for name, how in history.decided.items() if how != "lapsed" or name in untouched}
+    gone = {name for name, each in asked.items() if each.how and (each.how != "lapsed" or name in untouched)}
     since = iso(now - timedelta(days=LAPSE_DAYS))
-    for name in sorted(untouched & history.proposals.keys() - gone):
-        is_old = history.proposed_at[name] <= since
-        if is_old and isinstance(history.proposals[name][0], _LAPSING):
+    for name in sorted(untouched & asked.keys() - gone):
+        if asked[name].at <= since and lapses(asked[name].record):
             brain.record(events.ProposalDecided(proposal=name, how="lapsed"), by=NAME)
             gone.add(name)
-    after = without_proposals(before, gone)
-    if after == before:
-        return None
-    return brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])
+    event, after = None, with_proposals(without_proposals(before, gone), n_waiting=n_waiting) if before else ""
+    if after != before:
+        event = brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])
+    # not looked at without need: each of them is carried out for a try
+    is_room = n_waiting and room_for(brain, asked_before(brain))
+    records, changes = asking(brain, still_waiting(brain) if is_room else ())
+    shown = tuple(record for record in records if not record.waits)
+    return brain.commit(events.ProposalMade(proposals=shown), by=NAME, changes=changes) if shown else event
+
+
+def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
+    """Return the proposals without a line that can still be done, private where something of them is by now.
+
+    What the others are about has changed since: they are noted as expired.
+    """
+    ready, gate = [], Gate(brain, is_remote=True)
+    undecided = [asked for asked in asked_before(brain).values() if asked.record.waits and not asked.how]
+    sql = f"SELECT exchange FROM filings WHERE is_gone AND event NOT IN {UNDONE}"
+    gone = {name for (name,) in brain.projection.query(sql)} if undecided else set[str]()
+    for asked in undecided:
+        record, sources = asked.record, getattr(asked.record, "sources", ())
+        if not record.what or not gone.isdisjoint(sources):
+            continue  # purged, or it rests on what was forgotten
+        is_told = isinstance(record, events.RetireProposal) and not record.block
+        if not is_told and not isinstance(record, events.ForgetProposal) and not _changes_for(brain, record)[0]:
+            brain.record(events.ProposalDecided(proposal=record.id, how="expired"), by=asked.by)
+            continue
+        is_private = record.is_private or any(map(gate.is_private_by_now, sources))
+        ready.append(replace(record, is_private=is_private))
+    return ready

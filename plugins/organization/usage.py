@@ -16,7 +16,7 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.clock import is_within, iso
-from brainiac.events import Change, ProposalRecord, update
+from brainiac.events import Change, update
 from brainiac.formats.access_log import identity_of, parse_access_log
 from brainiac.formats.index_page import IndexDocument
 from brainiac.formats.page import Memory
@@ -56,9 +56,6 @@ class UsageHistory:
         together: How many answers cited two pages both, by their uuids; from 0 again after they were linked.
         unlinked: Pairs of pages whose link a person has undone.
         asked: The hash of the last question to the model.
-        proposals: Every proposal with the process that made it, by id.
-        proposed_at: When each proposal was last made, by its id.
-        decided: How each proposal was decided, by its id.
     """
 
     edited: dict[str, str] = field(default_factory=dict)
@@ -71,9 +68,6 @@ class UsageHistory:
     together: Counter[Pair] = field(default_factory=Counter)
     unlinked: set[Pair] = field(default_factory=set)
     asked: str = ""
-    proposals: dict[str, tuple[ProposalRecord, str]] = field(default_factory=dict)
-    proposed_at: dict[str, str] = field(default_factory=dict)
-    decided: dict[str, str] = field(default_factory=dict)
 
     def path_now(self, path: str) -> str:
         """Return the path, after all moves, of the page that was once at a path."""
@@ -94,11 +88,6 @@ def read_history(brain: Brain) -> UsageHistory:
     projection.follow()
     _add_changes(history, projection)
     _add_runs(history, projection, iso(brain.clock.now() - timedelta(days=WINDOW_DAYS)))
-    for name, at, by, proposal in projection.query("SELECT id, at, by, data FROM proposals ORDER BY event"):
-        history.proposals[name] = (ProposalRecord.from_json(json.loads(proposal)), by)
-        history.proposed_at[name] = at
-    # what a person decided holds, also where another device noted later that nobody did
-    history.decided = dict(projection.query("SELECT proposal, how FROM decisions ORDER BY how != 'lapsed', event"))
     return history
 
 

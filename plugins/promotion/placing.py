@@ -12,12 +12,11 @@ from typing import Any
 
 from brainiac.brain import Brain
 from brainiac.errors import ConfinementError, UserError
-from brainiac.events import ReplaceProposal, RetireProposal, StatementRecord, new_id
+from brainiac.events import ProposalRecord, ReplaceProposal, RetireProposal, StatementRecord, new_id
 from brainiac.formats.markdown import one_line, without_link_targets
 from brainiac.history.why import folded
 from brainiac.llm.schemas import OFFLINE, Existing, Page, PageRef, SynthesizeRequest
 from brainiac.storage.links import with_links_from
-from brainiac.storage.review import Proposal
 from brainiac.storage.statements import StatementLog, text_hash
 from brainiac.text.tokens import coverage, numbers
 from brainiac.tree import slugify
@@ -110,7 +109,7 @@ def proposal_for(step: Step) -> str:
     return f"{'Forget' if operation.action == 'forget' else 'End'} “{target.text}” on {target.title}"
 
 
-def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> Proposal:
+def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> ProposalRecord:
     """Return the proposal to do what a second reader held back, with the words on which it was to rest.
 
     Args:
@@ -136,12 +135,13 @@ def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> P
         "hash": text_hash(target.statement.text) if target else "",
         "on": draft.brain.day_of(candidate.at),
         "sources": tuple(event.id for event in candidate.events),
+        "is_private": candidate.is_private or (target is not None and target.is_private),
+        "reason": reason,
     }
-    is_private = candidate.is_private or (target is not None and target.is_private)
     if target and not text:
-        return Proposal(RetireProposal(operation="retire", replaced_by="", **common), is_private)
-    common |= {"text": with_links_from(draft.brain, text, common["path"]), "title": title, "reason": reason}
-    return Proposal(ReplaceProposal(operation="replace", is_private=candidate.is_private, **common), is_private)
+        return RetireProposal(operation="retire", replaced_by="", **common)
+    text = with_links_from(draft.brain, text, common["path"])
+    return ReplaceProposal(operation="replace", text=text, title=title, **common)
 
 
 def checked_step(log: StatementLog, step: Step) -> Step:

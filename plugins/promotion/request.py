@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -22,7 +21,7 @@ from pydantic import ValidationError
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ModelError
-from brainiac.events import CandidateRecord, Event, EventsAnalyzed, MemoryPromoted
+from brainiac.events import CandidateRecord, Event, EventsAnalyzed
 from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.authors import least_trusted
 from brainiac.formats.markdown import one_line
@@ -57,7 +56,6 @@ from .known import StandIns, has_only_stand_ins, is_stand_in, known_for
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
 MAX_OPERATIONS = 150  # in one answer
-MAX_DOUBTS = 5  # proposals a week to retire a statement whose end is in doubt
 PAID = "answers"  # the owner of what the database keeps: answers that are not carried out and committed
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -352,26 +350,13 @@ class Consolidator:
         """Return an addition that also asks the person whether the statement that was to be changed has ended.
 
         It is asked about the first target of the refused operation that no other operation changes. The addition is
-        returned as it is where there is no such target, or `MAX_DOUBTS` proposals were made in the last seven days:
-        more would not be read.
+        returned as it is where there is no such target.
         """
         unchanged = {statement.id for statement in question.request.existing} - question.changed_ids
         ids = [name for name in refused.ids if name in unchanged][:1]
-        if not ids or self._recent_proposals >= MAX_DOUBTS:
+        if not ids:
             return addition
-        self._recent_proposals += 1
         return addition.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
-
-    @cached_property
-    def _recent_proposals(self) -> int:
-        """How many proposals were made in the last seven days, those of this run included."""
-        since, count = iso(self._brain.clock.now() - timedelta(days=7)), 0
-        for event in self._brain.journal.events(kinds={MemoryPromoted}, reverse=True):
-            if event.at < since:
-                break
-            assert isinstance(event.what, MemoryPromoted)
-            count += len(event.what.proposals)
-        return count
 
     def _problems(self, operation: Operation, question: Question) -> list[Problem]:
         """Return what is wrong with an operation, by itself and beside those accepted before it."""

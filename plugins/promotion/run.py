@@ -32,7 +32,7 @@ from brainiac.llm.schemas import OFFLINE, ConsolidateRequest, SummarizeRequest, 
 from brainiac.search.documents import Hit
 from brainiac.storage.files import locked
 from brainiac.storage.links import Folders, LinkOrigins, with_links_from, with_rooted_links
-from brainiac.storage.review import Proposal, proposals_change
+from brainiac.storage.proposals import Records, asking
 from brainiac.storage.said import FiledExchanges, author_on_page, waiting_events
 from brainiac.storage.statements import StatementLog, event_hash, line_id, text_hash
 from brainiac.text.tokens import coverage, ends_as_question, likeness, words
@@ -274,7 +274,7 @@ class Run:
         self._paragraphs: tuple[str, ...] = ()
         self._kept: list[str] = []
         self._filed: list[StmEvent] = []
-        self._doubted: list[tuple[Candidate, Proposal]] = []  # what a second reader held back
+        self._doubted: list[tuple[Candidate, events.ProposalRecord]] = []  # what a second reader held back
         self._tasks: list[Candidate] = []  # that open, tick or drop a task
         self._breaker: events.Breaker | None = None
         # statements that rest on nothing but exchanges which no model has read
@@ -726,19 +726,20 @@ class Run:
             pages.setdefault(path, []).extend(ids)
         kept = ((step, record) for step, (record, *_) in zip(self._steps, self._records, strict=True))
         held_back = [proposal for _, proposal in self._doubted]
-        proposals = [*self._proposals(), *held_back, *_replacements(self._brain, self._draft, kept)]
+        asked = [*self._proposals(), *held_back, *_replacements(self._brain, self._draft, kept)]
         changes = self._draft.changes()
         # not whole: of the entries on the index pages only those of changed pages are made anew
         changes += Folders(self._brain, changes, _related(self._draft, self._steps), is_whole=False).changes()
-        changes += proposals_change(self._brain.tree, proposals)
+        proposals, added = asking(self._brain, asked)
+        changes += added
         # not locked before: while the models were called, Reflection had to be able to note exchanges
         with self._brain.short_term_lock():
             changes += self._short_term()
             return self._brain.commit(self._event(pages, proposals), by=NAME, changes=changes, cause=self._started.id)
 
-    def _proposals(self) -> list[Proposal]:
+    def _proposals(self) -> list[events.ProposalRecord]:
         """Return the proposals for `review.md`, one for each step that asks about its target or its own text."""
-        proposals, review = [], self._brain.tree.relative(self._brain.tree.review)
+        proposals, review = list[events.ProposalRecord](), self._brain.tree.relative(self._brain.tree.review)
         for step, (record, *_) in zip(self._steps, self._records, strict=True):
             if step.proposal:
                 # a step without targets asks about what it has just written
@@ -754,24 +755,25 @@ class Run:
                     replaced_by=record.block if target else "",
                     on=record.since,
                     sources=record.sources,
+                    is_private=step.candidate.is_private or (target is not None and target.is_private),
+                    is_wish=step.operation.action == "forget",
                 )
-                is_private = step.candidate.is_private or (target is not None and target.is_private)
-                proposals.append(Proposal(retire, is_private))
+                proposals.append(retire)
         return proposals
 
-    def _event(self, pages: Mapping[str, Sequence[str]], proposals: Sequence[Proposal]) -> events.MemoryPromoted:
+    def _event(self, pages: Mapping[str, Sequence[str]], proposals: Records) -> events.MemoryPromoted:
         """Return the event of the commit; the exchanges that a person deleted from their pages end with it, too.
 
         Args:
             pages: The ids of the exchanges that each page got, by path.
-            proposals: The lines for `review.md`.
+            proposals: What the person is asked, by lines of `review.md`.
         """
         return events.MemoryPromoted(
             exchanges=(*(event.id for event in self._archived), *self._snapshot.removed_ids),
             left=self._left,
             statements=tuple(chain.from_iterable(self._records)),
             episodes={path: tuple(ids) for path, ids in pages.items()},
-            proposals=tuple(proposal.record for proposal in proposals),
+            proposals=proposals,
             refused=tuple(self._refused),
             candidates=self._endings_by_now,
             kept=tuple(events.KeptText(text=text[:MAX_QUOTED]) for text in self._kept),
@@ -904,7 +906,7 @@ def _related(draft: Draft, steps: Sequence[Step]) -> list[tuple[str, str]]:
     return list(pairs)
 
 
-def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> list[Proposal]:
+def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.StatementRecord]]) -> Records:
     """Return questions whether what was kept without a model replaces an earlier telling near to it; one an exchange.
 
     Nothing is decided: without the person's tick both tellings stand. Private words are neither compared nor quoted.
@@ -914,7 +916,7 @@ def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.
         draft: The pages, with what was kept.
         kept: The steps of a run, each with its first record.
     """
-    exchanges, nearest = Exchanges(brain), dict[str, tuple[float, Proposal]]()
+    exchanges, nearest = Exchanges(brain), dict[str, tuple[float, events.ProposalRecord]]()
     for step, record in kept:
         event, words = step.candidate.events[0], step.operation.text
         is_by_person = event.origin == PERSON and not step.candidate.is_private
@@ -930,8 +932,8 @@ def _replacements(brain: Brain, draft: Draft, kept: Iterable[tuple[Step, events.
         for cosine, hit in sorted(zip(cosines, told, strict=True), key=itemgetter(0), reverse=True)[:1]:
             # what was only said again replaces nothing
             if cosine >= nearest.get(event.id, (NEAR, None))[0] and likeness(hit.text, words) < REPEATED:
-                nearest[event.id] = cosine, Proposal(_proposal(draft, step, record, hit))
-    return [proposal for _, proposal in nearest.values()]
+                nearest[event.id] = cosine, _proposal(draft, step, record, hit)
+    return tuple(proposal for _, proposal in nearest.values())
 
 
 def _proposal(draft: Draft, step: Step, record: events.StatementRecord, told: Hit) -> events.RetireProposal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from brainiac.history.digest import digest_since
 from brainiac.history.forget import find_target, forget
 from brainiac.history.why import why
 from brainiac.llm.schemas import (
+    ConsolidateRequest,
     Consolidation,
     Evidence,
     Operation,
@@ -28,6 +30,7 @@ from brainiac.llm.schemas import (
     Verdicts,
     VerifyRequest,
 )
+from brainiac.verbs import Caller, suggest
 from tests.support.models import set_sections, write_machine
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
 from tests.support.promotions import ScriptedEngine, later, make_brain, page_with, pages, statements, tell
@@ -125,6 +128,65 @@ def test_what_lapsed_is_told_until_its_words_are_forgotten(brain: Brain, engine:
     forget(brain, find_target(brain, exchange), by="person")
     assert "rum" not in (brain.tree.logs / "digest.md").read_text()
     assert not any("rum" in line.text for line in digest_since(brain, "2020").lines)
+
+
+def test_what_a_second_reader_held_back_has_its_line_first(brain: Brain, engine: ScriptedEngine) -> None:
+    """F-REV-7: Though it was asked last; with its mark, where what it rests on became private while it waited."""
+    set_sections(brain.root, "\nreview: {max_new: 1}\n")
+    helper = Caller("mcp:helper", "assistant")
+    suggest(brain, OLD, "end", caller=helper)
+    suggest(brain, OLD, "replace", "I work at Apple.", caller=helper)
+    engine.answers[Purpose.VERIFY] = reading({"rum": "does not"})
+    exchange = tell(brain, "I like rum.")
+    promote(brain)
+    assert [True, False, False] == [words in review(brain) for words in ("Retire", "Apple", "I like rum.")]
+    prompt = brain.tree.absolute(brain.answered.path_of(exchange) or "")
+    prompt.write_text("---\nprivate: true\n---\nI like rum.\n")
+    brain.observed.note_change(brain.tree.relative(prompt))
+    brain.tree.review.write_text(review(brain).replace("- [ ]", "- [-]"))
+    brain.observed.note_change("memory/review.md")
+    settle_reviews(brain)
+    later(brain, 120)
+    tidy_review(brain)
+    (line,) = [line for line in review(brain).splitlines() if line.startswith("- [ ]")]
+    assert ("I like rum." in line, PRIVATE_MARK in line) == (True, True)
+
+
+def test_what_waits_for_room_goes_with_the_exchange_that_it_quotes(brain: Brain, engine: ScriptedEngine) -> None:
+    """F-REV-7: Forgotten before it had its line, it never gets one."""
+    set_sections(brain.root, "\nreview: {max_new: 1}\n")
+    suggest(brain, OLD, "end", caller=Caller("mcp:helper", "assistant"))
+    engine.answers[Purpose.VERIFY] = reading({"rum": "does not"})
+    exchange = tell(brain, "I like rum.")
+    promote(brain)
+    forget(brain, find_target(brain, exchange), by="person")
+    later(brain, 8 * 86400)
+    tidy_review(brain)
+    assert [True, False] == [words in review(brain) for words in ("Retire", "I like rum.")]
+
+
+def test_the_request_marks_the_persons_lines_and_tells_no_day_and_no_history_twice(
+    brain: Brain, engine: ScriptedEngine
+) -> None:
+    """A statement with its day has it once, and what it said before is not shown beside what it says."""
+    engine.on("Microsoft", "replace", "Google", page=PageRef(title="Work", folder="work"))
+    tell(brain, "I work at Microsoft since 2026-03-01.")
+    promote(brain)
+    page = brain.tree.absolute(page_with(brain, "Microsoft").path)
+    page.write_text(page.read_text().replace("## History", "- I work from home. ^home\n\n## History"))
+    brain.observed.note_change(brain.tree.relative(page))
+    later(brain)
+    engine.asked.clear()
+    tell(brain, "At work all is well.")
+    promote(brain)
+    request = next(each for each in engine.asked if isinstance(each, ConsolidateRequest))
+    text = brain.models.working_memory(request).text
+    lines = [line for line in text.splitlines() if line.startswith("> [s")]
+    assert [1, 1] == [sum(words in line for line in lines) for words in ("Microsoft", "from home")]
+    assert ["(by hand)" in line or "by hand" in line for line in lines if "from home" in line] == [True]
+    assert not any("by hand" in line for line in lines if "Microsoft" in line)
+    assert "Google" not in text
+    assert all(len(days) == len(set(days)) for days in (re.findall(r"\d{4}-\d\d-\d\d", line) for line in lines))
 
 
 def test_what_waits_is_proposed_once(brain: Brain, engine: ScriptedEngine) -> None:

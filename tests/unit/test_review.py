@@ -17,7 +17,7 @@ from brainiac.formats.page import MemoryDocument, new_memory, shareable_text
 from brainiac.health.doctor import examine
 from brainiac.history.copies import settle_versions
 from brainiac.history.digest import digest_since
-from brainiac.storage.review import Proposal, decisions_in, find_ticks, with_proposals, without_proposals
+from brainiac.storage.review import decisions_in, find_ticks, with_proposals, without_proposals
 from brainiac.storage.statements import text_hash
 from brainiac.verbs import Caller, suggest
 from tests.support.organized import ARCHIVE, NOW, TOP, Scene, make_scene
@@ -265,7 +265,7 @@ def test_a_persons_statement_is_retired_by_their_tick(scene: Scene) -> None:
         sources=(),
     )
     records = [record, replace(record, id="two", hash="other")]
-    review = with_proposals("", map(Proposal, records)).replace("[ ]", "[x]")
+    review = with_proposals("", records).replace("[ ]", "[x]")
     changes = [create(path, page), create(REVIEW, review)]
     data = {"proposals": [each.to_json() for each in records]}
     brain.commit("memory-promoted", by="promotion", changes=changes, data=data)

@@ -208,7 +208,7 @@ def test_the_person_s_suggestion_about_what_is_private_is_marked_private(brain: 
     quince, plum = (event.id for event in brain.journal.events(kinds={PromptAnswered}))
     for name in ("Diary", "Shed", quince, plum):
         verbs.suggest(brain, name, "forget")
-    lines = [line for line in (brain.read_text(brain.tree.review) or "").splitlines() if "- [ ]" in line]
+    lines = [line for line in (brain.read_text(brain.tree.review) or "").splitlines() if "- [ ] Forget" in line]
     assert [PRIVATE_MARK in line for line in lines] == [True, False, False, True]
 
 

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from brainiac.errors import UserError
+from brainiac.events import ProposalMade
 from brainiac.llm.offline import WISHES
 from brainiac.testing import Moment, World
 from brainiac.verbs import Caller, briefing, fetch, why
@@ -207,6 +208,24 @@ def test_to_decline_brings_it_back(world: World, model: Model) -> None:
     review(world, "-")
     assert {TOLD, "User lives in Karlsruhe.", "User lives in Karlsruhe"} <= set(found(world))
     assert sees(world, model)
+
+
+def test_undecided_it_stays_hidden_and_is_not_destroyed(world: World, model: Model) -> None:
+    """F-REV-6: Its line goes after 30 days, the digest says what that means, and `undo` brings it back."""
+    told(world, model)
+    wished(world, model)
+    (line,) = [line for line in world.tree()[REVIEW].splitlines() if line.startswith("- [ ]")]
+    assert "stays so and is not destroyed" in line
+    world.tick(31 * 86400)
+    assert "- [ ]" not in world.tree()[REVIEW]
+    assert ([], False) == (found(world), sees(world, model))
+    assert "Karlsruhe" in world.tree()["memory/long_term/concrete/home.md"]
+    told_since = world.cli("digest").out
+    assert (True, False) == ("stay hidden, and are not destroyed" in told_since, "Karlsruhe" in told_since)
+    with world.opened() as brain:
+        (made,) = brain.journal.events(kinds={ProposalMade})
+    assert 0 == world.cli("undo", made.id).code
+    assert found(world)
 
 
 def test_undo_brings_it_back(world: World, model: Model) -> None:
