@@ -42,7 +42,6 @@ FORGOTTEN_PARTS = {
     "answers": "file",
 }
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
-_LAPSED = "undecided in memory/review.md for 30 days"
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
@@ -279,18 +278,16 @@ class _Reader:
     def _add_lapsed(self, event: Event, name: str) -> None:
         """Add a proposal that nobody decided; it is counted where what it quotes is private, or was forgotten."""
         proposal = self._asked.get(name)
-        line = DigestLine(event.at, "lapsed", "", reason=_LAPSED)
+        uuids, sources, former, text = set[str](), tuple[str, ...](), "", one_line(proposal.what) if proposal else ""
         match proposal:
             case events.OrganizeProposal(pages=rows, is_private=False):
-                uuids, sources, former, stands = {uuid for uuid, _, _ in rows}, (), "", "all stays where it is"
+                uuids, stands = {uuid for uuid, _, _ in rows}, "all stays where it is"
             case events.RetireProposal(page=page, held_by=held_by, sources=sources, hash=former, is_private=False):
                 uuids, stands = {page, held_by} - {""}, "both stand" if proposal.words else "it stands"
             case events.ReplaceProposal(page=page, sources=sources, hash=former, is_private=False):
                 uuids, stands = {page} - {""}, "it stands as it was" if former else "it was not written"
             case events.ForgetProposal(is_private=False):  # no word of it, as it stays hidden
-                reason = f"{_LAPSED}: {count_forgotten(proposal)} stay hidden, and are not destroyed"
-                self.digest.lines.append(replace(line, reason=reason))
-                return
+                text, stands = "", f"{count_forgotten(proposal)} stay hidden, and are not destroyed"
             case _:
                 self.digest.withheld += 1
                 return
@@ -300,7 +297,8 @@ class _Reader:
             statement = self._texts.get(former, _NO_TEXT)
             is_open &= statement.page is not None and not statement.is_private
         if is_open and self._open_exchanges.issuperset(sources):
-            self.digest.lines.append(replace(line, text=one_line(proposal.what), reason=f"{_LAPSED}: {stands}"))
+            reason = f"undecided in memory/review.md for 30 days: {stands}"
+            self.digest.lines.append(DigestLine(event.at, "lapsed", text, reason=reason))
         else:
             self.digest.withheld += 1
 

@@ -76,9 +76,8 @@ def commits_of(store: Store, event: Event) -> list[Event]:
     if not isinstance(event.what, events.ImportStarted | events.CatchUpStarted | events.ReviewSettled):
         return [event]
     undone = undone_events(store)
-    kinds: tuple[type[events.EventData], ...] = (events.ExchangesImported, events.MemoryPromoted)
-    if isinstance(event.what, events.ReviewSettled):
-        kinds = (events.ProposalDecided, events.ExchangeForgotten, events.MemoryForgotten)
+    kinds = events.ExchangesImported | events.MemoryPromoted | events.ProposalDecided
+    kinds |= events.ExchangeForgotten | events.MemoryForgotten
     steps = (step for step in consequences(store, event) if isinstance(step.what, kinds))
     commits = [step for step in steps if step.id not in undone and _changes_files(step)]
     if not commits:

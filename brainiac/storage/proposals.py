@@ -15,7 +15,6 @@ from brainiac.storage.store import Store
 
 Records = tuple[Record, ...]
 
-_WEEK = timedelta(days=7)
 # the events that were undone; an undoing that was undone itself does not count
 UNDONE = "(SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"
 
@@ -48,8 +47,8 @@ def asked_before(store: Store) -> dict[str, Asked]:
             CASE WHEN event IN {UNDONE} THEN 'undone' ELSE '' END) FROM proposals ORDER BY event"""
     )
     for name, at, by, data, how in rows:
-        made_by = asked[name].by if name in asked else by
-        asked[name] = Asked(Record.from_json(json.loads(data)), made_by, at, how)
+        by = asked[name].by if name in asked else by
+        asked[name] = Asked(Record.from_json(json.loads(data)), by, at, how)
     return asked
 
 
@@ -84,7 +83,7 @@ def asking(store: Store, proposals: Iterable[Record]) -> tuple[Records, list[eve
 
 def room_for(store: Store, asked: dict[str, Asked]) -> int:
     """Return how many further proposals may get their line now."""
-    since = iso(store.clock.now() - _WEEK)
+    since = iso(store.clock.now() - timedelta(days=7))
     recent = [each.record for each in asked.values() if not each.how and each.at > since and not each.record.waits]
     return max(0, store.settings.review.max_new - len(list(filter(_is_limited, recent))))
 

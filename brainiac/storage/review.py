@@ -26,12 +26,9 @@ What Brainiac would like to do and may not. Put an `x` into a box to have it don
 """
 # the kinds of proposals, as commands name them, with their headings
 SECTIONS = {
-    "replace": "To be written",
-    "retire": "To be ended",
-    "forget": "To be forgotten",
-    "organize": "To be moved or archived",
-    "take-copy": "From another device",
-}
+    "replace": "To be written", "retire": "To be ended", "forget": "To be forgotten",
+    "organize": "To be moved or archived", "take-copy": "From another device",
+}  # fmt: skip
 _MAX_SHOWN = 300  # characters of a text in a line about two
 _ID = re.compile(r"<!-- proposal: (\S+) -->")
 _LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
@@ -68,9 +65,8 @@ def with_proposals(text: str, proposals: Iterable[events.ProposalRecord] = (), n
             text = _with_line(text, line, SECTIONS[kind_of(proposal)], newline)
     text = _SECTION.sub(lambda section: _with_box(section, newline), text)
     if n_waiting:
-        text += "" if text.endswith("\n") else newline
         wait = f"{n_waiting} more wait{'s' if n_waiting == 1 else ''}: `brainiac review --waiting`"
-        text += f"{newline}{wait} <!-- waiting -->{newline}"
+        return f"{text}{newline}{wait} <!-- waiting -->{newline}"
     return text
 
 
@@ -89,7 +85,7 @@ def _with_line(text: str, line: str, title: str, newline: str) -> str:
 def _with_box(section: re.Match[str], newline: str) -> str:
     """Return a section with a box for all its undecided lines, where there are several; "" for an empty section."""
     body = section["body"]
-    ticks, boxes = find_ticks(body), list(_boxes(body))
+    ticks, boxes = find_ticks(body), list(_ticks(_ALL, body))
     in_use = {name for box in boxes if box.mark != " " for name in box.id.split()}
     names = " ".join(tick.id for tick in ticks if tick.mark == " " and tick.id not in in_use)
     names = names if " " in names else ""
@@ -159,12 +155,8 @@ def find_ticks(text: str) -> list[Tick]:
     return list(_ticks(_LINE, text))
 
 
-def _boxes(text: str) -> Iterator[Tick]:
-    """Yield the boxes for several proposals, in order."""
-    return _ticks(_ALL, text)
-
-
 def _ticks(pattern: re.Pattern[str], text: str) -> Iterator[Tick]:
+    """Yield the lines that a pattern finds: those of proposals, or the boxes for several."""
     for line in pattern.finditer(text):
         box = _BOX.match(line[0])
         yield Tick(line["id"], box["mark"].lower() if box else "", line.start(), line.end())
@@ -184,7 +176,7 @@ def decisions_in(text: str, lapsed: Collection[str] = ()) -> dict[str, bool]:
     for tick in find_ticks(text):
         marks.setdefault(tick.id, set()).add(tick.mark)
     boxed: dict[str, set[str]] = {}
-    for box in _boxes(text):
+    for box in _ticks(_ALL, text):
         for name in box.id.split() if box.mark in ("x", "-") else ():
             if marks.get(name) == {" "} or (name in lapsed and name not in marks):
                 boxed.setdefault(name, set()).add(box.mark)
@@ -199,7 +191,7 @@ def without_proposals(text: str, ids: Container[str], pages: Collection[str] = (
     """
     left = {tick.id for tick in find_ticks(text) if tick.id not in ids}
     gone = [tick for tick in find_ticks(text) if tick.id in ids]
-    gone += [box for box in _boxes(text) if left.isdisjoint(box.id.split())]
+    gone += [box for box in _ticks(_ALL, text) if left.isdisjoint(box.id.split())]
     text = edited(text, sorted((tick.start, tick.end, "") for tick in gone))
     heads = tuple(f"- {page}: " for page in pages)
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(heads)) if heads else text

@@ -31,7 +31,7 @@ from brainiac.formats.units import read
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _META_KEY = re.compile(r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s#:\-\[{][^:\n]*):(?:\s|$)")
-_PROPOSAL = re.compile(r"<!-- proposal: (\S+) -->[ \t]*$", re.MULTILINE)
+_PROPOSAL = re.compile(r"<!-- proposals?: (\S[^\n]*?) -->[ \t]*$", re.MULTILINE)
 _BOX = re.compile(r"^([ \t]*[-*+][ \t]+)\[([ xX-])\](?=[ \t\n]|$)")
 _BLOCK_END = re.compile(r"(?:[ \t]\^[A-Za-z0-9-]+)?[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")

@@ -85,8 +85,7 @@ def review(
     if yes or no:
         yield from _decide(brain, rows, [(name, True) for name in yes or ()] + [(name, False) for name in no or ()])
         return
-    n_waiting = 0 if waiting else len(ready)
-    yield {"lines": rows, "waiting": n_waiting}
+    yield {"lines": rows, "waiting": len(ready)}
     for kind, title in SECTIONS.items():
         of_kind = [row for row in rows if row["kind"] == kind]
         say(f"{title} ({kind})") if of_kind else None
@@ -94,19 +93,18 @@ def review(
             until = f"; lapses on {brain.day_of(row['lapses'])}" if row["lapses"] else ""
             say(f"  {row['id'][-8:]}  {row['what']} (asked on {brain.day_of(row['asked'])}{until})")
     say("" if rows else "Nothing waits for your word.")
-    if n_waiting:
-        say(f"{n_waiting} more wait{'s' if n_waiting == 1 else ''}: `brainiac review --waiting`")
+    if ready and not waiting:
+        say(f"{len(ready)} more wait{'s' if len(ready) == 1 else ''}: `brainiac review --waiting`")
     if rows:
-        option = " --waiting" if waiting else ""
+        option = " --waiting" * waiting
         say(f"`brainiac review{option} --yes NAME` or `--no NAME` decides: a line by its id, a kind, or all.")
 
 
 def _row(asked: Asked) -> dict[str, str]:
     """Return what is printed of a proposal; `lapses` is "" for one that waits however long, or has no line yet."""
     record, until = asked.record, iso(parse_iso(asked.at) + timedelta(days=LAPSE_DAYS))
-    until = until if lapses(record) and not record.waits else ""
-    what, kind = without_link_targets(record.what), kind_of(record)
-    return {"id": record.id, "kind": kind, "what": what, "asked": asked.at, "lapses": until}
+    what, kind, is_lapsing = without_link_targets(record.what), kind_of(record), lapses(record) and not record.waits
+    return {"id": record.id, "kind": kind, "what": what, "asked": asked.at, "lapses": until * is_lapsing}
 
 
 def _decide(brain: Brain, rows: Sequence[dict[str, str]], said: Sequence[tuple[str, bool]]) -> Iterator[Any]:

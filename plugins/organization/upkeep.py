@@ -367,8 +367,7 @@ def decide(brain: Brain, decisions: Mapping[str, bool]) -> list[Event]:
     asked, recorded = asked_before(brain), list[Event]()
     # once: the line may stand there ticked for weeks, or come back by a sync; what only lapsed can be ticked
     due = [name for name in decisions if name in asked and asked[name].how in ("", "lapsed")]
-    settled = brain.record(events.ReviewSettled(count=len(due)), by="person") if len(due) > 1 else None
-    cause = settled.id if settled else None
+    cause = brain.record(events.ReviewSettled(count=len(due)), by="person").id if len(due) > 1 else None
     for name in due:
         proposal, by = asked[name].record, asked[name].by
         decided = events.ProposalDecided(proposal=name, how="applied" if decisions[name] else "declined")
@@ -509,8 +508,7 @@ def tidy_review(brain: Brain) -> Event | None:
     if after != before:
         event = brain.commit(events.TreeTidied(what="review"), by=NAME, changes=[update(path, before, after)])
     # not looked at without need: each of them is carried out for a try
-    is_room = n_waiting and room_for(brain, asked_before(brain))
-    records, changes = asking(brain, still_waiting(brain) if is_room else ())
+    records, changes = asking(brain, still_waiting(brain) if n_waiting and room_for(brain, asked) else ())
     shown = tuple(record for record in records if not record.waits)
     return brain.commit(events.ProposalMade(proposals=shown), by=NAME, changes=changes) if shown else event
 
@@ -518,7 +516,7 @@ def tidy_review(brain: Brain) -> Event | None:
 def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
     """Return the proposals without a line that can still be done, private where something of them is by now.
 
-    What the others are about has changed since: they are noted as expired.
+    What the others are about or rest on has changed since: they are noted as expired.
     """
     ready, gate = [], Gate(brain, is_remote=True)
     undecided = [asked for asked in asked_before(brain).values() if asked.record.waits and not asked.how]
@@ -526,12 +524,11 @@ def still_waiting(brain: Brain) -> list[events.ProposalRecord]:
     gone = {name for (name,) in brain.projection.query(sql)} if undecided else set[str]()
     for asked in undecided:
         record, sources = asked.record, getattr(asked.record, "sources", ())
-        if not record.what or not gone.isdisjoint(sources):
-            continue  # purged, or it rests on what was forgotten
+        is_gone = not record.what or not gone.isdisjoint(sources)  # purged, or it rests on what was forgotten
         is_told = isinstance(record, events.RetireProposal) and not record.block
-        if not is_told and not isinstance(record, events.ForgetProposal) and not _changes_for(brain, record)[0]:
+        if is_gone or not (is_told or isinstance(record, events.ForgetProposal) or _changes_for(brain, record)[0]):
             brain.record(events.ProposalDecided(proposal=record.id, how="expired"), by=asked.by)
-            continue
-        is_private = record.is_private or any(map(gate.is_private_by_now, sources))
-        ready.append(replace(record, is_private=is_private))
+        else:
+            is_private = record.is_private or any(map(gate.is_private_by_now, sources))
+            ready.append(replace(record, is_private=is_private))
     return ready

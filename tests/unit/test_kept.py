@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+from brainiac.formats.markdown import PRIVATE_MARK
+from brainiac.formats.page import shareable_text
 from brainiac.testing import World
+from brainiac.verbs import Caller, suggest
 
 DAY = 24 * 3600.0
 STM, REVIEW, TOP = "memory/short_term.md", "memory/review.md", "memory/long_term/"
@@ -269,6 +272,25 @@ def test_nothing_private_is_asked_about(world: World, mark: str, is_new: bool) -
     """Neither a private nor an unrecorded telling stands in the review, be it the older or the newer one."""
     told_twice(world, *((OLD, f"{mark}/remember {NEW}") if is_new else (f"{mark}{OLD}", f"/remember {NEW}")))
     assert REVIEW not in world.tree()
+
+
+def test_what_became_private_while_it_waited_has_its_line_with_the_mark(world: World) -> None:
+    """F-REV-7: The words wait in the journal; once they have a line, no model elsewhere and no door may see it."""
+    world.save("system/config.yaml", world.tree()["system/config.yaml"] + "\nreview: {max_new: 1}\n")
+    say(world, "/remember The bike is blue.")
+    promote(world)
+    with world.opened() as brain:
+        suggest(brain, "The bike is blue.", "end", caller=Caller("mcp:helper", "assistant"))
+    told_twice(world)
+    assert ([], True) == (asked(world), "1 more waits" in world.tree()[REVIEW])
+    [prompt] = [path for path, text in world.tree().items() if path.startswith("inbox/") and text.endswith(f"{OLD}\n")]
+    world.save(prompt, f"---\nprivate: true\n---\n{OLD}\n")
+    world.run()
+    tick(world, "-")
+    world.tick(8 * DAY)
+    (line,) = [line for line in world.tree()[REVIEW].splitlines() if "Does “" in line]
+    assert PRIVATE_MARK in line
+    assert "Does “" not in (shareable_text(world.tree()[REVIEW]) or "")
 
 
 @pytest.mark.parametrize("words", [OLD, NEW])

@@ -131,25 +131,22 @@ def test_what_lapsed_is_told_until_its_words_are_forgotten(brain: Brain, engine:
 
 
 def test_what_a_second_reader_held_back_has_its_line_first(brain: Brain, engine: ScriptedEngine) -> None:
-    """F-REV-7: Though it was asked last; with its mark, where what it rests on became private while it waited."""
+    """F-REV-7: Though it was asked last."""
     set_sections(brain.root, "\nreview: {max_new: 1}\n")
     helper = Caller("mcp:helper", "assistant")
     suggest(brain, OLD, "end", caller=helper)
     suggest(brain, OLD, "replace", "I work at Apple.", caller=helper)
     engine.answers[Purpose.VERIFY] = reading({"rum": "does not"})
-    exchange = tell(brain, "I like rum.")
+    tell(brain, "I like rum.")
     promote(brain)
     assert [True, False, False] == [words in review(brain) for words in ("Retire", "Apple", "I like rum.")]
-    prompt = brain.tree.absolute(brain.answered.path_of(exchange) or "")
-    prompt.write_text("---\nprivate: true\n---\nI like rum.\n")
-    brain.observed.note_change(brain.tree.relative(prompt))
     brain.tree.review.write_text(review(brain).replace("- [ ]", "- [-]"))
     brain.observed.note_change("memory/review.md")
     settle_reviews(brain)
     later(brain, 120)
     tidy_review(brain)
     (line,) = [line for line in review(brain).splitlines() if line.startswith("- [ ]")]
-    assert ("I like rum." in line, PRIVATE_MARK in line) == (True, True)
+    assert "I like rum." in line
 
 
 def test_what_waits_for_room_goes_with_the_exchange_that_it_quotes(brain: Brain, engine: ScriptedEngine) -> None:

@@ -229,17 +229,13 @@ def test_the_settings_say_how_many(world: World) -> None:
 
 def test_the_digest_groups_what_a_run_did_by_page(world: World) -> None:
     """Two statements of one page are one line of the file, with the page once and an undo for each."""
-    for text in (
-        "/remember The roof leaks. #house",
-        "/remember The door squeaks. #house",
-        "/remember Mira sings. #mira",
-    ):
+    for text in ("The roof leaks. #house", "The door squeaks. #house", "Mira sings. #mira"):
         world.drop(f"{len(text)}.md", f"/remember {text}")
     world.run()
     assert 0 == world.cli("promote").code
     digest = (world.root / "logs/digest.md").read_text()
     (line,) = [each for each in digest.splitlines() if "The roof leaks." in each]
     assert "The door squeaks." in line
-    assert 1 == line.count("house.md")
+    assert 1 == line.count("[house](")
     assert 2 == line.count("brainiac undo")
     assert "Mira sings." not in line
