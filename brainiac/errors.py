@@ -157,5 +157,9 @@ class WindowError(ModelError):
     """A request is longer than the model's window, and nothing of it can be left out."""
 
 
+class InvalidAnswerError(ModelError):
+    """A model gave no valid answer, also when it was asked again."""
+
+
 class BudgetError(ModelError):
     """A call is not made, since at its highest possible cost it would exceed today's budget."""

@@ -1194,12 +1194,13 @@ class StatementsAdopted(EventData):
     statements: tuple[StatementRecord, ...]
 
 
-# Events with operations on statements; those with an `OwningEvent` make a statement ours, those of a person do not.
+# Events with operations on statements; those with an `OwningEvent` make a statement ours, those of a person do not. A
+# tick has a record only of what a process worded, in place of a process's words or of none.
 StatingEvent = (
     MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalDecided | StatementCorrected | StatementsEnded
     | ExchangeMadePrivate
 )  # fmt: skip
-OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted
+OwningEvent = MemoryPromoted | MemoryOrganized | StatementsAdopted | ProposalDecided
 
 
 # --- the tree and its devices ------------------------------------------------------------------------------------

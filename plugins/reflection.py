@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from itertools import takewhile
 
 from brainiac import hookimpl
 from brainiac.brain import Brain
@@ -21,7 +20,7 @@ from brainiac.llm.redaction import kinds_of, redact
 from brainiac.llm.schemas import Existing, Reflection, ReflectRequest
 from brainiac.storage.links import with_links_from, with_rooted_links
 from brainiac.storage.said import FiledExchanges, waiting_events
-from brainiac.storage.statements import text_hash
+from brainiac.storage.statements import StatementLog, text_hash, without_items
 from brainiac.text.tokens import coverage, holds_phrase
 
 NAME = "reflection"
@@ -223,17 +222,9 @@ def _without_superseded(brain: Brain, document: ShortTermDocument, exchange: Exc
     superseded = exchange.supersedes
     if not superseded or superseded == exchange.id:
         return document
-    events = brain.journal.events(kinds={ExchangeReflected}, reverse=True)
-    since = takewhile(lambda event: event.id >= superseded, events)  # ids ascend in time
-    reflections = (event.what for event in since if isinstance(event.what, ExchangeReflected))
-    noted_hashes = {item for reflected in reflections if reflected.exchange == superseded for item in reflected.items}
-
-    def to_remove(items: Sequence[Item]) -> list[str]:
-        return [item.text for item in items if not item.is_done and text_hash(item.text) in noted_hashes]
-
-    memory = document.memory
-    lists = (to_remove(items) for items in (memory.goals, memory.facts, memory.tasks))
-    return document.without_event(superseded).without_items(*lists)
+    log = StatementLog(brain)
+    document = document.without_event(superseded)
+    return without_items(document, lambda item: not item.is_done and superseded in log.sources_of_item(item.text))[0]
 
 
 def _new_item_hashes(before: ShortTermDocument, after: ShortTermDocument) -> list[str]:

@@ -41,7 +41,7 @@ from brainiac.history.digest import FORGOTTEN_PARTS, count_forgotten, write_dige
 from brainiac.history.exchanges import Exchanges
 from brainiac.history.why import Provenance, find_memory, find_statement, memory_pages
 from brainiac.llm.redaction import redact
-from brainiac.search.documents import Hit
+from brainiac.search.documents import COUNTED, Hit
 from brainiac.search.wishes import own_sentences
 from brainiac.storage.links import MENTIONS, Edits, still_named
 from brainiac.storage.proposals import asking
@@ -549,6 +549,8 @@ class ForgetPlan(Edits):
     def _without_sentences(self, summary: str, paragraphs: Iterable[str]) -> str:
         """Return the summary without the sentences of removed texts, and without paragraphs about removed pages.
 
+        Nor those that a model wrote, which may tell it in any words: the next promotion writes others.
+
         Args:
             summary: Its text.
             paragraphs: Its paragraphs, as Promotion recorded those that it wrote.
@@ -556,7 +558,11 @@ class ForgetPlan(Edits):
         sentences = {" ".join(text.split()) for text in sentences_of(self.texts)}
         removed = [sentence for sentence in sentences if len(sentence.split()) >= MIN_WORDS and sentence in summary]
         names = [rf"(?<!\w){re.escape(title)}(?!\w)" for title in self._titles]
-        about_removed = (part for part in paragraphs if any(re.search(name, part) for name in names))
+        about_removed = (
+            part
+            for part in paragraphs
+            if (self.texts and not COUNTED.match(part)) or any(re.search(name, part) for name in names)
+        )
         removed += filter(self._rests.log.is_own_summary, about_removed)
         if not removed:
             return summary  # unchanged to the byte: a person may have formatted it
@@ -796,7 +802,7 @@ def ask_about_deleted(brain: Brain, path: str, before: str) -> None:
     sources = map(str, meta.get("sources") or ())
     target = Target(tuple(source for source in sources if source not in on_page))
     page = str(meta.get("uuid") or path)
-    if not target or any(proposal.deleted == page for proposal in hiding_proposals(brain)):
+    if not target or any(proposal.deleted == page for _, proposal in hiding_proposals(brain)):
         return  # there is nothing to forget, or the person was asked already
     # none is quoted: the sources of undecided deletions are withheld
     what = f"Forget {target.count} too: the deleted page {path} was made from what they say; until then none is quoted"

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
-from brainiac.errors import BrainiacError, ModelError, WindowError
+from brainiac.errors import BrainiacError, InvalidAnswerError, ModelError, WindowError
 from brainiac.formats.discretion import is_private_event
 from brainiac.formats.markdown import relative_link
 from brainiac.formats.page import shareable_text
@@ -360,7 +360,7 @@ class LiteLLMEngine:
         if whole:  # what was to follow is asked about by name
             unread.append(schemas.Unread(text="", problem=f"what was to follow: {problems}"))
             return schemas.Consolidation(operations=whole, unread=unread)
-        raise ModelError(
+        raise InvalidAnswerError(
             f"`{self.name}` gave no valid answer for `{request.purpose}`, twice: {problems}",
             retryable=request.purpose not in FOREGROUND,
             advice=f"A larger model may do better: llm.models: {{{request.purpose}: ...}} in system/config.yaml.",

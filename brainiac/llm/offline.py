@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import tzinfo
 from typing import Literal
 
@@ -29,6 +29,7 @@ FOUND = "In memory:"
 PERHAPS = "Perhaps:"
 NOTHING = "Nothing in memory on that."
 ABSENT = "Nowhere in memory: {words}."
+LATER = "(later, {day}: “{words}”)"
 FIRST = (
     "*Without a model I record what you write, find it and quote it; I do not reason. `/help` lists what I know, "
     "`brainiac context --copy` takes your memory to a chat of yours, and `llm.model` in system/config.yaml names a "
@@ -118,7 +119,7 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     """
     prompt, hits = request.prompt.said, request.hits
     asks = request.wants_list or any(map(ends_as_question, pieces(prompt)))
-    folder = posixpath.dirname(request.prompt.path)
+    folder, logged = posixpath.dirname(request.prompt.path), {event.id for event in request.short_term.events}
     parts = [] if ends_as_question(prompt) or request.off_record else [NOTED]
     if chosen := of_days(hits):
         parts += [FOUND, listing(hits, chosen, folder, request.zone)]
@@ -132,7 +133,7 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
             chosen = several
             parts += [FOUND if is_sure else PERHAPS, listing(hits, chosen, folder, request.zone)]
         elif chosen:
-            parts += [FOUND if is_sure else PERHAPS, *quotations(hits, chosen, prompt, folder, request.zone)]
+            parts += [FOUND if is_sure else PERHAPS, *quotations(hits, chosen, prompt, folder, request.zone, logged)]
         elif asks:
             parts.append(NOTHING)
         if request.absent and asks and not is_sure:
@@ -166,7 +167,12 @@ def passages(hits: Sequence[Hit], prompt: str, most: int = MAX_PASSAGES, behind:
 
 
 def quotations(
-    hits: Sequence[Hit], chosen: Sequence[int], query: str, folder: str, zone: tzinfo | None
+    hits: Sequence[Hit],
+    chosen: Sequence[int],
+    query: str,
+    folder: str,
+    zone: tzinfo | None,
+    logged: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield the paragraphs that quote hits: for each a block quote of its text, then a line with day and link.
 
@@ -176,7 +182,11 @@ def quotations(
         query: The prompt; of a long passage the part around its words is quoted.
         folder: The folder of the prompt, which links are relative to.
         zone: The person's time zone; None for UTC.
+        logged: The exchanges of short-term memory: an older passage is marked with what was told there later, as no
+            process has compared the two yet.
     """
+    said = (hit for hit in hits if hit.is_near and hit.speaker == "user" and hit.anchor in logged)
+    newest = max((hit for hit in said if not ends_as_question(hit.text)), key=lambda hit: hit.at, default=None)
     for hit in (hits[index] for index in chosen):
         text = hit.text if len(hit.text) <= QUOTED_CHARACTERS else excerpt(hit.text, query, QUOTED_CHARACTERS)
         text = _with_links_from(text, posixpath.dirname(hit.path), folder)
@@ -187,6 +197,9 @@ def quotations(
         yield _source(hit, folder, zone) + "".join(
             f"\n{markdown.one_line(as_sentence(former))}" for former in hit.former
         )
+        if newest and hit.path != newest.path and "" < hit.at < newest.at:
+            later = markdown.one_line(markdown.without_link_targets(excerpt(newest.text, query, LISTED_CHARACTERS)))
+            yield LATER.format(day=day_in(zone, newest.at), words=later)
 
 
 def of_days(hits: Sequence[Hit]) -> list[int]:

@@ -260,7 +260,7 @@ class Operation(Result):
         marked_by: What marked the words, where no model judged: `command`, `note`, `key-fact`, `tag`, `link` or
             `repetition`.
         tags: The person's own, where no model judged.
-        is_doubted: Of an `end`: `text` is added, and a line of `memory/review.md` asks the person whether `ids` end.
+        is_doubted: Whether a check doubts it, for the reason in `reasoning`, so that the person decides.
     """
 
     # what nothing is decided by; the others are demanded of a model, empty where there is nothing to say

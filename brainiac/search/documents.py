@@ -208,7 +208,7 @@ class Page:
 # --- from a file to its page ------------------------------------------------------------------------------------
 
 _LOG_HEADING = "## Conversation"  # of a day's page
-_COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the offline engine's summary: only a count
+COUNTED = re.compile(r"\d+ exchanges? since \d{4}-\d\d-\d\d\.")  # the offline engine's summary: only a count
 WHOLE_CHARACTERS = 1_000  # a message up to this length is found as a whole
 IMPORTED = "/events/imported/"  # below long-term memory: what was said elsewhere, and to somebody else
 SEARCHED = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED, PathKind.SHORT_TERM, PathKind.SOURCE})
@@ -412,7 +412,7 @@ def _short_term_units(text: str, zone: tzinfo) -> Iterator[Unit]:
     memory = document.memory
     items = (*memory.goals, *memory.facts, *memory.tasks)
     for paragraph in memory.summary.split("\n\n"):
-        if paragraph.strip() and not _COUNTED.match(paragraph.strip()):
+        if paragraph.strip() and not COUNTED.match(paragraph.strip()):
             yield Unit(paragraph.strip())
     for item in items:
         yield Unit(item.text, UnitKind.STATEMENT, author=author_of_statement(item.text))

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 8  # of the schema, and of what is taken from events: another one has the tables made anew
+_VERSION = 9  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.

@@ -11,7 +11,6 @@ import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 from brainiac import events
@@ -124,20 +123,21 @@ class Correction:
     made: Made
 
 
+Edits = tuple[list[Correction], dict[tuple[str, str], Made]]
+
+
 class StatementLog:
     """Queries on what readable journals say of statements; events that were undone do not count.
 
     Args:
         store: Whose journals are asked.
-        corrected_since: ISO 8601 moment; what persons did before it is left out of `corrections` and `edit_times`.
-            Promotion gives that of the oldest event it consolidates, which older corrections cannot contradict. None
-            where both are not needed.
     """
 
-    def __init__(self, store: Store, corrected_since: str | None = None) -> None:
-        self._store, self._corrected_since = store, corrected_since
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._undone = undone_events(store)  # this follows the journals
         self._stated: dict[str, dict[tuple[str, str], str]] = {}  # what `_our_statements` returned, by page
+        self._edits: dict[str, Edits] = {}  # what `edits_since` returned, by moment
 
     # --- statements -----------------------------------------------------------------------------------------
 
@@ -283,9 +283,10 @@ class StatementLog:
         """Return whether Reflection wrote these thoughts."""
         return bool(self._rows("writings", "1", "hash = ? AND part = 'thoughts'", text_hash(thoughts)))
 
-    def is_own_summary(self, paragraph: str) -> bool:
-        """Return whether Promotion wrote a paragraph of the summary."""
-        return bool(self._rows("writings", "1", "hash = ? AND part = 'summary'", text_hash(paragraph)))
+    def is_own_summary(self, paragraph: str, before: str = "~") -> bool:
+        """Return whether Promotion wrote a paragraph of the summary, the last time before the event with an id."""
+        rows = self._rows("writings", "event", "hash = ? AND part = 'summary'", text_hash(paragraph))
+        return bool(rows) and rows[-1][0] < before  # ids ascend in time; `~` sorts behind them
 
     def prompt_of(self, exchange: str) -> str:
         """Return the path that the prompt of an exchange had when Reflection noted it; "" if unknown."""
@@ -299,27 +300,18 @@ class StatementLog:
         rows = self._changes_by_hand("at", "path = ?", path)
         return rows[-1][0] if rows else ""
 
-    @property
-    def corrections(self) -> list[Correction]:
-        """Statements that persons changed or removed since `corrected_since`, oldest first."""
-        return self._edits[0]
+    def edits_since(self, moment: str) -> Edits:
+        """Return what persons did to statements on this device since a moment, by comparing pages before and after.
 
-    @property
-    def edit_times(self) -> dict[tuple[str, str], Made]:
-        """When persons wrote or reworded statements since `corrected_since`, by page uuid and text hash."""
-        return self._edits[1]
+        Args:
+            moment: ISO 8601; "" for all that they ever did.
 
-    @cached_property
-    def all_corrections(self) -> list[Correction]:
-        """Statements that persons ever changed or removed on this device, oldest first."""
-        return self._edits_since("")[0]
-
-    @cached_property
-    def _edits(self) -> tuple[list[Correction], dict[tuple[str, str], Made]]:
-        return self._edits_since(self._corrected_since or "~")  # `~` sorts behind every date: no edits
-
-    def _edits_since(self, moment: str) -> tuple[list[Correction], dict[tuple[str, str], Made]]:
-        """Return what persons did to pages on this device since a moment, by comparing the texts before and after."""
+        Returns:
+            What they changed or removed, oldest first, and when they wrote or reworded what, by page uuid and text
+            hash.
+        """
+        if moment in self._edits:
+            return self._edits[moment]
         corrections: list[Correction] = []
         times: dict[tuple[str, str], Made] = {}
         last = """(SELECT max(at) FROM changes former WHERE former.path = changes.path
@@ -342,6 +334,7 @@ class StatementLog:
                     corrections.append(Correction(uuid, text, made))
                 for key in after.keys() - before.keys():
                     times[key] = made
+        self._edits[moment] = corrections, times
         return corrections, times
 
     def _changes_by_hand(self, columns: str, where: str, value: str) -> list[Row]:

@@ -40,7 +40,9 @@ class Withheld:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        proposals = hiding_proposals(store)
+        found = hiding_proposals(store)
+        proposals = [proposal for _, proposal in found]
+        self._last_event = max((event for event, _ in found), default="")
         self.exchanges = frozenset(exchange for proposal in proposals for exchange in proposal.exchanges)
         self._blocks = frozenset(block for proposal in proposals if proposal.is_hiding for block in proposal.blocks)
         self._items = frozenset(item for proposal in proposals if proposal.is_hiding for item in proposal.items)
@@ -74,7 +76,7 @@ class Withheld:
                 document = ShortTermDocument(text).without_event(*self.exchanges)
             except FormatError:
                 return ""
-            return str(without_items(document, self._hides_item)[0])
+            return str(without_items(document, self._hides_item)[0].with_summary("", self._hides_summary))
         if kind is PathKind.INDEX_PAGE:  # its lines may quote their pages
             pages = {page for page, _ in self._blocks}
             return "".join(line for line in text.splitlines(keepends=True) if not any(page in line for page in pages))
@@ -91,13 +93,21 @@ class Withheld:
         return frozenset(prompt for (prompt,) in rows)
 
     def short_term(self, memory: ShortTermMemory) -> ShortTermMemory:
-        """Return short-term memory without the hidden exchanges, and without the items that are or rest on such."""
+        """Return short-term memory without the hidden exchanges, and without the items that are or rest on such.
+
+        Nor the summary, as far as a process wrote it before: it may repeat what is hidden.
+        """
         if not self:
             return memory
         lists = (memory.goals, memory.facts, memory.tasks)
         goals, facts, tasks = (tuple(item for item in items if not self._hides_item(item)) for items in lists)
         events = tuple(event for event in memory.events if event.id not in self.exchanges)
-        return replace(memory, goals=goals, facts=facts, tasks=tasks, events=events)
+        paragraphs = (part for part in memory.summary.split("\n\n") if not self._hides_summary(part))
+        summary = "\n\n".join(paragraphs)
+        return replace(memory, summary=summary, goals=goals, facts=facts, tasks=tasks, events=events)
+
+    def _hides_summary(self, paragraph: str) -> bool:
+        return self._log.is_own_summary(paragraph, self._last_event)
 
     def _hides_item(self, item: Item) -> bool:
         sources = self._log.sources_of_item(item.text)
@@ -125,20 +135,22 @@ class Withheld:
         return StatementLog(self._store)
 
 
-def hiding_proposals(store: Store) -> list[ForgetProposal]:
+def hiding_proposals(store: Store) -> list[tuple[str, ForgetProposal]]:
     """Return the proposals whose exchanges are hidden, as a person has not decided yet whether to forget them.
+
+    Each with the id of the event that made it.
 
     That of a deleted page that was put back is none of them.
     """
     store.projection.follow()
     # an undoing that was undone itself does not count
     rows = store.projection.query(
-        """SELECT data FROM proposals WHERE is_hiding
+        """SELECT event, data FROM proposals WHERE is_hiding
         AND id NOT IN (SELECT proposal FROM decisions WHERE how != 'lapsed')
         AND event NOT IN (SELECT undone FROM undoings WHERE event NOT IN (SELECT undone FROM undoings))"""
     )
-    proposals = [ForgetProposal.from_json(json.loads(data)) for (data,) in rows]
-    return [one for one in proposals if not (one.deleted and store.tree.absolute(one.path).exists())]
+    proposals = [(event, ForgetProposal.from_json(json.loads(data))) for event, data in rows]
+    return [row for row in proposals if not (row[1].deleted and store.tree.absolute(row[1].path).exists())]
 
 
 def units_of(text: str) -> list[tuple[int, int]]:

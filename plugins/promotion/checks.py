@@ -1,7 +1,8 @@
 """Checks of a model's operation by its evidence, for any language: quotes, who said them, when, and numbers.
 
-An operation with a hard problem is refused. One with a soft problem is sent back once, and accepted if the model
-insists. An operation that passes wrongly loses no words either: the old wording goes to History.
+An operation with a problem is sent back once. If the model insists, one with a soft problem is accepted, one in doubt
+waits for the person, and any other is refused. An operation that passes wrongly loses no words either: the old wording
+goes to History.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from brainiac.formats.authors import ORIGINS
+from brainiac.formats.authors import least_trusted
 from brainiac.formats.markdown import without_quotes
 from brainiac.formats.short_term import StmEvent
 from brainiac.llm.schemas import MAX_TEXT, Existing, Operation
@@ -33,15 +34,13 @@ class Problem:
 
     Attributes:
         text: The problem as the model and the journal get it.
-        is_hard: Whether the operation is refused; otherwise it is sent back once.
-        is_about_change: Whether only the change of a target is unfounded; the text may become a statement beside it.
-        is_about_numbers: Whether only numbers are unfounded; the quotes may become a statement in place of the text.
+        is_hard: Whether the operation is not carried out if the model insists.
+        is_doubt: Of a hard one: whether the person decides then, since the quotes were said.
     """
 
     text: str
     is_hard: bool = True
-    is_about_change: bool = False
-    is_about_numbers: bool = False
+    is_doubt: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,19 +100,17 @@ class Sources:
         if quoted in comparable(without_quotes(event.user)):
             return self.origin_of(exchange)
         if quoted in comparable(event.user):  # a text that they pasted
-            return _least_trusted([self.origin_of(exchange), PASTED])
+            return least_trusted(self.origin_of(exchange), PASTED)
         return "assistant" if quoted in comparable(event.ai) else ""
 
 
 def origin_of(operation: Operation, sources: Sources) -> str:
-    """Return whose words an operation rests on: the least trusted origin of its quotes."""
-    speakers = (sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence)
-    return _least_trusted(speaker for speaker in speakers if speaker)
+    """Return whose words an operation rests on: the least trusted origin of its quotes.
 
-
-def _least_trusted(origins: Iterable[str]) -> str:
-    """Return the least trusted of some origins; the person where there are none."""
-    return max(origins, key=ORIGINS.index, default="person")  # ORIGINS begins with the most trusted
+    What the assistant said and the person took up in words of their own is the person's; both quotes are its evidence.
+    """
+    speakers = {sources.speaker_of(quoted.exchange, quoted.quote) for quoted in operation.evidence} - {""}
+    return least_trusted(*(speakers - {"assistant"} if "person" in speakers else speakers))
 
 
 def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sources) -> list[Problem]:
@@ -159,10 +156,10 @@ def _target_problems(operation: Operation, targets: Sequence[Existing], sources:
         if operation.action != "open" and not is_open:
             yield Problem(f"there is no open task “{operation.text[:80]}”; copy one of the list, word for word")
     elif operation.action != "new" and not operation.ids:
-        yield Problem(f"it names no statement; {remedy}", is_about_change=True)
+        yield Problem(f"it names no statement; {remedy}", is_hard=False)
     elif operation.action != "new" and len(targets) < len(operation.ids):
         names = ", ".join(repr(name[:40]) for name in operation.ids)
-        yield Problem(f"there is no statement {names}; {remedy}", is_about_change=True)
+        yield Problem(f"there is no statement {names}; {remedy}", is_hard=False)
 
 
 def _change_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
@@ -173,13 +170,13 @@ def _change_problems(operation: Operation, targets: Sequence[Existing], sources:
         if sources.speaker_of(evidence.exchange, evidence.quote) == "person"
     ]
     if not exchanges_by_person:
-        yield Problem("only the person's own words change what is known; quote them", is_about_change=True)
+        yield Problem("only the person's own words change what is known; quote them", is_doubt=True)
         return
     last_day = max(sources.day_of(sources.events[exchange].at) for exchange in exchanges_by_person)
     for target in targets:
         if last_day < target.since:
             text = f"“{target.content[:80]}” was said on {target.since}, after what it is to be changed by"
-            yield Problem(text, is_about_change=True)
+            yield Problem(text, is_doubt=True)
 
 
 def _number_problems(operation: Operation, targets: Sequence[Existing], sources: Sources) -> Iterable[Problem]:
@@ -199,7 +196,7 @@ def _number_problems(operation: Operation, targets: Sequence[Existing], sources:
         subject = f"the number {', '.join(map(str, unsaid[:8]))}"
         objection = "stands in no quote, in no day and not in the former statement"
         remedy = "quote where it was said, and leave in words what was said in words"
-        yield Problem(f"{subject} {objection}; {remedy}", is_about_numbers=True)
+        yield Problem(f"{subject} {objection}; {remedy}", is_doubt=True)
 
 
 def _known_numbers(operation: Operation, targets: Sequence[Existing], sources: Sources) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
@@ -17,7 +17,7 @@ from itertools import groupby
 from brainiac.brain import Brain
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import ConflictError, FormatError
-from brainiac.events import Change, Event, ExchangeReflected, ExchangesFiled, InboxTidied, content_hash, remove, update
+from brainiac.events import Change, Event, ExchangesFiled, InboxTidied, content_hash, remove, update
 from brainiac.formats.discretion import is_private
 from brainiac.formats.markdown import PlacedEvent, StmEvent, find_events, render_event, render_exchange, splice
 from brainiac.formats.page import MemoryDocument
@@ -26,7 +26,7 @@ from brainiac.formats.short_term import ShortTermDocument
 from brainiac.llm.catalog import count
 from brainiac.storage.links import Folders, LinkOrigins
 from brainiac.storage.said import Answer, FiledExchanges, said_at
-from brainiac.storage.statements import StatementLog, text_hash
+from brainiac.storage.statements import StatementLog
 
 from .draft import Draft, check_folder, day_page, is_free
 
@@ -222,7 +222,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
 
     The facts that Reflection noted from these exchanges leave short-term memory with them.
     """
-    log = StatementLog(brain, iso(brain.clock.now()))
+    log = StatementLog(brain)
     draft, unwritable = Draft(brain, log), dict[str, str]()
     origins = LinkOrigins(brain, log.prompt_of, {})
     # this adds the exchanges that cannot be written to `unwritable`
@@ -230,8 +230,7 @@ def _file(brain: Brain, document: ShortTermDocument, events: Sequence[StmEvent])
     ids = [event.id for event in events if event.id not in unwritable]
     if not ids:
         return None
-    noted_hashes = _noted_items(brain, ids) if document.memory.facts else set()
-    facts = [item.text for item in document.memory.facts if text_hash(item.text) in noted_hashes]
+    facts = [item.text for item in document.memory.facts if not log.sources_of_item(item.text).isdisjoint(ids)]
     remaining = document.without_event(*ids).without_items(facts=facts)
     changes: list[Change] = draft.changes()
     # A new folder gets its index page at once; those of other folders are brought up to date when it is quiet.
@@ -290,18 +289,6 @@ def n_tokens(text: str) -> int:
     """Return how many tokens a text has."""
     # the tokenizer takes no surrogates, as which bytes that are no UTF-8 are read
     return count(text.encode("utf-8", "replace").decode("utf-8"))
-
-
-def _noted_items(brain: Brain, exchanges: Collection[str]) -> set[str]:
-    """Return the hashes of the list items that Reflection noted from exchanges."""
-    pending, items = set(exchanges), set[str]()
-    for event in brain.journal.events(kinds={ExchangeReflected}, reverse=True):  # from the end: they are recent
-        if event.data["exchange"] in pending:
-            pending.discard(event.data["exchange"])
-            items.update(event.data.get("items", ()))
-        if not pending or event.id < min(pending):  # ids ascend in time
-            break
-    return items
 
 
 def tidy_inbox(brain: Brain) -> Event | None:

@@ -82,8 +82,7 @@ def _forget_step(candidate: Candidate, targets: Sequence[CurrentStatement]) -> S
 def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...]) -> Step:
     """Return the step for an operation on current statements.
 
-    Ours are changed. A person's own is not, nor ours where the end is in doubt: a new wording is added beside it, and
-    to end it is proposed to the person.
+    Ours are changed. A person's own is not: a new wording is added beside it, and to end it is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
     # a model that repeats a statement word for word has seen it confirmed
@@ -91,7 +90,9 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])
-    if target.is_ours and not operation.is_doubted:
+    if operation.is_doubted:  # the person decides, whosever it is
+        return Step(candidate, target.path, targets[:1])
+    if target.is_ours:
         # a person's statement among them stays beside the new wording
         ours = tuple(current for current in targets if current.is_ours)
         return Step(candidate, target.path, ours)
@@ -110,14 +111,14 @@ def proposal_for(step: Step) -> str:
 
 
 def held_back(draft: Draft, step: Step, path: str, title: str, reason: str) -> ProposalRecord:
-    """Return the proposal to do what a second reader held back, with the words on which it was to rest.
+    """Return the proposal to do what a check or a second reader held back, with the words on which it was to rest.
 
     Args:
         draft: The page drafts.
         step: The step that is not carried out.
         path: The page that it would write to; it need not exist.
         title: Of that page.
-        reason: What the second reader said.
+        reason: What they say of it.
     """
     operation, candidate = step.operation, step.candidate
     target, page = step.targets[0] if step.targets else None, draft.pages.memories.get(path)
@@ -156,9 +157,8 @@ def checked_step(log: StatementLog, step: Step) -> Step:
         return step
     # what an assistant or a document says later does not outweigh a correction: with "" each of them counts as later
     said_at = step.candidate.at if step.candidate.origin == "person" else ""
-    edits = [log.edit_times.get((target.page, text_hash(target.statement.text))) for target in step.targets]
-    # `corrections` are fewer, and fast to read: none of them is older than what this run consolidates
-    corrections = log.corrections if said_at else log.all_corrections
+    corrections, times = log.edits_since(said_at[:10])  # by day, so that a run reads them about once
+    edits = [times.get((target.page, text_hash(target.statement.text))) for target in step.targets]
     statement = without_link_targets(step.operation.text)
     for correction in (row for row in corrections if row.made.latest > said_at):
         old = without_link_targets(correction.before)

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -45,6 +44,7 @@ from brainiac.llm.schemas import (
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import FiledExchanges, author_on_page, said_at
 from brainiac.storage.statements import StatementLog, event_hash
+from brainiac.text.dates import dates_in
 from brainiac.text.tokens import likeness
 
 from .apply import Candidate
@@ -55,7 +55,6 @@ from .known import StandIns, has_only_stand_ins, is_stand_in, known_for
 
 MAX_CHARACTERS = 40_000  # of exchanges in one call, so that a small window holds them
 MAX_EXCHANGES = 40  # in one call, so that its answer is not cut off
-MAX_OPERATIONS = 150  # in one answer
 PAID = "answers"  # the owner of what the database keeps: answers that are not carried out and committed
 _SAME_OPERATION = 0.4  # an answer that shares so many character trigrams with what was asked about stands for it
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -224,15 +223,18 @@ class Consolidator:
         )
 
     def _over(self, rows: Iterable[CurrentStatement]) -> set[str]:
-        """Return the ids of the statements that were plans when they were said, and whose day has passed."""
+        """Return the ids of the statements that were plans for a day when they were said, and whose day has passed.
+
+        A plan names its day: what has only a first day is so from then on, and may recur.
+        """
         rows, today = list(rows), self._brain.day_of(iso(self._brain.clock.now()))
         changes = chain.from_iterable(self._log.changes_of(page) for page in {row.page for row in rows})
         last = {(change.record.page, change.block): change.record for change in changes if change.hash}
         over = set()
         for row in rows:
             record = last.get((row.page, row.statement.block_id))
-            planned = record.valid_from if record and not record.valid_until else ""
-            if row.since < planned < today[: len(planned)]:
+            planned = record.valid_from if record and record.valid_until in ("", record.valid_from) else ""
+            if row.since < planned < today and planned in {day.isoformat() for day, _ in dates_in(row.text)}:
                 over.add(row.id)
         return over
 
@@ -270,7 +272,7 @@ class Consolidator:
     # --- what the model answers --------------------------------------------------------------------------
 
     def _operations(self, request: ConsolidateRequest) -> list[Operation | Refused]:
-        """Return the model's operations; one that does not validate, or is one too many, is a refused one.
+        """Return the model's operations; one that does not validate is a refused one.
 
         They are validated again here because the engine of a plugin may not have done so.
         """
@@ -280,18 +282,13 @@ class Consolidator:
             return []  # the gate withheld every exchange
         result = paid_answer(self._brain, request)
         assert isinstance(result, Consolidation)
-        operations: list[Operation | Refused] = []
-        for operation in result.operations[:MAX_OPERATIONS]:
-            # these three are the program's own: a model does not set them
-            values = operation.model_dump(warnings=False) | {"marked_by": "", "tags": [], "is_doubted": False}
-            try:
-                operations.append(Operation.model_validate(values))
-            except ValidationError as error:
-                where = ", ".join(sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]}))
-                operations.append(_unchecked(operation.action, operation.text, f"does not validate: {where}"))
-        for operation in result.operations[MAX_OPERATIONS:]:
-            operations.append(_unchecked(operation.action, operation.text, f"more than {MAX_OPERATIONS} at once"))
-        return operations + [_unchecked("", row.text, row.problem) for row in result.unread]
+        # these three are the program's own: a model does not set them
+        own = {"marked_by": "", "tags": [], "is_doubted": False}
+        rows = [operation.model_dump(warnings=False) | own for operation in result.operations]
+        read = Consolidation.model_validate({"operations": rows, "unread": result.unread})
+        nothing = Operation(action="new").model_copy(update={"action": ""})
+        unread = [Refused(nothing.model_copy(update={"text": row.text}), row.problem) for row in read.unread]
+        return [*read.operations, *unread]
 
     def _checked(
         self, question: Question, operations: Sequence[Operation | Refused], *, is_last: bool
@@ -301,8 +298,8 @@ class Consolidator:
         Args:
             question: The request; it notes which statements the accepted operations change.
             operations: As the model gave them.
-            is_last: Whether refused operations are not sent back again. Soft problems are then ignored, and an
-                operation that cannot change its target may become a statement beside it (`_as_addition`).
+            is_last: Whether refused operations are not sent back again. Soft problems are then ignored, and what is in
+                doubt is for the person to decide.
         """
         accepted: list[Operation] = []
         refused: list[Refused] = []
@@ -313,50 +310,21 @@ class Consolidator:
             operation = _with_fitting_steps(self._with_names(operation, question))
             problems = self._problems(operation, question)
             hard = [problem for problem in problems if problem.is_hard]
-            objections = hard if is_last else hard or problems
-            if is_last and hard and (addition := self._as_addition(operation, hard, question)):
-                operation, objections = addition, []
-            if objections:
+            doubts = "; ".join(problem.text for problem in hard)
+            may_wait = not hard or operation.action in ("new", "replace", "end")
+            if problems and not (is_last and may_wait and all(problem.is_doubt for problem in hard)):
                 brief = operation.model_copy(update={"text": operation.text[:MAX_TEXT]})
-                refused.append(Refused(brief, "; ".join(problem.text for problem in objections)))
+                refused.append(Refused(brief, doubts or "; ".join(problem.text for problem in problems)))
                 continue
-            if operation.action in ("replace", "end", "forget") and not operation.is_doubted:
-                question.changed_ids.update(operation.ids)
+            if doubts:
+                operation = operation.model_copy(update={"is_doubted": True, "reasoning": doubts[:500]})
+            elif operation.action in ("replace", "end", "forget"):
+                # what another operation changes already stays as that says, and this one states its text beside it
+                ids = [name for name in operation.ids if name not in question.changed_ids]
+                operation = operation.model_copy(update={"ids": ids})
+                question.changed_ids.update(ids)
             accepted.append(operation)
         return accepted, refused
-
-    def _as_addition(self, operation: Operation, hard: Sequence[Problem], question: Question) -> Operation | None:
-        """Return a refused operation as a new statement beside the present ones, so that nothing said is lost.
-
-        Where only the change of a target is unfounded, the statement has the model's text. Where a number is unfounded,
-        it has the quotes instead: no code knows that "half eight" is 7:30, and what was said is true in any case.
-
-        Returns:
-            None where the operation states nothing, or it or the new statement has another hard problem.
-        """
-        is_statement = operation.action in ("new", "replace", "end") and operation.text.strip()
-        if not is_statement or not all(problem.is_about_change or problem.is_about_numbers for problem in hard):
-            return None
-        addition = operation.model_copy(update={"action": "new", "ids": []})
-        if any(problem.is_about_numbers for problem in hard):
-            quotes = " ".join(f"“{one_line(quoted.quote)}”" for quoted in operation.evidence)
-            update = {"text": quotes, "steps": [], "valid_from": "", "valid_until": ""}
-            addition = _with_fitting_steps(addition.model_copy(update=update))
-        if any(problem.is_hard for problem in self._problems(addition, question)):
-            return None
-        return self._with_doubted_end(operation, addition, question)
-
-    def _with_doubted_end(self, refused: Operation, addition: Operation, question: Question) -> Operation:
-        """Return an addition that also asks the person whether the statement that was to be changed has ended.
-
-        It is asked about the first target of the refused operation that no other operation changes. The addition is
-        returned as it is where there is no such target.
-        """
-        unchanged = {statement.id for statement in question.request.existing} - question.changed_ids
-        ids = [name for name in refused.ids if name in unchanged][:1]
-        if not ids:
-            return addition
-        return addition.model_copy(update={"action": "end", "ids": ids, "is_doubted": True})
 
     def _problems(self, operation: Operation, question: Question) -> list[Problem]:
         """Return what is wrong with an operation, by itself and beside those accepted before it."""
@@ -365,7 +333,7 @@ class Consolidator:
         problems = problems_of(operation, targets, self._sources(question))
         if operation.action in ("replace", "end", "forget") and not question.changed_ids.isdisjoint(operation.ids):
             text = f"{', '.join(operation.ids)} is changed by another operation already"
-            problems.append(Problem(text, is_about_change=True))
+            problems.append(Problem(text, is_hard=False))
         return problems
 
     def _sources(self, question: Question) -> Sources:
@@ -445,12 +413,6 @@ def parts_of(
         size += length
     if part:
         yield part
-
-
-def _unchecked(action: str, text: str, problem: str) -> Refused:
-    """Return a refusal of an operation that may hold values of any kind: only its action and text are kept."""
-    values: dict[str, Any] = {"action": action, "text": str(text)[:MAX_TEXT]}
-    return Refused(Operation.model_construct(**values), problem)
 
 
 def _only_about(request: ConsolidateRequest, sent_back: Sequence[Refused]) -> ConsolidateRequest:

@@ -168,9 +168,10 @@ def _promote_once(
     """Do one run; return an empty outcome where there is nothing to promote."""
     exchanges, removed_ids, is_partial = waiting_events(brain)
     with brain.short_term_lock():
-        # what is hidden waits for the person
-        memory = Gate(brain, is_remote=False).short_term(brain.short_term().memory)
-        snapshot = Snapshot(memory, exchanges, removed_ids, is_partial)
+        memory = brain.short_term().memory
+        # what is hidden waits for the person; the summary is replaced, whatever of it is hidden
+        shown = replace(Gate(brain, is_remote=False).short_term(memory), summary=memory.summary)
+        snapshot = Snapshot(shown, exchanges, removed_ids, is_partial)
     if not snapshot.memory.events and not exchanges and not removed_ids:
         return Outcome(event=None)
     return Run(brain, snapshot, abandon, progress).run()
@@ -251,7 +252,7 @@ class Run:
         self._snapshot = snapshot
         memory, now = snapshot.promoted, iso(brain.clock.now())
         exchanges = {event.id: event for event in (*snapshot.filed, *memory.events)}
-        self._log = StatementLog(brain, min((event.at for event in exchanges.values()), default=now))
+        self._log = StatementLog(brain)
         lines = _own_lines(memory, self._log, FiledExchanges(brain).lines)
         line_events = {id_: StmEvent(id_, now, item.words, is_private=item.is_private) for id_, item in lines.items()}
         self._started = brain.record(events.PromotionStarted(exchanges=len(exchanges)), by=NAME, cause=cause)
@@ -274,7 +275,7 @@ class Run:
         self._paragraphs: tuple[str, ...] = ()
         self._kept: list[str] = []
         self._filed: list[StmEvent] = []
-        self._doubted: list[tuple[Candidate, events.ProposalRecord]] = []  # what a second reader held back
+        self._doubted: list[tuple[Candidate, events.ProposalRecord]] = []  # what is held back
         self._tasks: list[Candidate] = []  # that open, tick or drop a task
         self._breaker: events.Breaker | None = None
         # statements that rest on nothing but exchanges which no model has read
@@ -376,18 +377,22 @@ class Run:
         self._carry_out_all([candidate for candidate in candidates if candidate.operation.action not in TASKS])
 
     def _founded(self, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-        """Yield the candidates that a second reader does not doubt; those that it does wait for the person.
+        """Yield the candidates that neither a check nor a second reader doubts; the others wait for the person.
 
         Raises:
             ModelError: It cannot serve now.
         """
+        for candidate in (row for row in candidates if row.operation.is_doubted):
+            self._hold_back(candidate, f"a check: {candidate.operation.reasoning}")
+        candidates = [row for row in candidates if not row.operation.is_doubted]
         verdicts = self._second_reader.read(candidates, self._draft)
         for candidate in candidates:
             verdict, model = verdicts.get(candidate.id, (None, ""))
             if verdict is None or verdict.verdict == FOLLOWS:
                 yield replace(candidate, verified_by=model)
             else:
-                self._hold_back(candidate, verdict, model)
+                reason = f"a second reader ({model}): it {_VERDICTS.get(verdict.verdict, verdict.verdict)}"
+                self._hold_back(candidate, f"{reason}: {verdict.reason}" if verdict.reason else reason)
 
     def _note_task(self, candidate: Candidate) -> None:
         """Note what is to become of a task when the run commits.
@@ -405,14 +410,14 @@ class Run:
             self._tasks.append(self._with_origin(candidate) if is_opening else candidate)
         self._end(candidate.id, candidate.words, "task", "")
 
-    def _hold_back(self, candidate: Candidate, verdict: events.VerdictRecord, model: str) -> None:
+    def _hold_back(self, candidate: Candidate, reason: str) -> None:
         """Have a person decide on a candidate: nothing is written, and what it would change stands as it was."""
         step = self._step_for(candidate)
-        if step is None or step.operation.action == "same":  # it is said again, and nothing new
+        if step is None:
             return
         with self._ended_on_error(candidate):
-            reason = f"a second reader ({model}): it {_VERDICTS.get(verdict.verdict, verdict.verdict)}"
-            reason += f": {verdict.reason}" if verdict.reason else ""
+            if step.operation.action == "same":
+                raise UserError(f"it says nothing new; {reason}")
             path, title = self._synthesizer.path_and_title(self._draft, step)
             proposal = placing.held_back(self._draft, step, path, title, reason[:MAX_QUOTED])
             self._doubted.append((candidate, proposal))

@@ -10,7 +10,8 @@ from dataclasses import replace
 from datetime import date
 
 from brainiac.brain import Brain
-from brainiac.events import CandidatesVerified, VerdictRecord
+from brainiac.errors import InvalidAnswerError
+from brainiac.events import CandidatesVerified, PluginFailed, VerdictRecord
 from brainiac.formats.authors import PERSON
 from brainiac.formats.short_term import StmEvent
 from brainiac.history.why import folded
@@ -92,16 +93,22 @@ class SecondReader:
             return {}
         shown = Gate(self._brain, is_remote=engine.is_remote).admit(request).claims
         answered: dict[str, Verdict] = {}
+        silence = "it said nothing of it, or may not be shown it"
         for _ in range(2):
             if left := [claim for claim in shown if claim.id not in answered]:
-                result = paid_answer(self._brain, replace(request, claims=left))
+                try:
+                    result = paid_answer(self._brain, replace(request, claims=left))
+                except InvalidAnswerError as error:  # it may never give another: what it was to read waits in review
+                    self._brain.record(PluginFailed(hook=request.purpose, error=error.problem[:500]), by=NAME)
+                    silence = "it gave no valid answer"
+                    break
                 assert isinstance(result, Verdicts)
                 # of two on the same claim the doubt counts
                 rows = sorted(result.verdicts, key=lambda row: row.verdict != FOLLOWS)
                 answered |= {row.item: row for row in rows if row.item in by_item}
         records = {}
         for item, candidate in by_item.items():
-            row = answered.get(item) or Verdict(item=item, reason="it said nothing of it, or may not be shown it")
+            row = answered.get(item) or Verdict(item=item, reason=silence)
             records[candidate.id] = VerdictRecord(verdict=row.verdict, reason=row.reason)
         self._brain.record(CandidatesVerified(model=engine.name, verdicts=records), by=NAME, cause=self._cause)
         return {name: (record, engine.name) for name, record in records.items()}

@@ -71,7 +71,7 @@ def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
 
 def ours(brain: Brain, path: str) -> list[bool]:
     """Whether each statement that holds on a page is ours."""
-    past, memory = StatementLog(brain, "9999"), parse_memory(path, brain.read_text(path) or "")
+    past, memory = StatementLog(brain), parse_memory(path, brain.read_text(path) or "")
     return [past.is_ours(memory.uuid, one) for one in memory.statements if not one.is_history]
 
 

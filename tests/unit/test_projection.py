@@ -56,6 +56,9 @@ def rebuilt(brain: Brain) -> dict[str, list[tuple[Any, ...]]]:
         return tables(Projection(database, brain.tree, brain.journal))
 
 
+OWNING = "memory-promoted", "memory-organized", "proposal-decided"
+
+
 class ProjectionMachine(RuleBasedStateMachine):
     """Two processes of one device on a brain, two other devices whose journals arrive, and what befalls files."""
 
@@ -141,7 +144,7 @@ class ProjectionMachine(RuleBasedStateMachine):
     def decided(self, index: int, how: str) -> None:
         self.brain().record("proposal-decided", by="person", data={"proposal": str(index), "how": how})
 
-    @rule(index=indices, kind=st.sampled_from(["memory-promoted", "memory-organized", "proposal-decided"]))
+    @rule(index=indices, kind=st.sampled_from([*OWNING, "statement-corrected"]))
     def stated(self, index: int, kind: str) -> None:
         data: dict[str, Any]
         data = {"statements": [statement(str(index)), statement("how-to") | {"steps": [{"block": "s", "hash": "h"}]}]}
@@ -290,7 +293,7 @@ class ProjectionMachine(RuleBasedStateMachine):
             events = [event for _, event in brain.journal.all_events() if isinstance(event.what, StatingEvent)]
             recorded = sorted((event.id, row.hash) for event in events for row in rows_of(event))
             assert recorded == sorted((change.event.id, change.hash) for change in log.history_of("page"))
-            owning = (event for event in events if event.kind != "proposal-decided" and event.id not in undone)
+            owning = (event for event in events if event.kind != "statement-corrected" and event.id not in undone)
             ours = {row.block for event in owning for row in rows_of(event)}
             assert ours == {block for block, _ in log._our_statements("page")}
 

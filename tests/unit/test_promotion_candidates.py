@@ -85,7 +85,9 @@ def check(brain: Brain, outcome: Outcome, over: set[str]) -> Counter[str]:
     }
     assert all(fate.reason for fate in outcome.candidates.values() if fate.end in ("left", "refused"))
     records = outcome.event.data["statements"] if outcome.event else []
-    carried_out = {name for name, fate in outcome.candidates.items() if fate.end in ("written", "proposed")}
+    # what is held back has a reason, and waits in the review without a record
+    ends = outcome.candidates.items()
+    carried_out = {name for name, fate in ends if fate.end in ("written", "proposed") and not fate.reason}
     assert carried_out == {record["candidate"] for record in records}
     assert all(is_standing(brain, record) for record in records)
     over |= {name for name, fate in outcome.candidates.items() if fate.end in ENDS}

@@ -188,7 +188,8 @@ def test_a_model_is_told_whose_words_it_reads(tmp_path: Path, capsys: pytest.Cap
     assert "User lives in Portland, since 2020. (by hand)" in texts["consolidate"][0]
     assert "User lives in Portland, since 2020. (by hand) ^f3k9" in texts["answer"][-1]
     assert "- User lives in Portland, since 2020. ^f3k9" in page
-    assert "- User lives in Salem (assistant: claude)" in page
+    assert "- User has a home in Salem (assistant: claude)" in page
+    assert "User lives in Salem" not in page
     assert "- [ ] Move to Salem (assistant: claude)" in short_term
     assert "- [ ] Replace “User lives in Portland, since 2020.” by “User lives in Salem (assistant: claude)”" in review
 
@@ -204,7 +205,8 @@ def credulous(captured: Captured) -> Behaviour:
         ids = re.findall(r"\[(s\d+)\] User lives in Portland", captured.text)
         text, page = "User lives in Salem", {"path": "concrete/portland.md"}
         change = {"action": "replace", "ids": ids, "text": text, "evidence": evidence, "subject": "User", "page": page}
-        return say_json({"operations": [change] if event else []})
+        addition = {**change, "action": "new", "ids": [], "text": "User has a home in Salem"}
+        return say_json({"operations": [change, addition] if event else []})
     if purpose_of(captured) == "verify":
         return say_json(all_follow(captured.text))
     return say_json({"queries": ["Portland"]}) if purpose_of(captured) == "queries" else say("You live in Portland.")
