@@ -2,8 +2,9 @@
 
 It gets the exchanges as their pages have them by now, so that what was forgotten or purged is not there; the pages and
 statements that a person wrote or reworded; what was kept word for word without a model; short-term memory, inbox and
-system. Of the journal it gets what those rest on, and the edits by hand, by which corrections hold. The first brain is
-only read. In the new one every exchange waits for a model, as after a time without one.
+system. Of the journal it gets what those rest on, and the edits by hand, by which corrections hold; with the lines of
+`review.md` on what is to be forgotten, so that it stays hidden; and what today's calls cost. The first brain is only
+read. In the new one every exchange waits for a model, as after a time without one.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from brainiac import events
 from brainiac.clock import iso
 from brainiac.errors import BlobError, FormatError, UserError
 from brainiac.events import Event, PathKind, new_id, update
-from brainiac.formats.frontmatter import split
 from brainiac.formats.page import Memory, MemoryDocument, parse_memory
 from brainiac.history.forget import is_bare
 from brainiac.settings import Settings, load
@@ -30,6 +31,7 @@ from brainiac.storage.files import Disk
 from brainiac.storage.journal import BlobStore, Journal, to_line
 from brainiac.storage.links import Folders
 from brainiac.storage.pages import INDEX
+from brainiac.storage.review import find_ticks
 from brainiac.storage.statements import StatementChange, StatementLog, text_hash
 from brainiac.storage.store import Store
 from brainiac.tree import LocalPlaces, Tree, is_brain
@@ -39,24 +41,16 @@ OFFLINE = "offline"  # the model that statements kept without one name
 _KEPT = (
     events.ExchangeEvent | events.OutcomeEvent | events.PromptMoved | events.ExchangeMadePrivate
     | events.ExchangesFiled | events.ExchangesImported | events.ImportStarted | events.InboxTidied
-    | events.MemoryPromoted | events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged
+    | events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged
     | events.PurgeHonoured | events.NoteMerged | events.CopyMerged | events.MarkersMerged
     | events.StatementCorrected | events.StatementsAdopted
 )  # fmt: skip
 # in their commits processes write pages
 _FILING = events.ExchangesFiled | events.ExchangesImported | events.InboxTidied | events.OutcomeEvent
-_PLACES = frozenset(
-    {
-        PathKind.PROMPT,
-        PathKind.RESPONSE,
-        PathKind.CAPTURE,
-        PathKind.MEMORY,
-        PathKind.ARCHIVED,
-    }
-)  # files whose versions are kept; of short-term memory only the present one counts
-# front matter that processes change, with the values of a new page; and that only they write
-_MODEL_KEYS = {"reinforcement_count": 0, "emotion": "neutral"}
-_MODEL_ENTRIES = re.compile(r"^(?:summary|sources|importance):.*\n(?:[ \t-].*\n)*", re.MULTILINE)
+# files whose versions are kept; of short-term memory only the present one counts
+_PLACES = frozenset({PathKind.PROMPT, PathKind.RESPONSE, PathKind.CAPTURE, PathKind.MEMORY, PathKind.ARCHIVED})
+# front matter that processes change, with the values of a new page
+_MODEL_KEYS = {"reinforcement_count": 0, "emotion": "neutral", "summary": "", "sources": [], "importance": ""}
 _EMPTY_HISTORY = re.compile(r"\n*^## History[ \t]*\n\s*\Z", re.MULTILINE)
 
 
@@ -75,37 +69,23 @@ class Raw:
     unreadable: list[str] = field(default_factory=list)
 
 
-def is_rebuilt_from(folder: Path, store: Store) -> bool:
-    """Return whether a folder is a brain that was made from another one."""
-    if not is_brain(folder):
-        return False
-    settings = load(folder / "system/config.yaml", Settings)
-    journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
-    rebuilt = (event.what for event in journal.events(kinds={events.BrainRebuilt}))
-    return any(isinstance(what, events.BrainRebuilt) and what.of == store.settings.brain_id for what in rebuilt)
+def make_raw(store: Store, folder: Path) -> Raw | None:
+    """Make the new brain, wholly or not at all: it is put together in a folder beside, which is renamed at last.
 
-
-def check_folder(folder: Path, store: Store) -> None:
-    """Raise where no new brain can be made in a folder.
+    Returns:
+        What it was made from; None where it was made before: then that one is gone on with.
 
     Raises:
-        UserError: It holds something else, or it lies in the brain, or the brain in it.
+        UserError: The folder holds something else, or it lies in the brain, or the brain in it.
     """
+    if _is_made_from(folder, store):
+        return None
     target, root = folder.resolve(), store.root.resolve()
     if target.is_relative_to(root) or root.is_relative_to(target):
         raise UserError(f"{folder} and the brain {root} must not lie in each other; name another folder")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds something else already; name a new or empty folder")
-
-
-def make_raw(store: Store, folder: Path) -> Raw:
-    """Make the new brain, wholly or not at all: it is put together in a folder beside, which is renamed at last.
-
-    Raises:
-        UserError: No brain can be made in the folder.
-    """
-    check_folder(folder, store)
-    draft = folder.resolve().with_name(f".{folder.resolve().name}.rebuild")
+    draft = target.with_name(f".{target.name}.rebuild")
     shutil.rmtree(draft, ignore_errors=True)  # an earlier attempt that was interrupted
     draft.parent.mkdir(parents=True, exist_ok=True)
     raw = _Maker(store, draft).make()
@@ -113,6 +93,15 @@ def make_raw(store: Store, folder: Path) -> Raw:
         folder.rmdir()
     os.rename(draft, folder)
     return raw
+
+
+def _is_made_from(folder: Path, store: Store) -> bool:
+    """Return whether a folder is a brain that was made from another one."""
+    if not is_brain(folder):
+        return False
+    settings = load(folder / "system/config.yaml", Settings)
+    journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
+    return any(event.data["of"] == store.settings.brain_id for event in journal.events(kinds={events.BrainRebuilt}))
 
 
 class _Maker:
@@ -127,6 +116,7 @@ class _Maker:
         self._store, self._folder, self._result = store, folder, Raw()
         self._log: StatementLog = StatementLog(store)
         self._verbatim = self._log.made_by(OFFLINE)  # by (page, block id): what was kept word for word
+        self._wishes = set[str]()  # the ids of the proposals to forget something
 
     def make(self) -> Raw:
         """Copy and write everything."""
@@ -134,10 +124,10 @@ class _Maker:
         with self._store.commit_lock():
             self._copy_system()
             create_brain(self._folder, is_shared=True, clock=self._store.clock)
+            self._write_journal()
             tree = self._store.tree
             for path in tree.scan(tree.inbox, tree.memory):
                 self._copy_or_reduce(path, tree.kind_of(path))
-            self._write_journal()
         return self._result
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -156,8 +146,8 @@ class _Maker:
     def _copy_or_reduce(self, path: str, kind: PathKind) -> None:
         """Take over a file of inbox or memory: a page without what models made, short-term memory without a summary.
 
-        Left out are error files, review and index pages, which are made anew, a page that holds nothing else, and a
-        prompt without an answer, which is the first brain's to answer.
+        Left out are error files and index pages, which are made anew, a page that holds nothing else, a prompt without
+        an answer, which is the first brain's to answer, and all of the review but what is to be forgotten.
         """
         store, text, after = self._store, None, None
         if kind is PathKind.PROMPT:
@@ -172,11 +162,14 @@ class _Maker:
             except FormatError:
                 self._result.unreadable.append(path)
                 after = text
-            if after is None:
-                self._result.left += 1
-                return
-            self._result.pages += 1
-        elif kind in (PathKind.ERROR, PathKind.REVIEW) or os.path.basename(path) == INDEX:
+            self._result.left += after is None
+            self._result.pages += after is not None
+        elif kind is PathKind.REVIEW:
+            text = store.read_text(path) or ""
+            after = "".join(text[tick.start : tick.end] for tick in find_ticks(text) if tick.id in self._wishes) or None
+        elif kind is PathKind.ERROR or os.path.basename(path) == INDEX:
+            return
+        if after is None and text is not None:  # nothing of it is left
             return
         self._copy(path)
         if after != text:
@@ -218,8 +211,7 @@ class _Maker:
         if is_bare(document.memory):
             return None
         keys = {key: value for key, value in _MODEL_KEYS.items() if memory.meta.get(key, value) != value}
-        text = str(document.set_meta(**keys) if keys else document)
-        return _without_entries(_EMPTY_HISTORY.sub("\n", text), memory.path)
+        return _EMPTY_HISTORY.sub("\n", str(document.set_meta(**keys) if keys else document))
 
     # --- the journal ----------------------------------------------------------------------------------------
 
@@ -228,19 +220,23 @@ class _Maker:
         store, kept_ids = self._store, set[str]()
         folder = self._folder / store.tree.relative(store.tree.journal)
         blobs = BlobStore(folder / "blobs", Disk())
-        own_device = store.journal.device
-        lines = {own_device: _Lines(folder / own_device)}
+        own_device, ends = store.journal.device, dict[str, tuple[Path, int]]()
+
+        def append(device: str, event: Event) -> None:
+            """Append an event, numbered anew, to the file of its day; never to an earlier one than the event before."""
+            last, count = ends.get(device, (folder, 0))  # a folder sorts before its files
+            ends[device] = max(folder / device / f"{event.at[:10]}.jsonl", last), count + 1
+            ends[device][0].parent.mkdir(parents=True, exist_ok=True)
+            Disk().append(ends[device][0], to_line(replace(event, seq=count + 1)))
+
         for device, event in store.journal.all_events():
             reduced = self._reduced(event, kept_ids)
             if reduced is not None:
                 kept_ids.add(event.id)
                 self._copy_texts(reduced, blobs)
-                name = device or own_device
-                lines.setdefault(name, _Lines(folder / name)).append(reduced)
+                append(device or own_device, reduced)
         what = events.BrainRebuilt(of=store.settings.brain_id)
-        # its `seq` is given when it is appended
-        event = Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json())
-        lines[own_device].append(event)
+        append(own_device, Event(0, new_id(), iso(store.clock.now()), what.kind, "cli", data=what.to_json()))
 
     def _reduced(self, event: Event, kept_ids: set[str]) -> Event | None:
         """Return an event as the new brain has it: without what models made; None where it is left out.
@@ -249,16 +245,27 @@ class _Maker:
             event: The event.
             kept_ids: The ids of the events that the new brain has so far.
         """
-        what = event.what
-        is_edit = event.kind in FOUND  # by hand
-        is_undoing = isinstance(what, events.EventUndone) and what.undone in kept_ids
-        if not (isinstance(what, _KEPT) or is_edit or is_undoing):
+        match what := event.what:
+            case events.MemoryPromoted():
+                # what models decided is decided anew; what was kept word for word is recorded, so that it is kept once
+                statements = tuple(row for row in what.statements if row.model == OFFLINE)
+                none: dict[str, Any] = {"refused": (), "candidates": {}, "proposals": (), "left": {}, "breaker": None}
+                return replace(event, data=replace(what, statements=statements, **none).to_json(), changes=())
+            case events.ProposalMade():
+                wishes = tuple(each for each in what.proposals if isinstance(each, events.ForgetProposal))
+                self._wishes |= {wish.id for wish in wishes}
+                event = replace(event, data=replace(what, proposals=wishes).to_json())
+                is_kept = bool(wishes)
+            case events.ProposalDecided():
+                is_kept = what.proposal in self._wishes
+            case events.EventUndone():
+                is_kept = what.undone in kept_ids
+            case events.ModelCalled():  # the day's budget is the person's, whichever brain spends it
+                is_kept = event.at >= iso(self._store.midnight())
+            case _:
+                is_kept = isinstance(what, _KEPT) or event.kind in FOUND  # by hand
+        if not is_kept:
             return None
-        if isinstance(what, events.MemoryPromoted):
-            # what models decided is decided anew; what was kept word for word is recorded, so that it is kept once
-            statements = tuple(row for row in what.statements if row.model == OFFLINE)
-            what = replace(what, statements=statements, refused=(), candidates={}, proposals=(), left={}, breaker=None)
-            return replace(event, data=what.to_json(), changes=())
         # not of a log, nor of a page where a process filed
         kinds = _PLACES - ({PathKind.MEMORY, PathKind.ARCHIVED} if isinstance(what, _FILING) else set())
         kind_of = self._store.tree.kind_of
@@ -267,10 +274,10 @@ class _Maker:
 
     def _copy_texts(self, event: Event, blobs: BlobStore) -> None:
         """Copy the texts that an event names, as far as they were not purged."""
-        for digest in (digest for change in event.changes for digest in (change.before, change.after) if digest):
-            if digest not in blobs:
-                with suppress(BlobError):
-                    blobs.put(self._store.journal.blobs.get(digest))
+        digests = {digest for change in event.changes for digest in (change.before, change.after) if digest}
+        for digest in (digest for digest in digests if digest not in blobs):
+            with suppress(BlobError):
+                blobs.put(self._store.journal.blobs.get(digest))
 
 
 def _places_by_models(changes: Sequence[StatementChange]) -> tuple[set[tuple[str, str]], set[str]]:
@@ -290,36 +297,12 @@ def _places_by_models(changes: Sequence[StatementChange]) -> tuple[set[tuple[str
     return present, former | {block for block, _ in present}
 
 
-def _without_entries(text: str, path: str) -> str:
-    """Return a page without the front matter that only models write; unchanged where other keys would change too."""
-    meta, offset = split(text, path)
-    after = _MODEL_ENTRIES.sub("", text[:offset]) + text[offset:]
-    others = {key: value for key, value in meta.items() if key not in ("summary", "sources", "importance")}
-    return after if split(after, path)[0] == others else text
-
-
-class _Lines:
-    """Appends to a device's journal in a folder, numbered anew without gaps."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._count = folder, 0
-        self._last = folder  # the file of the last event; a folder sorts before its files
-
-    def append(self, event: Event) -> None:
-        """Append an event to the file of its day; never to an earlier file than the event before it."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._count += 1
-        self._last = max(self._folder / f"{event.at[:10]}.jsonl", self._last)
-        Disk().append(self._last, to_line(replace(event, seq=self._count)))
-
-
 def settle(store: Store) -> None:
     """Take in the files of a new brain as they are, and make the index pages of its folders; the first time only."""
     if next(store.journal.events(kinds={events.TreeAdopted}), None) is not None:
         return
     # as if each page had just been written: `Folders` makes the index pages of what changes
     pages = [update(page.path, page.text, page.text) for page in store.pages().memories.values()]
-    indexes = Folders(store, pages).changes()
-    for change in indexes:
+    for change in Folders(store, pages).changes():
         store.tree.absolute(change.path).write_bytes(change.after or b"")
     store.observed.adopt(is_anew=True)

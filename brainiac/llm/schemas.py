@@ -245,7 +245,8 @@ class Operation(Result):
     """One change of long-term memory, proposed by a model or by the rules of the offline engine.
 
     Attributes:
-        action: `rename`: what was called `former` is called `text`, in every statement shown that names it; `open`: add
+        action: `rename`: what was called `former` is called `text`, in every statement shown that names it
+            and on the page of that name; `open`: add
             `text` to the tasks; `tick`, `drop`: the open task with this `text` is done, or needs not be
             done; `new`: add `text` as a statement; `replace`: put `text` in place of the statements `ids`; `end`: move
             them to History, and add `text` if there is one; `same`: note that they were said again; `forget`: remove

@@ -13,7 +13,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -531,14 +531,14 @@ class FiledExchanges:
     @property
     def waiting(self) -> list[str]:
         """Ids of the exchanges that were filed and not consolidated, oldest first; those that are hidden wait on."""
-        return [name for name in self._exchanges("filings", f"is_filed AND {_NOT_DONE}") if name not in self._withheld]
+        return self._exchanges("filings", f"is_filed AND {_NOT_DONE}", self._withheld)
 
     @property
     def without_model(self) -> list[str]:
         """Ids of the exchanges that were consolidated without a model, oldest first.
 
         An exchange was consolidated with a model where one was asked about it and a later promotion used its answer.
-        Forgotten and revised exchanges are left out.
+        Forgotten, hidden and revised exchanges are left out.
         """
         # the promotion for which the model was asked must not be undone either
         is_read = f"""EXISTS (SELECT 1 FROM analyses asked, filings done
@@ -547,7 +547,8 @@ class FiledExchanges:
                 SELECT 1 FROM promotions WHERE promotions.run = asked.run AND promotions.event IN {_UNDONE}))"""
         is_gone = f"""EXISTS (SELECT 1 FROM filings gone
             WHERE gone.exchange = it.exchange AND gone.is_gone AND gone.event NOT IN {_UNDONE})"""
-        return self._exchanges("filings", f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {_IS_REVISED}")
+        where = f"is_consolidated AND NOT {is_read} AND NOT {is_gone} AND NOT {_IS_REVISED}"
+        return self._exchanges("filings", where, self._withheld)
 
     @property
     def withheld(self) -> frozenset[str]:
@@ -583,16 +584,17 @@ class FiledExchanges:
             ORDER BY event DESC LIMIT 1"""
         return self._projection.value(sql, self._undone, exchange) or ""
 
-    def _exchanges(self, table: str, where: str) -> list[str]:
-        """Return the ids of exchanges in a table, oldest first.
+    def _exchanges(self, table: str, where: str, hidden: Container[str] = ()) -> list[str]:
+        """Return the ids of exchanges in a table, oldest first, but for the hidden ones.
 
         Args:
             table: With the columns `exchange` and `event`.
             where: A SQL condition, in which `it` is the row and `?1` are the undone events.
+            hidden: Ids.
         """
         # ids ascend in time
         sql = f"SELECT DISTINCT exchange FROM {table} it WHERE {where} AND event NOT IN {_UNDONE} ORDER BY exchange"
-        return [exchange for (exchange,) in self._projection.query(sql, self._undone)]
+        return [exchange for (exchange,) in self._projection.query(sql, self._undone) if exchange not in hidden]
 
 
 class WaitingExchanges(NamedTuple):

@@ -265,6 +265,10 @@ def _replace(draft: Draft, page_draft: PageDraft, step: Step, record: StatementR
     page_draft.document = page_draft.document.replace_statement(old.block_id, step.operation.text)
     history = _add_to_history(draft, page_draft, old, record)
     replaced = StatementRef(block=old.block_id, hash=text_hash(old.text), history=history)
+    if step.operation.former:  # only a name in it changed: its days stay
+        former = [row.record for row in draft.log.changes_of(record.page) if row.hash == replaced.hash][-1:] or [record]
+        record = replace(record, valid_from=former[0].valid_from, valid_until=former[0].valid_until)
+        record = replace(record, since=draft.log.since_of(record.page, old) or record.since)
     return replace(_with_statement(draft, record, old.block_id, one_line(step.operation.text)), replaced=replaced)
 
 

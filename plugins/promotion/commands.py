@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import JsonOption, agree, moment_named, note_edits, opened_brain, print_json
+from brainiac.cli.session import JsonOption, YesOption, agree, moment_named, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.history.rebuild import check_folder, is_rebuilt_from, make_raw, settle
+from brainiac.history.rebuild import make_raw, settle
 from brainiac.terminal import say
 from brainiac.text.dates import TIMES
 
-from .past import Past, catch_up, plan_past, require_model
+from .past import CatchUp, Past, require_model
 from .run import Outcome
 from .run import promote as run
-
-T = TypeVar("T")
 
 
 def register(app: typer.Typer) -> None:
@@ -44,16 +42,18 @@ def promote(
 ) -> None:
     """Move what was said from short-term into long-term memory now."""
     if past:
-        _catch_up(since, model, is_agreed=yes, as_json=as_json)
+        with opened_brain() as brain:
+            require_active(brain)
+            _catch_up(brain, since, model, yes=yes, as_json=as_json, made={}, last="")
         return
     if since or model:
         raise typer.BadParameter("--from and --model go with --past")
     from brainiac.cli.styling import bar  # rich is heavy
 
-    with opened_brain() as brain, bar("Deciding what to remember") as progress:
+    with opened_brain() as brain, bar("Deciding what to remember") as progress, _alone():
         require_active(brain)
         note_edits(brain)
-        outcome = _unless_running(lambda: run(brain, progress=progress))
+        outcome = run(brain, progress=progress)
     if as_json:
         print_json(_as_json(outcome))
     elif outcome.event is None:
@@ -67,54 +67,86 @@ def promote(
         raise typer.Exit(1)
 
 
-def _unless_running(action: Callable[[], T]) -> T:
-    """Run an action that takes the lock of promotions, and return its result.
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Say it in a sentence where another process promotes at this moment.
 
     Raises:
-        UserError: Another process promotes at this moment.
+        UserError: One does.
     """
     try:
-        return action()
+        yield
     except LockedError as error:
         raise UserError("a promotion is running already; `brainiac log --follow` shows when it is done") from error
 
 
-# --- `promote --past` --------------------------------------------------------------------------------------------
+# --- what no model has read: in place by `promote --past`, into a new brain by `rebuild` -----------------------------
 
 
-def _catch_up(since: str, model: str, *, is_agreed: bool, as_json: bool) -> None:
-    """Say what a catch-up would do and cost, ask, and do it."""
-    with opened_brain() as brain:
-        require_active(brain)
-        note_edits(brain)
-        day = brain.day_of(moment_named(brain, since)[0]) if since else ""
-        plan, undo, outcome = _read_past(brain, day, model, is_agreed=is_agreed, as_json=as_json)
-    if as_json:
-        print_json({"plan": asdict(plan), "undo": undo} | _as_json(outcome))
-    elif outcome.event is not None:
-        say(f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back.")
-    if outcome.problem:
-        raise typer.Exit(1)
+def rebuild(
+    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="The new brain's folder; made when missing.")],
+    since: Annotated[str, typer.Option("--from", metavar="WHEN", help=f"Only what was said since {TIMES}.")] = "",
+    model: Annotated[str, typer.Option(help="The model that reads what was said; else that of the settings.")] = "",
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
+    with opened_brain(is_reading=True) as brain:
+        require_model(brain, model)
+        raw = make_raw(brain, into)
+    with closing(Brain(into, clock=brain.clock)) as new:
+        settle(new)
+        if raw and not as_json:
+            left = f"; {_count(raw.left, 'page')} of what models had made {_were(raw.left)} left out" * bool(raw.left)
+            say(f"Took over {_count(raw.pages, 'page')}, with what was said and what you wrote yourself{left}.")
+            for path in raw.unreadable:
+                say(f"{path} cannot be read and is there as it was")
+        made = {"raw": asdict(raw) if raw else None}
+        last = f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two."
+        _catch_up(new, since, model, yes=yes, as_json=as_json, made=made, last=last)
 
 
-def _read_past(brain: Brain, since: str, model: str, *, is_agreed: bool, as_json: bool) -> tuple[Past, str, Outcome]:
-    """Plan a catch-up, ask, and do it; return the plan, the id by which all of it is undone, and what was done."""
+def _catch_up(
+    brain: Brain, since: str, model: str, *, yes: bool, as_json: bool, made: dict[str, Any], last: str
+) -> None:
+    """Say what having a model read the rest would do and cost, ask, have it read, and tell what it did.
+
+    Args:
+        brain: The brain.
+        since: As a person names a time; "" for all.
+        model: Its name; "" for that of the settings.
+        yes: Whether nothing is asked.
+        as_json: Whether JSON is printed instead of lines.
+        made: What was done before, for the JSON.
+        last: What is said where it has come to its end; "" for how to see it and take it back.
+    """
     from brainiac.cli.styling import bar  # rich is heavy
 
+    note_edits(brain)
+    day = brain.day_of(moment_named(brain, since)[0]) if since else ""
     with bar("Looking at what was said"):
-        plan = plan_past(brain, since, model)
+        reading = CatchUp(brain, day, model)
+    plan, undo, outcome = reading.plan, "", Outcome(None)
     if not as_json:
         for line in _plan_lines(plan):
             say(line)
-    if not plan.exchanges:
-        return plan, "", Outcome(None)
-    agree("Go on?", is_agreed=is_agreed)
-    with bar("Reading what was said") as progress:
-        started, outcome = _unless_running(lambda: catch_up(brain, plan, progress=progress))
-    if not as_json:
+    if plan.exchanges:
+        agree("Go on?", is_agreed=yes)
+    if plan.exchanges or plan.gone or plan.withheld:  # what cannot be read is noted, so that nobody is told of it again
+        with bar("Reading what was said") as progress, _alone():
+            started, outcome = reading.run(progress)
+            undo = started.id
+    if as_json:
+        print_json({**made, "plan": asdict(plan), "undo": undo} | _as_json(outcome))
+    else:
         for line in _read_lines(outcome):
             say(line)
-    return plan, started.id, outcome
+        if last and not outcome.problem:
+            say(last)
+        elif outcome.event is not None and not last:
+            say(f"`brainiac digest` shows each; `brainiac undo {undo}` takes all of it back.")
+    if outcome.problem:
+        raise typer.Exit(1)
 
 
 def _plan_lines(plan: Past) -> Iterator[str]:
@@ -159,41 +191,6 @@ def _done(outcome: Outcome) -> str:
     return ", ".join(f"{count} {name.lower()}" for name, count in sorted(outcome.statements.items())) or "none"
 
 
-# --- `rebuild` ---------------------------------------------------------------------------------------------------
-
-
-def rebuild(
-    into: Annotated[Path, typer.Option("--into", metavar="DIR", help="The new brain's folder; made when missing.")],
-    model: Annotated[str, typer.Option(help="The model that reads what was said; else that of the settings.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
-    with opened_brain(is_reading=True) as brain:
-        # a rebuild that was interrupted goes on with the brain that it made
-        is_begun = is_rebuilt_from(into, brain)
-        if not is_begun:
-            check_folder(into, brain)
-        require_model(brain, model)
-        raw = None if is_begun else make_raw(brain, into)
-    with closing(Brain(into, clock=brain.clock)) as new:
-        settle(new)
-        if raw and not as_json:
-            left = (
-                f"; {_count(raw.left, 'page')} of what models had made {_were(raw.left)} left out" if raw.left else ""
-            )
-            say(f"Took over {_count(raw.pages, 'page')}, with what was said and what you wrote yourself{left}.")
-            for path in raw.unreadable:
-                say(f"{path} cannot be read and is there as it was")
-        plan, _, outcome = _read_past(new, since="", model=model, is_agreed=yes, as_json=as_json)
-    if as_json:
-        print_json({"raw": asdict(raw) if raw else None, "plan": asdict(plan)} | _as_json(outcome))
-    elif not outcome.problem:
-        say(f"`brainiac diff {shlex.quote(str(brain.root))} {shlex.quote(str(into))}` compares the two.")
-    if outcome.problem:
-        raise typer.Exit(1)
-
-
 # --- what is shown of a run --------------------------------------------------------------------------------------
 
 
@@ -223,14 +220,9 @@ def _details(outcome: Outcome) -> Iterator[str]:
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     """Return a run's outcome for `--json`."""
-    return {
+    plain = {name: getattr(outcome, name) for name in ("exchanges", "statements", "left", "kept", "filed", "problem")}
+    return plain | {
         "event": outcome.event.id if outcome.event else None,
-        "exchanges": outcome.exchanges,
-        "statements": outcome.statements,
-        "left": outcome.left,
         "refused": [refusal.to_json() for refusal in outcome.refused],
         "candidates": {name: ending.to_json() for name, ending in outcome.candidates.items()},
-        "kept": list(outcome.kept),
-        "filed": list(outcome.filed),
-        "problem": outcome.problem,
     }

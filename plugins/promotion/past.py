@@ -1,5 +1,6 @@
 """Catching up: exchanges that were consolidated without a model go to one, window by window, oldest first.
 
+It is the same in place (`promote --past`) and in a brain that was just made from another's raw exchanges (`rebuild`).
 Each window is one consolidating call and one commit, so that a run which ends early, however it ends, goes on where it
 was. The commits have the event of the catch-up as their cause, by which one `undo` takes all of them back.
 """
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from brainiac.brain import Brain
 from brainiac.clock import parse_iso
@@ -90,145 +90,62 @@ def require_model(brain: Brain, model: str) -> str:
     return engine.name
 
 
-def plan_past(brain: Brain, since: str = "", model: str = "") -> Past:
-    """Return what a catch-up would do and cost; no file is changed, and no model is called.
+class CatchUp:
+    """What a model is to read of a brain, and the reading: of the exchanges that none has read, oldest first.
+
+    Made, it has changed no file and called no model.
 
     Args:
         brain: The brain.
         since: The first day, ISO 8601; "" for all.
         model: The model for this run; "" for that of the settings. It serves the brain from here on.
 
+    Attributes:
+        plan: What it would do and cost.
+
     Raises:
         UserError: No model is set.
         ModelError: The model's price or key is not known.
     """
-    name = require_model(brain, model)
-    reader = _Reader(brain, since)
-    past = reader.past
-    past.model = name
-    price = brain.models.price_of(empty_request(brain, is_private=False))
-    n_statements = sum(len(page.statements) for page in brain.pages().memories.values())
-    for window in reader.windows():
-        past.calls += 1
-        days = [brain.day_of(event.at) for event in window]
-        past.first_day = min(past.first_day or days[0], *days)
-        past.last_day = max(past.last_day, *days)
-        said_tokens = sum(count(f"{event.user}\n{event.ai}", name) for event in window)
-        # about one statement becomes of each exchange in the windows before
-        n_known = min(n_statements + past.exchanges, MAX_SHOWN)
-        past.input_tokens += FIXED_TOKENS + said_tokens + n_known * TOKENS_OF_STATEMENT
-        past.output_tokens += (OUTPUT_TOKENS + TOKENS_OF_VERDICTS) * len(window)
-        past.input_tokens += VERIFY_TOKENS + said_tokens + TOKENS_OF_CLAIMS * len(window)
-        past.exchanges += len(window)
-    past.cost_usd = price.worst(past.input_tokens, past.output_tokens)
-    past.left_usd = max(0.0, brain.settings.llm.daily_budget_usd - sum(brain.models.ledger.spent_today()))
-    return past
 
-
-def catch_up(
-    brain: Brain,
-    past: Past,
-    *,
-    abandon: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[Event, Outcome]:
-    """Have the model of a plan read its exchanges; a catch-up that was interrupted is continued.
-
-    Args:
-        brain: The brain, as `plan_past` left it.
-        past: The plan.
-        abandon: Called between calls; when it returns true, the run ends after what is decided.
-        progress: Called with the number of exchanges that are read, and of all.
-
-    Returns:
-        The event by whose id all of it is undone, and what was done; its `problem` says why it ended early.
-
-    Raises:
-        LockedError: Another process promotes this brain at this moment.
-    """
-    with locked(brain.places.state / "promotion.lock", wait_seconds=0):
-        started = _interrupted(brain) or brain.record(
-            CatchUpStarted(exchanges=past.exchanges, since=past.since, model=past.model), by=NAME
-        )
-        reader = _Reader(brain, past.since)
-        outcome, n_read, left = Outcome(event=None), 0, dict[str, str]()
-        # the last window has no exchanges: it ends those that are on no page any more, if no other has ended them
-        for window in chain(reader.windows(), [()]):
-            # those that are on no page any more end with this window, and not with the next one again
-            removed_ids, reader.past.gone = reader.past.gone, []
-            if not window and not removed_ids:
-                continue
-            snapshot = Snapshot(brain.short_term().memory, window, removed_ids, is_partial=True)
-            try:
-                run = Run(brain, snapshot, abandon, progress=None, cause=started.id, unread=reader.waiting)
-                next_outcome = run.run()
-                reader.waiting -= {event.id for event in window}
-            except ModelError as error:
-                next_outcome = Outcome(event=None, problem=f"{error.problem} {error.advice}".strip())
-            outcome = joined(outcome, next_outcome)
-            left |= next_outcome.left
-            n_read += len(window)
-            if outcome.problem:
-                break
-            if progress:
-                progress(n_read, past.exchanges)
-        else:
-            brain.record(CatchUpEnded(withheld=tuple(reader.past.withheld)), by=NAME, cause=started.id)
-    if outcome.event is not None:
-        write_digest(brain)
-    return started, replace(outcome, left=left)
-
-
-def _interrupted(brain: Brain) -> Event | None:
-    """Return the first event of this device's last catch-up; None if there was none, or it ran to its end."""
-    rows = brain.projection.query(
-        "SELECT run FROM catch_ups WHERE device = ? ORDER BY event DESC LIMIT 1", brain.journal.device
-    )
-    if not rows:
-        return None
-    ((run,),) = rows
-    # only the event at the end says what was withheld
-    ends = brain.projection.query("SELECT 1 FROM catch_ups WHERE run = ? AND withheld IS NOT NULL", run)
-    return None if ends else brain.journal.find(run)
-
-
-def _seconds_between(earlier: str, later: str) -> float:
-    """Return the seconds from one ISO 8601 moment to another; 0 where a text is no moment."""
-    try:
-        return (parse_iso(later) - parse_iso(earlier)).total_seconds()
-    except ValueError:
-        return 0.0
-
-
-class _Reader:
-    """Reads the exchanges that no model has consolidated from their pages, a few at once.
-
-    Args:
-        brain: The brain.
-        since: The first day; "" for all.
-
-    Attributes:
-        waiting: The ids of those that were not read yet.
-        past: Gets the exchanges that are withheld, gone or earlier.
-    """
-
-    def __init__(self, brain: Brain, since: str) -> None:
-        self._brain = brain
+    def __init__(self, brain: Brain, since: str = "", model: str = "") -> None:
+        self._brain, self.plan = brain, Past(require_model(brain, model), since)
         brain.projection.follow()
-        self.past = Past("", since)
         # whether there is a model for exchanges that are private, and for others
         self._has_model = {is_private: has_model(brain, is_private=is_private) for is_private in (False, True)}
         rows = sorted(self._placed())
-        self.waiting = {exchange for _, exchange, _ in rows}
+        self._unread = {exchange for _, exchange, _ in rows}
         # private exchanges go to a model apart: it may be another one
-        self._private = [exchange for _, exchange, is_private in rows if is_private]
-        self._others = [exchange for _, exchange, is_private in rows if not is_private]
+        self._ids = [[exchange for _, exchange, is_private in rows if is_private == value] for value in (False, True)]
+        self._estimate()
 
-    def windows(self) -> Iterator[list[StmEvent]]:
+    def _placed(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield moment, id and privacy of the exchanges that are to be read; the others are noted in the plan."""
+        filings, plan = FiledExchanges(self._brain), self.plan
+        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
+        found = set[str]()
+        for event in self._read(ids):
+            found.add(event.id)
+            if self._brain.day_of(event.at) < plan.since:
+                plan.earlier += 1
+            elif not self._has_model[event.is_private]:
+                plan.withheld.append(event.id)
+            else:
+                yield event.at, event.id, event.is_private
+        plan.gone = [exchange for exchange in ids if exchange not in found]
+
+    def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
+        """Yield exchanges as their pages have them by now, a few pages at once."""
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            events = exchanges_in_pages(self._brain, part)
+            yield from (events[exchange] for exchange in part if exchange in events)
+
+    def _windows(self) -> Iterator[list[StmEvent]]:
         """Yield as many exchanges as one call takes, oldest first, the private ones after all others."""
         # the windows do not depend on what was read already: a run that is begun again asks the same questions, and the
         # answers that were paid for serve it
-        for ids in (self._others, self._private):
+        for ids in self._ids:
             yield from parts_of(self._read(ids), self._begins_part)
 
     def _begins_part(self, part: Sequence[StmEvent], event: StmEvent) -> bool:
@@ -241,25 +158,74 @@ class _Reader:
         is_enough = len(part) >= settings.min_events or age > settings.max_age_hours * 3600
         return idle >= settings.idle_seconds and is_enough
 
-    def _placed(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield moment, id and privacy of the exchanges that are to be read; the others are noted in the plan."""
-        filings, past = FiledExchanges(self._brain), self.past
-        ids = sorted(filings.without_model, key=filings.page_of)  # so that each page is read about once
-        for start in range(0, len(ids), AT_ONCE):
-            part = ids[start : start + AT_ONCE]
-            events = exchanges_in_pages(self._brain, part)
-            past.gone += [exchange for exchange in part if exchange not in events]
-            for event in events.values():
-                if self._brain.day_of(event.at) < past.since:
-                    past.earlier += 1
-                elif not self._has_model[event.is_private]:
-                    past.withheld.append(event.id)
-                else:
-                    yield event.at, event.id, event.is_private
+    def _estimate(self) -> None:
+        """Put into the plan how many exchanges and calls there are, and what they cost."""
+        brain, plan = self._brain, self.plan
+        n_statements = sum(len(page.statements) for page in brain.pages().memories.values())
+        for window in self._windows():
+            plan.calls += 1
+            days = [brain.day_of(event.at) for event in window]
+            plan.first_day = min(plan.first_day or days[0], *days)
+            plan.last_day = max(plan.last_day, *days)
+            said_tokens = sum(count(f"{event.user}\n{event.ai}", plan.model) for event in window)
+            # about one statement becomes of each exchange in the windows before
+            n_known = min(n_statements + plan.exchanges, MAX_SHOWN)
+            plan.input_tokens += FIXED_TOKENS + VERIFY_TOKENS + 2 * said_tokens
+            plan.input_tokens += n_known * TOKENS_OF_STATEMENT + TOKENS_OF_CLAIMS * len(window)
+            plan.output_tokens += (OUTPUT_TOKENS + TOKENS_OF_VERDICTS) * len(window)
+            plan.exchanges += len(window)
+        price = brain.models.price_of(empty_request(brain, is_private=False))
+        plan.cost_usd = price.worst(plan.input_tokens, plan.output_tokens)
+        plan.left_usd = max(0.0, brain.settings.llm.daily_budget_usd - sum(brain.models.ledger.spent_today()))
 
-    def _read(self, ids: Sequence[str]) -> Iterator[StmEvent]:
-        """Yield exchanges as their pages have them by now."""
-        for start in range(0, len(ids), AT_ONCE):
-            part = ids[start : start + AT_ONCE]
-            events = exchanges_in_pages(self._brain, part)
-            yield from (events[exchange] for exchange in part if exchange in events)
+    def run(self, progress: Callable[[int, int], None] | None = None) -> tuple[Event, Outcome]:
+        """Have the model read the exchanges; a catch-up that was interrupted is continued.
+
+        Args:
+            progress: Called with the number of exchanges that are read, and of all.
+
+        Returns:
+            The event by whose id all of it is undone, and what was done; its `problem` says why it ended early.
+
+        Raises:
+            LockedError: Another process promotes this brain at this moment.
+        """
+        brain, plan = self._brain, self.plan
+        outcome, n_read, left, gone = Outcome(event=None), 0, dict[str, str](), plan.gone
+        with locked(brain.places.state / "promotion.lock", wait_seconds=0):
+            what = CatchUpStarted(exchanges=plan.exchanges, since=plan.since, model=plan.model)
+            # only the event at the end says what was withheld
+            sql = (
+                "SELECT run FROM catch_ups WHERE device = ? GROUP BY run HAVING max(withheld) IS NULL ORDER BY run DESC"
+            )
+            interrupted = brain.journal.find(brain.projection.value(sql, brain.journal.device) or "")
+            started = interrupted or brain.record(what, by=NAME)
+            # those that are on no page any more end with the first window: an empty one where none is to be read
+            for window in self._windows() if plan.exchanges else [list[StmEvent]()] if gone else []:
+                snapshot = Snapshot(brain.short_term().memory, window, gone, is_partial=True)
+                try:
+                    next_outcome = Run(brain, snapshot, cause=started.id, unread=self._unread).run()
+                except ModelError as error:
+                    next_outcome = Outcome(event=None, problem=f"{error.problem} {error.advice}".strip())
+                outcome = joined(outcome, next_outcome)
+                left |= next_outcome.left
+                if outcome.problem:
+                    break
+                gone = []
+                self._unread -= {event.id for event in window}
+                n_read += len(window)
+                if progress:
+                    progress(n_read, plan.exchanges)
+            else:
+                brain.record(CatchUpEnded(withheld=tuple(plan.withheld)), by=NAME, cause=started.id)
+        if outcome.event is not None:
+            write_digest(brain)
+        return started, replace(outcome, left=left)
+
+
+def _seconds_between(earlier: str, later: str) -> float:
+    """Return the seconds from one ISO 8601 moment to another; 0 where a text is no moment."""
+    try:
+        return (parse_iso(later) - parse_iso(earlier)).total_seconds()
+    except ValueError:
+        return 0.0

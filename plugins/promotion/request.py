@@ -24,6 +24,7 @@ from brainiac.events import CandidateRecord, Event, EventsAnalyzed
 from brainiac.events import Refused as RefusedCandidate
 from brainiac.formats.authors import least_trusted
 from brainiac.formats.markdown import one_line
+from brainiac.formats.page import STEPS
 from brainiac.formats.prompt import Exchange
 from brainiac.formats.short_term import ShortTermMemory, StmEvent
 from brainiac.history.exchanges import Exchanges
@@ -139,13 +140,15 @@ class Consolidator:
         """
         question = self.request_for(events, draft)
         model = self._brain.models.engine_for(question.request).name
-        accepted, sent_back = self._checked(question, self._operations(question.request), is_last=False)
+        operations = self._operations(question.request)
+        out_of_reach = self._reach_named(question, operations, draft)
+        accepted, sent_back = self._checked(question, operations, is_last=False)
         corrected, refused = self._ask_again(question, sent_back) if sent_back else ([], [])
         analyzed = EventsAnalyzed(
             events={event.id: event_hash(event) for event in events},
             model=model,
             candidates=tuple(self._record_of(operation, question) for operation in (*accepted, *corrected)),
-            refused=tuple(map(_refusal, refused)),
+            refused=tuple(map(_refusal, [*refused, *out_of_reach])),
             asked=tuple(map(_refusal, sent_back)),
         )
         analysis = self._brain.record(analyzed, by=NAME, cause=self._cause)
@@ -205,22 +208,53 @@ class Consolidator:
             abandon=self._abandon,
             said=self._said(by_name),
             short_term=self._short_term,
-            existing=[
-                Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, row.id in over)
-                for name, row in by_id.items()
-            ],
+            existing=[_existing(name, row, is_over=row.id in over) for name, row in by_id.items()],
             pages=pages,
             is_past=self._is_past,
         )
         # the gate is asked here too: a problem that is sent back to the model quotes statements
-        is_remote = self._brain.models.engine_for(request).is_remote
-        request = Gate(self._brain, is_remote=is_remote).admit(request)
+        request = self._admitted(request)
         return Question(
             request,
             events={exchange.id: exchange.event for exchange in request.said},
             statements={statement.id: by_id[statement.id] for statement in request.existing},
             pages={page.path.removeprefix(top): page.path for page in request.pages},
         )
+
+    def _admitted(self, request: ConsolidateRequest) -> ConsolidateRequest:
+        """Return a request with what its model may be shown."""
+        return Gate(self._brain, is_remote=self._brain.models.engine_for(request).is_remote).admit(request)
+
+    def _reach_named(
+        self, question: Question, operations: Sequence[Operation | Refused], draft: Draft
+    ) -> list[Refused]:
+        """Add to a question what a `rename` is about beyond the statements shown: the others of a page so named.
+
+        Returns:
+            What to say of statements of other pages that were not shown and have a former name: they keep it.
+        """
+        renames = [row for row in operations if isinstance(row, Operation) and row.action == "rename"]
+        if not (names := {one_line(row.former) for row in renames} - {""}):
+            return []
+        request, pattern, known = question.request, _pattern_of(names), {row.id for row in question.statements.values()}
+        rows = [
+            row
+            for is_private in {False, request.is_private}
+            for memory in draft.memories(is_private=is_private)
+            for row in draft.statements_of(memory)
+            if row.id not in known and any(found["name"] for found in pattern.finditer(row.text))
+            if not (row.is_by_hand or is_stand_in(self._stand_ins, row.page, row.statement))
+        ]
+        by_id = {f"r{number}": row for number, row in enumerate(rows, 1)}
+        existing = [_existing(name, row) for name, row in by_id.items()]
+        unshown = self._admitted(replace(request, existing=existing)).existing
+        titled = {page.path: page.names[0].casefold() for page in request.pages if page.names}
+        rest = [row for row in unshown if titled.get(row.path) in set(map(str.casefold, names))]
+        rest = [row for row in rest if by_id[row.id].statement.section != STEPS]
+        question.request = replace(request, existing=[*request.existing, *rest])
+        question.statements |= {row.id: by_id[row.id] for row in rest}
+        others = ", ".join(sorted({row.path for row in unshown if row not in rest}))
+        return [Refused(renames[0], f"statements not shown keep the former name, on {others}")] if others else []
 
     def _over(self, rows: Iterable[CurrentStatement]) -> set[str]:
         """Return the ids of the statements that were plans for a day when they were said, and whose day has passed.
@@ -468,17 +502,18 @@ def _renamed(operations: Sequence[Operation | Refused], question: Question) -> I
     """
     renames: dict[str, Operation] = {}
     for operation in operations:
-        if isinstance(operation, Refused) or operation.action != "rename":
+        if isinstance(operation, Refused):
             yield operation
+        elif operation.action != "rename":
+            yield operation.model_copy(update={"former": ""})
         elif one_line(operation.text) and (former := one_line(operation.former)):
             renames.setdefault(former, operation)
         else:
             yield Refused(operation, "a `rename` has a `former` name and a `text`")
-    either = "|".join(map(re.escape, sorted(renames, key=len, reverse=True)))
-    pattern = re.compile(rf"\]\([^)\n]*\)|\w+://\S+|(?<![\w@])(?P<name>{either})(?!\w|@|\.\w)")
+    pattern = _pattern_of(renames)
     titles = {page.path: page.names[0] for page in question.request.pages if page.names}
     by_title, named = {former.casefold(): former for former in renames}, set[str]()
-    for row in question.request.existing if renames and either else ():
+    for row in question.request.existing if renames else ():
         names = {match["name"]: None for match in pattern.finditer(row.content) if match["name"]}
         title = by_title.get(titles.get(row.path, "").casefold(), "")
         names |= {title: None} if title else {}
@@ -493,11 +528,22 @@ def _renamed(operations: Sequence[Operation | Refused], question: Question) -> I
             lambda found: one_line(renames[found["name"]].text) if found["name"] else found[0], row.content
         )
         evidence = list(chain.from_iterable(renames[name].evidence for name in names))
-        fields = {"action": "replace", "ids": [row.id], "text": text, "page": page, "former": "", "evidence": evidence}
+        fields = {"action": "replace", "ids": [row.id], "text": text, "page": page, "evidence": evidence}
         yield renames[next(iter(names))].model_copy(update=fields)
     for former in renames.keys() - named:
         problem = f"no statement shown has the name “{former[:80]}” as a word; copy it as it stands there, or `replace`"
         yield Refused(renames[former], problem)
+
+
+def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds names as words, in the group `name`, and the targets of links and addresses, without it."""
+    either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    return re.compile(rf"\]\([^)\n]*\)|\w+://\S+|(?<![\w@])(?P<name>{either})(?!\w|@|\.\w)")
+
+
+def _existing(name: str, row: CurrentStatement, *, is_over: bool = False) -> Existing:
+    """Return a statement as a model is shown it, under a short name."""
+    return Existing(name, row.text, row.path, row.title, row.since, row.is_by_hand, is_over)
 
 
 def _with_fitting_steps(operation: Operation) -> Operation:

@@ -58,6 +58,8 @@ ATTEMPTS = 10
 _VERDICTS = {"does not": "does not follow from what was said", "cannot tell": "may not follow from what was said"}
 PINNED_CHARACTERS = 2_000  # of pinned facts, which every working memory has: some 500 tokens
 MAX_QUOTED = 300  # characters of a text in the event or in a line of `review.md`; the whole text stands in the tree
+Abandon = Callable[[], bool]  # see `promote`
+Progress = Callable[[int, int], None]
 NEAR = 0.55  # the cosine, by the embedder on this machine, from which on it is asked (docs/decisions/keyless-engine.md)
 
 
@@ -129,12 +131,7 @@ def _undone_at(brain: Brain) -> str:
     return last.at if undone and undone.kind == events.MemoryPromoted.kind else ""
 
 
-def promote(
-    brain: Brain,
-    *,
-    abandon: Callable[[], bool] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
+def promote(brain: Brain, *, abandon: Abandon | None = None, progress: Progress | None = None) -> Outcome:
     """Promote the exchanges that were filed without being consolidated, then the event log of short-term memory.
 
     Each run takes a bounded number of exchanges; runs follow each other until none waits.
@@ -162,9 +159,7 @@ def promote(
     return outcome
 
 
-def _promote_once(
-    brain: Brain, abandon: Callable[[], bool] | None, progress: Callable[[int, int], None] | None
-) -> Outcome:
+def _promote_once(brain: Brain, abandon: Abandon | None, progress: Progress | None) -> Outcome:
     """Do one run; return an empty outcome where there is nothing to promote."""
     exchanges, removed_ids, is_partial = waiting_events(brain)
     with brain.short_term_lock():
@@ -243,8 +238,8 @@ class Run:
         self,
         brain: Brain,
         snapshot: Snapshot,
-        abandon: Callable[[], bool] | None,
-        progress: Callable[[int, int], None] | None,
+        abandon: Abandon | None = None,
+        progress: Progress | None = None,
         cause: str | None = None,
         unread: Collection[str] = (),
     ) -> None:

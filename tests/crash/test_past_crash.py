@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from brainiac_plugins.promotion.past import catch_up, plan_past
+from brainiac_plugins.promotion.past import CatchUp
 
 from brainiac.clock import ManualClock, iso, parse_iso
 from brainiac.formats.page import parse_exchanges
@@ -55,7 +55,7 @@ class Meter(Recording):
 def read_past(root: Path, at: str, messages: Mapping[str, str], log: Path) -> None:
     """Catch up in a process of its own."""
     brain = open_brain(root, Meter(messages, log), ManualClock(parse_iso(at)))
-    catch_up(brain, plan_past(brain))
+    CatchUp(brain).run()
     os._exit(0)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.past import catch_up, plan_past
+from brainiac_plugins.promotion.past import CatchUp
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
@@ -80,7 +80,7 @@ def test_a_keyless_month_stands_as_if_the_model_had_been_there(tmp_path: Path) -
     assert len(MONTH["messages"]) == len(FiledExchanges(brain).without_model)
     before = files_of(brain)
 
-    started, outcome = catch_up(brain, plan_past(brain))
+    started, outcome = CatchUp(brain).run()
     assert ("", {}, [], []) == (outcome.problem, outcome.left, outcome.refused, engine.waiting)
     assert Counter(statements(first)) == Counter(statements(brain))
     assert Counter(statements(first, history=True)) == Counter(statements(brain, history=True))
@@ -103,7 +103,7 @@ def test_what_was_marked_is_not_said_twice(tmp_path: Path) -> None:
     assert ["My spare key is under the third flowerpot.", "The blue box is not to be opened!"] == statements(brain)
     engine = ScriptedEngine()
     brain = given_a_model(brain, engine)
-    _, outcome = catch_up(brain, plan_past(brain))
+    _, outcome = CatchUp(brain).run()
     assert {"written"} == {ending.end for ending in outcome.candidates.values()}
     asked: list[ConsolidateRequest] = engine.of(Purpose.CONSOLIDATE)
     assert [] == [known.content for request in asked[:1] for known in request.existing]
@@ -123,7 +123,7 @@ def test_a_person_keeps_what_they_edited_since(tmp_path: Path) -> None:
     page = brain.root / "memory/long_term/concrete/people/ruth.md"
     page.write_text("# Ruth\n\nShe is left-handed.\n", "utf-8")
     later(brain)
-    started, _ = catch_up(brain, plan_past(brain))
+    started, _ = CatchUp(brain).run()
     assert "Ruth has a bicycle." in page.read_text("utf-8")
     page.write_text(page.read_text("utf-8").replace("left-handed.", "left-handed.\n\nHer birthday is in May."), "utf-8")
     later(brain)
@@ -142,9 +142,10 @@ def test_status_says_what_waits(tmp_path: Path) -> None:
     forget(brain, find_words(brain, "cello"))
     brain = given_a_model(brain, ScriptedEngine(is_remote=True))
     assert ["3 exchanges were kept without a model"] == [line.partition(";")[0] for line in overview(brain).notices]
-    plan = plan_past(brain)
+    reading = CatchUp(brain)
+    plan = reading.plan
     assert (2, 1) == (plan.exchanges, len(plan.withheld))
-    catch_up(brain, plan)
+    reading.run()
     assert [] == overview(brain).notices
     assert not any("plum" in repr(request) for request in brain.models._engines["scripted"].asked)  # type: ignore[attr-defined]
 
@@ -161,12 +162,13 @@ def test_a_later_day_and_a_correction_hold(tmp_path: Path) -> None:
     os.utime(file, (now, now))  # the time of the edit, by the clock of these tests
     later(brain)
     brain = given_a_model(brain, ScriptedEngine())
-    plan = plan_past(brain, since="2026-03-04")
+    reading = CatchUp(brain, since="2026-03-04")
+    plan = reading.plan
     assert (2, 1, "2026-03-04") == (plan.exchanges, plan.earlier, plan.first_day)
-    _, outcome = catch_up(brain, plan)
+    _, outcome = reading.run()
     assert ["I like chess."] == statements(brain)
     assert ["a person put it right by hand after it was said"] == [row.reason for row in outcome.refused]
-    assert 1 == plan_past(brain).exchanges
+    assert 1 == CatchUp(brain).plan.exchanges
 
 
 @pytest.mark.slow
@@ -183,9 +185,9 @@ def test_it_goes_on_where_a_failing_model_left_it(tmp_path: Path) -> None:
     brain = keyless(tmp_path / "b", *(f"I like tea number {number}." for number in range(6)))
     brain = given_a_model(brain, engine := Tired())
     before = files_of(brain)
-    first, outcome = catch_up(brain, plan_past(brain))
+    first, outcome = CatchUp(brain).run()
     assert ("out of budget", 2, 4) == (outcome.problem, outcome.exchanges, len(FiledExchanges(brain).without_model))
-    second, outcome = catch_up(brain, plan_past(brain))
+    second, outcome = CatchUp(brain).run()
     assert (first, "", 4, []) == (second, outcome.problem, outcome.exchanges, FiledExchanges(brain).without_model)
     assert 7 == len(engine.of(Purpose.CONSOLIDATE))
     commits = commits_of(brain, first)
@@ -198,7 +200,7 @@ def test_it_goes_on_where_a_failing_model_left_it(tmp_path: Path) -> None:
 def test_without_a_model_there_is_nothing_to_catch_up_with(tmp_path: Path) -> None:
     """It says so, and names the option."""
     with pytest.raises(UserError, match="--model"):
-        plan_past(keyless(tmp_path / "b", "I like tea."))
+        CatchUp(keyless(tmp_path / "b", "I like tea."))
 
 
 def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ def test_an_imported_past_is_read_when_asked_for_and_says_so(tmp_path: Path) -> 
     assert [] == FiledExchanges(brain).waiting
     brain = given_a_model(brain, engine := ScriptedEngine())
     assert promote(brain).event is None
-    catch_up(brain, plan_past(brain))
+    CatchUp(brain).run()
     (asked,) = engine.of(Purpose.CONSOLIDATE)
     assert [user for user, _ in turns] == [said.event.user for said in asked.said]
     source = "(import: [lisbon.md](../../events/imported/chatgpt/2024/05/lisbon.md))"

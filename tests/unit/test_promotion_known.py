@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from brainiac_plugins.promotion.known import MAX_BRIEF, MAX_SHOWN
+from brainiac_plugins.promotion.over import end_what_is_over
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
 from brainiac.clock import ManualClock
 from brainiac.llm.schemas import Answer, ConsolidateRequest, Consolidation, Purpose
+from brainiac.storage.statements import StatementLog
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
 from tests.support.said import say_to
 
@@ -176,6 +178,33 @@ def test_what_is_called_otherwise_is_renamed_everywhere(tmp_path: Path, engine: 
     tell(brain, "Osprey is Kite now.")
     promote(brain)
     assert any("no statement shown has the name" in row.problem for row in engine.of(Purpose.CONSOLIDATE)[-1].refused)
+
+
+def test_a_name_reaches_the_whole_page_and_changes_no_day(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """All statements of the page so named, those too that were not shown, hold since their own day and until it; one of
+    another page that was not shown keeps the name, and that is said."""
+    brain = make_brain(tmp_path / "b", engine=engine)
+    page, until = {"title": "Falcon", "folder": "work"}, "2027-01-01"
+    parts = [f"Part {number} of Falcon holds until {until}." for number in range(1, MAX_SHOWN + 11)]
+    other = "Ruth, who came from Graz with a bicycle, two cats and a friend, has had a say in Falcon ever since."
+    engine.answers[Purpose.CONSOLIDATE] = operations(
+        *({"text": text, "page": page, "valid_until": until} for text in parts),
+        {"text": other, "page": {"title": "Ruth", "folder": "people"}},
+    )
+    tell(brain, " ".join((*parts, other)))
+    promote(brain)
+    brain.clock.advance(5 * 86400)  # type: ignore[attr-defined]
+    engine.answers[Purpose.CONSOLIDATE] = operations({"action": "rename", "former": "Falcon", "text": "Heron"})
+    tell(brain, "From today on part 1 of Falcon is part 1 of Heron.")
+    outcome = promote(brain)
+    renamed = [text.replace("Falcon", "Heron") for text in parts]
+    assert ({*renamed, other}, set(parts)) == (set(statements(brain)), set(statements(brain, history=True)))
+    assert [True] == ["people/ruth.md" in row.reason for row in outcome.refused]
+    memory, log = page_with(brain, renamed[0]), StatementLog(brain)
+    assert {"2026-03-02"} == {log.since_of(memory.uuid, each) for each in memory.current_statements}
+    assert len(parts) == memory.text.count("(2026-03-02 – 2026-03-07; replaced by ")
+    brain.clock.advance(400 * 86400)  # type: ignore[attr-defined]
+    assert len(parts) == end_what_is_over(brain)
 
 
 def test_a_how_to_keeps_its_text_beside_its_steps(tmp_path: Path, engine: ScriptedEngine) -> None:

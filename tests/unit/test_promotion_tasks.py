@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.past import catch_up, plan_past
+from brainiac_plugins.promotion.past import CatchUp
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
@@ -177,7 +177,7 @@ def test_the_past_opens_and_ends_no_task(tmp_path: Path) -> None:
     engine.answers[Purpose.CONSOLIDATE] = lambda request: (operations(told) if request.refused else first)(request)
     brain = open_brain(brain.root, engine)
     later(brain)
-    catch_up(brain, plan_past(brain))
+    CatchUp(brain).run()
     assert {bins: False} == tasks(brain)
     assert [told["text"]] == [text.partition(" (import")[0] for text in statements(brain)]
     asked = engine.of(Purpose.CONSOLIDATE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.past import catch_up, plan_past
+from brainiac_plugins.promotion.past import CatchUp
 from brainiac_plugins.promotion.run import promote
 
 from brainiac.brain import Brain
@@ -16,8 +16,9 @@ from brainiac.history.exchanges import Exchanges
 from brainiac.history.forget import find_words, forget
 from brainiac.history.past import Comparison, compare, present_pages
 from brainiac.history.purge import purge
-from brainiac.history.rebuild import is_rebuilt_from, make_raw, settle
+from brainiac.history.rebuild import make_raw, settle
 from brainiac.history.undo import correct, possible_targets
+from brainiac.skeleton import create_brain
 from brainiac.storage.said import FiledExchanges
 from tests.support.promotions import ScriptedEngine, make_brain, open_brain, page_with, pages, statements, tell
 from tests.unit.test_month import Recording, live
@@ -26,14 +27,13 @@ from tests.unit.test_past import NIGHTLY, later
 
 def rebuilt(brain: Brain, folder: Path, engine: ScriptedEngine | None = None) -> Brain:
     """Make a brain's memory again in a folder, with a model of these tests."""
-    if not is_rebuilt_from(folder, brain):
-        make_raw(brain, folder)
+    make_raw(brain, folder)
     clock = ManualClock(brain.clock.now())
     first = Brain(folder, clock=clock)
     settle(first)
     first.close()
     new = open_brain(folder, engine, clock)
-    catch_up(new, plan_past(new))
+    CatchUp(new).run()
     return new
 
 
@@ -115,12 +115,11 @@ def test_it_goes_on_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
         tell(brain, text, minutes=1440)
     promote(brain)
     (tmp_path / ".b.rebuild/memory").mkdir(parents=True)  # an attempt that was killed
-    make_raw(brain, tmp_path / "b")
+    assert make_raw(brain, tmp_path / "b")
     assert ["a", "b"] == sorted(path.name for path in tmp_path.iterdir())
-    assert is_rebuilt_from(tmp_path / "b", brain)
-    (tmp_path / "c").mkdir()
-    assert not is_rebuilt_from(tmp_path / "c", brain)
-    for folder in (tmp_path / "b", brain.root / "inbox/x", tmp_path):
+    assert make_raw(brain, tmp_path / "b") is None, "it is there"
+    create_brain(tmp_path / "c")
+    for folder in (tmp_path / "c", brain.root / "inbox/x", tmp_path):
         with pytest.raises(UserError):
             make_raw(brain, folder)
     new = Brain(tmp_path / "b", clock=brain.clock)
