@@ -126,7 +126,7 @@ def answer(request: schemas.AnswerRequest) -> schemas.Answer:
     else:
         chosen = passages(hits, prompt)
         is_near = bool(chosen) and hits[chosen[0]].is_near
-        is_sure = is_near and not hits[chosen[0]].is_doubted
+        is_sure = bool(chosen) and hits[chosen[0]].is_sure
         several = passages(hits, prompt, MAX_LISTED, LISTED_BEHIND) if request.wants_list else []
         chosen = chosen if asks or is_near else []
         if chosen and len(several) > len(chosen):

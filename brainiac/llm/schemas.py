@@ -413,12 +413,17 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesRequest(Request):
-    """Ask for searches that would help to answer a prompt."""
+    """Ask for searches that would help to answer a prompt.
+
+    Attributes:
+        hits: What its own words find, best first; the titles of the pages are shown.
+    """
 
     purpose: ClassVar[Purpose] = Purpose.QUERIES
     result: ClassVar[type[Result]] = Queries
     prompt: Prompt
     short_term: ShortTermMemory
+    hits: Sequence[Hit] = ()
     conversation: Sequence[Exchange] = ()
 
 

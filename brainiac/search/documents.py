@@ -114,6 +114,11 @@ class Hit:
         return Author(self.origin, self.by)
 
     @property
+    def is_sure(self) -> bool:
+        """Whether it is near what was asked, and nothing speaks against its answering it."""
+        return self.is_near and not self.is_doubted
+
+    @property
     def said(self) -> str:
         """Its text, in a transcript behind the name of who speaks."""
         return f"{self.name}: {self.text}" if self.name else self.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from brainiac import events, hookimpl
@@ -184,35 +184,40 @@ def _answer(brain: Brain, request: AnswerRequest, reply: commands.CommandReply) 
 
 
 def _queries(brain: Brain, request: QueriesRequest) -> list[str]:
-    """Return the prompt's own words, then the queries that the model writes; only the words where it fails."""
+    """Return the queries that the model writes; none where it fails."""
     try:
         result = brain.models.run(request)
     except ModelError as error:  # a step that only helps must not cost the answer
         brain.log.info("queries_failed", prompt=request.prompt.path, problem=error.problem)
-        return searches(request.prompt.said, [])
+        return []
     assert isinstance(result, Queries)
-    return searches(request.prompt.said, result.queries)
+    return result.queries
 
 
 def _retrieve(brain: Brain, request: QueriesRequest) -> list[Hit]:
-    """Search for the prompt's own words and for the queries that a model writes; return the hits, best first.
+    """Search for the prompt's own words, and for what a model writes where these find nothing that is sure.
 
-    Each place is among them once. Plugins may add hits and reorder them.
+    Each place is among the hits once, best first. Plugins may add hits and reorder them.
     """
-    # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
-    is_model_local = not brain.models.engine_for(request).is_remote
-    queries = _queries(brain, request)
-    results: list[list[Hit]] = []
-    for number, query in enumerate(queries):
-        is_by_model = number > 0
-        is_private = request.is_private or (is_model_local and is_by_model)
-        hits = brain.recall.search(
-            query, limit=MEMORY_HITS, now=brain.now(), is_private=is_private, asking=request.prompt.path
-        )
-        from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
-        results.append([*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)])
+    (own,) = searches(request.prompt.said, [])
+    results = [_search(brain, request, own, is_private=request.is_private)]
+    if not any(hit.is_sure for hit in results[0][:1]):
+        request = replace(request, hits=results[0])
+        # a local model was shown private pages and may repeat them in its queries: those go to no remote embedder
+        is_private = request.is_private or not brain.models.engine_for(request).is_remote
+        further = searches(request.prompt.said, _queries(brain, request))[1:]
+        results += [_search(brain, request, query, is_private=is_private) for query in further]
     hits = merged(results)[: 2 * MEMORY_HITS]
-    return list(brain.plugins.chain("rerank", "hits", hits, brain=brain, query=queries[0]))
+    return list(brain.plugins.chain("rerank", "hits", hits, brain=brain, query=own))
+
+
+def _search(brain: Brain, request: QueriesRequest, query: str, *, is_private: bool) -> list[Hit]:
+    """Return what a query finds, and what plugins find for it behind that."""
+    hits = brain.recall.search(
+        query, limit=MEMORY_HITS, now=brain.now(), is_private=is_private, asking=request.prompt.path
+    )
+    from_plugins = brain.plugins.call("retrieve", brain=brain, query=query, limit=MEMORY_HITS)
+    return [*hits, *(hit for plugin_hits in from_plugins for hit in plugin_hits)]
 
 
 def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:

@@ -32,6 +32,7 @@ from tests.support.models import (
     event_of,
     every_request,
     exchange_of,
+    hit_of,
     make_brain,
     prompt_of,
     queries_request,
@@ -129,7 +130,7 @@ def test_short_term_memory_is_whole_and_oldest_first(brain: Brain) -> None:
 
     Seeds: S10, C1.
     """
-    text = brain.models.working_memory(queries_request(short_term=short_term(events=5))).text
+    text = brain.models.working_memory(answer_request(short_term=short_term(events=5))).text
     pieces = ["User plans a trip.", "#### Goals", "See Gotland", "User has a bicycle", "Buy milk", "### Event Log"]
     assert in_order(text, *pieces, *(f"Thing {number} happened." for number in range(5)), "## User Prompt")
 
@@ -282,7 +283,7 @@ def test_a_template_computes_nothing(brain: Brain, source: str, what: str) -> No
 
 
 def test_workflow_is_listed_and_started(brain: Brain) -> None:
-    """Workflows are listed for the Core Loop alone; the prompt's own is written out; an unknown one is named.
+    """Workflows are listed for an answer alone; the prompt's own is written out; an unknown one is named.
 
     Seeds: R4.
     """
@@ -296,7 +297,7 @@ def test_workflow_is_listed_and_started(brain: Brain) -> None:
     listing = [
         purpose for purpose in Purpose if "`review`: Look back." in brain.models.working_memory(requests[purpose]).text
     ]
-    assert [Purpose.QUERIES, Purpose.ANSWER] == listing
+    assert [Purpose.ANSWER] == listing
     started = brain.models.working_memory(answer_request(prompt_of("Go", "workflow: Review"))).text
     assert in_order(started, "## Workflow: review", "1. Gather.", "## User Prompt")
     with pytest.raises(ModelError, match="no workflow `nonsense`") as caught:
@@ -398,14 +399,17 @@ def test_reflection_does_not_see_its_event_twice(brain: Brain) -> None:
 def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
     """The opening of the identity with what the person wrote into it, the lists, the turn before, the event last.
 
-    The next call begins with all of this one but its event. Seeds: C2, C4, S2.
+    Of many facts or tasks those near the exchange are listed, of the summary its beginning. The next call begins with
+    all of this one but its facts and its event. Seeds: C2, C4, S2.
     """
     shipped = bundled_path("system/core_identity.md").read_text("utf-8")
     brain.tree.core_identity.write_text(shipped + "- Note nothing about my health.\n")
-    facts = [Item(f"User owns kite {number}, bought in May at the market of Lisbon") for number in range(8)]
+    facts = [*(Item(f"The moon is {day} days old") for day in range(40)), Item("User likes the red kite")]
+    tasks = [Item("Water the ferns"), *(Item(f"Paint wall {number}") for number in range(60)), Item("Buy the red kite")]
     events = [event_of(number) for number in range(3)][::-1]  # newest first
+    lists = {"summary": "They fly kites in Lisbon. " * 100, "facts": facts, "tasks": tasks}
     one = ReflectRequest(
-        now=NOW, exchange=exchange_of(9, "And the red one, too."), short_term=short_term(events, facts=facts[:7])
+        now=NOW, exchange=exchange_of(9, "And the red kite, too."), short_term=short_term(events, **lists)
     )
     prompt = prompt_of("/todo mend it\nYes, that one.", path="inbox/a.md")
     commands, _ = parse_commands(prompt.text)
@@ -413,18 +417,41 @@ def test_reflection_is_shown_what_it_needs_and_no_more(brain: Brain) -> None:
         one,
         exchange=replace(exchange_of(10, "", "Aye. " * 300), prompt=replace(prompt, commands=tuple(commands))),
         conversation=[exchange_of(8, "First turn."), exchange_of(9, "Which kite?", "Do you mean the green one?")],
-        short_term=short_term([event_of(3), *events], facts=facts),
+        short_term=short_term([event_of(3), *events], **{**lists, "facts": [Item("User has a cat")]}),
     )
     before, after = (brain.models.working_memory(request).text for request in (one, other))
     stable = os.path.commonprefix([before, after])  # noqa: RUF071 - texts, not paths
-    listed = [fact.text for fact in facts[:7]]
-    assert in_order(stable, "You are the memory of one person", "about my health.", "## Instructions", *listed)
+    assert in_order(stable, "You are the memory of one person", "about my health.", "## Instructions", "They fly kites")
     assert "Never fill a gap" not in before
-    assert in_order(before, "## New Event", "Thing 2 happened.", "And the red one, too.", "## User Prompt")
+    assert [20, 6] == [len(re.findall(f"(?m)^> - ({some})", before)) for some in ("Paint|Water|Buy", "The|User likes")]
+    assert in_order(before, "See Gotland", "Buy the red kite", "User likes the red kite", "## New Event")
+    assert in_order(before, "## New Event", "Thing 2 happened.", "And the red kite, too.", "## User Prompt")
     assert "Thing 1 happened." not in before
-    assert "kite 7" in after[len(stable) :]
     assert in_order(after, "## New Event", "Which kite?", "Do you mean the green one?", "Yes, that one.")
     assert "First turn." not in after
     assert "mend it" not in after  # a command is carried out, not read
     assert count(after, MODEL) < 900
     assert count(after, MODEL) - count(stable, MODEL) < 400
+
+
+def test_queries_are_written_from_what_the_prompt_may_refer_to(brain: Brain) -> None:
+    """The last two turns in short, the titles of near pages, previews of notes in focus, the prompt; no log or lists.
+
+    Seeds: S10, C4, S2.
+    """
+    brain.tree.core_identity.write_text(bundled_path("system/core_identity.md").read_text("utf-8"))
+    write_memory(brain.root, "concrete/den.md", "Den", 1, f"The den is dark. {'It is dark. ' * 200}^a1b2")
+    turns = [exchange_of(number, f"Turn {number}. {'Word ' * 90}", "Aye. " * 300) for number in range(3)]
+    prompt = prompt_of(f"When was it sold? {'Tell me more. ' * 400}", "focus: '[[Den]]'", path="inbox/trip/a.md")
+    asked = queries_request(prompt, conversation=turns, hits=[hit_of(), hit_of()], short_term=short_term(9))
+    text = brain.models.working_memory(asked).text
+    assert in_order(
+        text, "## Core Identity", "## Instructions", "## Short-Term Memory", "Turn 1.", "Turn 2.", "Portland"
+    )
+    assert in_order(text, "Portland", "The den is dark.", "## User Prompt", "When was it sold?", "JSON only.")
+    assert 1 == text.count("Portland")
+    for absent in ("Never fill a gap", "Thing 8 happened.", "Buy milk", "Turn 0.", "It is dark. " * 20, "Workflows"):
+        assert absent not in text
+    short = queries_request(short_term=short_term(9), hits=[hit_of()])
+    assert in_order(brain.models.working_memory(short).text, "Thing 7 happened.", "Thing 8 happened.")
+    assert count(brain.models.working_memory(short).text, MODEL) < 500

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from brainiac.pipeline.daemon import answer_one
 from brainiac.search.documents import Hit
 from brainiac.search.query import DOUBT, PROMPT_CHARACTERS, merged, searches
-from tests.support.models import make_brain
+from tests.support.models import make_brain, model_brain, write_memory
+from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, say, say_json
+from tests.support.remote import purpose_of
 
 
 def hit(anchor: str, score: float) -> Hit:
@@ -64,3 +67,29 @@ def test_a_quotation_in_a_prompt_need_not_stand_in_memory(tmp_path: Path) -> Non
     found = brain.recall.search(query)
     assert ([], "Portland") == (brain.recall.search(prompt), found[0].title)
     brain.close()
+
+
+def test_a_model_writes_queries_only_where_the_words_find_nothing_sure(tmp_path: Path) -> None:
+    """Words that find what is asked cost no call; where they do not, what the model writes is searched for too.
+
+    Seeds: S10, P4.
+    """
+
+    def behave(captured: Captured) -> Behaviour:
+        if (purpose := purpose_of(captured)) == "answer":
+            return say("So.")
+        return say_json({"queries": ["tram seven depot"]} if purpose == "queries" else {})
+
+    with ChatServer() as server:
+        server.default = by_request(behave)
+        brain = model_brain(tmp_path, server)
+        write_memory(brain.root, "concrete/work.md", "Work", 1, "User drives tram seven out of a depot in Linz. ^a1b2")
+        brain.recall.reindex()
+        sure, unsure = "Which tram does User drive in Linz?", "What colour is the boat of Ines?"
+        for name, text in (("sure", sure), ("unsure", unsure)):
+            (brain.root / f"inbox/{name}.md").write_text(text)
+            answer_one(brain, f"inbox/{name}.md")
+        brain.close()
+    calls = [(purpose_of(captured), captured.text) for captured in server.requests]
+    assert ["answer", "reflect", "queries", "answer", "reflect"] == [purpose for purpose, _ in calls]
+    assert [False, True] == ["out of a depot" in calls[number][1] for number in (2, 3)]

@@ -23,7 +23,7 @@ from brainiac.errors import ConfinementError, FormatError, ModelError
 from brainiac.formats.authors import PERSON
 from brainiac.formats.frontmatter import split
 from brainiac.formats.prompt import Exchange, Prompt
-from brainiac.formats.short_term import ShortTermMemory, StmEvent
+from brainiac.formats.short_term import Item, ShortTermMemory, StmEvent
 from brainiac.library import Library
 from brainiac.llm import schemas
 from brainiac.llm.catalog import count as count_tokens
@@ -46,7 +46,7 @@ from brainiac.llm.context.blocks import (
 from brainiac.llm.context.blocks import budget_tokens as most_tokens
 from brainiac.llm.gate import Gate
 from brainiac.places import MARKER, bundled_path
-from brainiac.text.tokens import as_sentence
+from brainiac.text.tokens import as_sentence, coverage
 
 IDENTITY_HEADING, PROMPT_HEADING = "## Core Identity", "## User Prompt"
 HEADINGS = (IDENTITY_HEADING, recalled.SHORT_TERM_HEADING, recalled.LONG_TERM_HEADING, PROMPT_HEADING)
@@ -63,11 +63,15 @@ WHICH_TO_FORGET = (
 OLD = "old?"  # behind the line about a page whose statements have changed since
 OVER = "over?"  # behind a statement whose day has passed, where it was a plan for that day
 OTHER_PAGES = "Other pages, by folder; one of them is named by its `title`:"
-MAX_BEFORE = 240  # characters of an earlier answer
+MAX_BEFORE, MAX_BEFORE_SHORT = 240, 120  # characters of an earlier answer
 ANSWER_TOKENS = 60  # of the answer whose exchange is noted: nothing that only it says is
 MAX_ABOUT = 1_200  # characters of a page's summary or of a how-to's steps
 JSON_ONLY = "Answer now, with JSON only."
-WITH_WORKFLOWS = frozenset({schemas.Purpose.QUERIES, schemas.Purpose.ANSWER})
+SHORT = frozenset({schemas.Purpose.QUERIES, schemas.Purpose.REFLECT})  # base context of two sentences
+MAX_ITEMS, MAX_FACTS = 20, 6  # goals or tasks, and facts, that Reflection is shown: of more those near the exchange
+SUMMARY_TOKENS = 60  # of short-term memory's summary where memory is worked on
+MAX_TURNS, MAX_NEAR = 2, 8  # turns before the prompt, and titles of pages, that queries are written from
+QUERY_TOKENS = 300  # of the prompt that queries are written for
 PLUGIN_SHARE = 0.1
 PLUGIN_CUT_ORDER = 15  # of a plugin's block that names none
 
@@ -139,7 +143,7 @@ class Assembler:
     def _head(self, request: schemas.Request, tools: Sequence[str], gate: Gate) -> list[Block]:
         """Return the blocks that stay the same from turn to turn: identity, instructions, tools, background."""
         library = self._library
-        is_turn = request.purpose in WITH_WORKFLOWS
+        is_turn = isinstance(request, schemas.AnswerRequest)
         has_background = library.settings.context.background and is_turn
         # variables of the templates in llm/prompts, and of a person's own
         values = {
@@ -147,7 +151,7 @@ class Assembler:
             "rounds": library.settings.context.tool_rounds,
             "background": has_background,
             "is_turn": is_turn,
-            "is_reflection": request.purpose is schemas.Purpose.REFLECT,
+            "is_short": request.purpose in SHORT,
             "is_past": isinstance(request, schemas.ConsolidateRequest) and request.is_past,
         }
         has_refused = isinstance(request, schemas.ConsolidateRequest) and bool(request.refused)
@@ -158,7 +162,7 @@ class Assembler:
         # a first line that only repeats our heading is left out
         is_heading = bool(lines) and lines[0].lstrip("# ").strip().casefold() == "core identity"
         lines = lines[is_heading:]
-        if values["is_reflection"]:  # in its short form: the opening, and below it what ships with no brain
+        if not is_turn:  # in its short form: the opening, and below it what ships with no brain
             opening = list(takewhile(lambda line: not line.startswith("##"), lines))
             shipped = bundled_path(MARKER.as_posix()).read_text("utf-8").splitlines()
             lines = [*opening, *(line for line in lines[len(opening) :] if line not in shipped)]
@@ -225,9 +229,10 @@ class _Sections:
     def of(self, request: schemas.Request) -> list[Block]:
         """Return the sections of a request."""
         match request:
-            case schemas.QueriesRequest() | schemas.AnswerRequest():
-                ending = JSON_ONLY if isinstance(request, schemas.QueriesRequest) else ""
-                return [*self._turn(request), _prompt(request, request.prompt, ending)]
+            case schemas.QueriesRequest():
+                return self._queries(request)
+            case schemas.AnswerRequest():
+                return [*self._turn(request), _prompt(request, request.prompt)]
             case schemas.ReflectRequest():
                 return self._reflect(request)
             case schemas.ConsolidateRequest():
@@ -242,7 +247,21 @@ class _Sections:
                 return _organize(request)
         raise TypeError(f"no sections for {type(request).__name__}")
 
-    def _turn(self, request: schemas.QueriesRequest | schemas.AnswerRequest) -> list[Block]:
+    def _queries(self, request: schemas.QueriesRequest) -> list[Block]:
+        """Return what the prompt may refer to: the last turns, notes in focus, and the titles of near pages."""
+        turns = self._before(request.conversation, request.short_term.events)[:MAX_TURNS]
+        focused = recalled.focus_blocks(self.library, request.prompt, self.limit_tokens, self.count, self.gate)
+        titles = dict.fromkeys(safe_line(hit.title) for hit in request.hits if hit.kind != "exchange")
+        near = "; ".join(list(titles)[:MAX_NEAR])
+        prompt = shortened(request.prompt.said, QUERY_TOKENS, self.count)
+        return [
+            Block("turns", turns[::-1], Stability.CONVERSATION, recalled.SHORT_TERM_HEADING),
+            Block("near pages", [near] if near else [], Stability.LONG_TERM, "## Pages That Are Near"),
+            *(block for block in focused if block.name == "focused notes"),
+            _prompt(request, request.prompt, JSON_ONLY, prompt),
+        ]
+
+    def _turn(self, request: schemas.AnswerRequest) -> list[Block]:
         """Return the blocks of a turn: short-term memory, workflows, the conversation, notes in focus."""
         logged_ids = {event.id for event in request.short_term.events}
         lines = [
@@ -277,26 +296,53 @@ class _Sections:
         exchange = request.exchange
         event, at = recalled.event_of(exchange), exchange.at
         earlier = tuple(other for other in request.short_term.events if other.id != event.id)
-        # what was said before it in its conversation, else what was said last
-        turns = [*map(recalled.event_of, request.conversation[-1:]), *(other for other in earlier if other.at < at)]
+        turns = self._before(request.conversation, [other for other in earlier if other.at < at])
         ai = shortened(event.ai, ANSWER_TOKENS, self.count)
         (event,) = self._timed([replace(event, user=exchange.prompt.said, ai=ai)])
         text = recalled.event_text(replace(event, at=_with_weekday(event.at)), self.limit_tokens // 2, self.count)
         question = WHICH_TO_FORGET if request.existing else "What does the new event add?"
         return [
-            *self._short_term(replace(request.short_term, events=earlier), has_log=False),
+            self._lists_near(request.short_term, f"{exchange.prompt.said}\n{ai}"),
             Block(
                 "existing memory", [quoted(_statement(row)) for row in request.existing], Stability.LONG_TERM, EXISTING
             ),
-            Block("new event", [*map(_before, turns[:1]), text], Stability.FOCUS, "## New Event"),
+            Block("new event", [*turns[:1], text], Stability.FOCUS, "## New Event"),
             Block("user prompt", [f"{question} {JSON_ONLY}"], Stability.PROMPT, PROMPT_HEADING),
         ]
+
+    def _lists_near(self, memory: ShortTermMemory, said: str) -> Block:
+        """Return the summary's beginning, open goals and tasks, and facts; of many those near what was said."""
+
+        def near(items: Sequence[Item], most: int) -> list[str]:
+            lines = [item.text for item in items if not item.is_done]
+            nearest = sorted(lines, key=lambda line: -coverage(line, said))[:most] if len(lines) > most else lines
+            return [f"- {line}" for line in lines if line in nearest]
+
+        goals, facts, tasks = recalled.TITLES
+        lists = {  # what changes least first
+            goals: near(memory.goals, MAX_ITEMS),
+            tasks: near(memory.tasks, MAX_ITEMS),
+            facts: near(memory.facts, MAX_FACTS),
+        }
+        parts = [f"### {title}\n" + quoted("\n".join(lines)) for title, lines in lists.items() if lines]
+        parts = [*self._summary(memory), *parts] or ["Nothing is listed."]
+        return Block("short-term memory", parts, Stability.SHORT_TERM, recalled.SHORT_TERM_HEADING)
+
+    def _summary(self, memory: ShortTermMemory) -> list[str]:
+        """Return the first sentences of the summary of short-term memory; [] where there is none."""
+        summary = shortened(memory.summary.strip(), SUMMARY_TOKENS, self.count)
+        return [quoted(summary)] if summary else []
+
+    def _before(self, turns: Sequence[Exchange], events: Sequence[StmEvent]) -> list[str]:
+        """Return in short what was said before a prompt, the last first: in its conversation, then anywhere."""
+        said = {event.id: event for event in (*map(recalled.event_of, turns[::-1]), *events)}
+        return [_before(event) for event in said.values()]
 
     def _consolidate(self, request: schemas.ConsolidateRequest) -> list[Block]:
         """Return open items and existing memory, then what differs in every call: the exchanges and the task."""
         memory = request.short_term
         open_items = [f"- {item.text}" for item in (*memory.goals, *memory.tasks) if not item.is_done]
-        log = [quoted(memory.summary)] if memory.summary.strip() else []
+        log = self._summary(memory)
         log += ["Open goals and tasks:\n" + quoted("\n".join(open_items))] if open_items else []
         exchanges = list(map(self._exchange, request.said))
         task = ["What becomes of long-term memory?"]
@@ -375,11 +421,10 @@ class _Sections:
             _task("task", "## Summary Wanted", ["Summarize the remaining events."]),
         ]
 
-    def _short_term(self, memory: ShortTermMemory, *, has_log: bool = True) -> list[Block]:
-        """Return the blocks of short-term memory, with the person's time of each event; without a log, of its lists."""
+    def _short_term(self, memory: ShortTermMemory) -> list[Block]:
+        """Return the blocks of short-term memory, with the person's time of each event."""
         memory = replace(memory, events=tuple(self._timed(memory.events)))
-        limit_tokens = self.limit_tokens if has_log else 0
-        return recalled.short_term_blocks(memory, self.lists, self.reader, limit_tokens, self.count)
+        return recalled.short_term_blocks(memory, self.lists, self.reader, self.limit_tokens, self.count)
 
     def _timed(self, exchanges: Iterable[Dated]) -> list[Dated]:
         """Return exchanges with their moment in the person's time zone."""
@@ -401,7 +446,9 @@ def _verify(request: schemas.VerifyRequest) -> list[Block]:
         lines = [f"[{safe_line(claim.id)}] {claim.text}".rstrip()]
         for words in claim.quotes:
             passage = f"{words.by}, {words.day}:\n{quoted(words.passage)}"
-            lines.append(f"rests on {names.setdefault(passage, f'w{len(names) + 1}')}: “{words.quote}”")
+            name = names.setdefault(passage, f"w{len(names) + 1}")
+            is_most = 2 * len(words.quote) > len(words.passage)  # it is seen at once where they stand
+            lines.append(f"rests on {name}" + ("" if is_most else f": “{words.quote}”"))
         for former in claim.former:
             day = f" ({former.since})" if former.since and former.since not in former.content else ""
             lines.append(f"{'ends' if claim.is_end else 'replaces'}: “{former.content}”{day}")
@@ -428,7 +475,7 @@ def _organize(request: schemas.OrganizeRequest) -> list[Block]:
 
 def _before(event: StmEvent) -> str:
     """Return the beginning of what was said before an exchange, and the end of its answer: "yes, that one" means it."""
-    end = " ".join(event.ai.split())[-MAX_BEFORE:]
+    end = " ".join(event.ai.split())[-MAX_BEFORE_SHORT:]
     return f"Before it, {safe_line(event.author.label)}, then AI:\n{quoted(preview(event.user))}\n{quoted(f'…{end}')}"
 
 

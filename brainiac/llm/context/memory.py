@@ -394,7 +394,7 @@ MAX_CHANGES = 40
 _TEXT_AT = len("- [ ] ")  # in the line of an item
 CHANGES = "The lists above change here:"
 # of goals, facts and tasks, in this order
-_TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
+TITLES = ("Goals", "Key Facts & Decisions", "Tasks")
 
 Lists = tuple[tuple[str, ...], ...]
 
@@ -469,7 +469,7 @@ class ShownLists:
 def _changes(before: Lists, now: Lists) -> list[str]:
     """Return a line for each item that came into a list or left it."""
     changes = []
-    for title, old, new in zip(_TITLES, before, now, strict=True):
+    for title, old, new in zip(TITLES, before, now, strict=True):
         changes += [f"- now in {title}: {line[2:]}" for line in new if line not in old]
         changes += [f"- no longer in {title}: {line[2:]}" for line in old if line not in new]
     return changes
@@ -480,13 +480,11 @@ def short_term_blocks(
 ) -> list[Block]:
     """Return a block of summary and lists, and the event log as a block that is cut from its oldest end.
 
-    Without room for a log, the changes of the lists alone stand in its place.
-
     Args:
         memory: Short-term memory, from which the caller has taken private events out.
         lists: The lists as they were shown before.
         reader: The purpose, the model, and whether it is remote.
-        limit_tokens: The whole budget; one event gets a quarter of the log's share at most. 0: no log.
+        limit_tokens: The whole budget; one event gets a quarter of the log's share at most.
         count: Returns the tokens of a text.
     """
     # the lists as this reader was first shown them, and lines about changes since, by the event they stand below
@@ -496,15 +494,12 @@ def short_term_blocks(
         head.append("### Structured Data")
         head += [
             f"#### {title}\n" + quoted("\n".join(lines))
-            for title, lines in zip(_TITLES, shown_lists, strict=True)
+            for title, lines in zip(TITLES, shown_lists, strict=True)
             if lines
         ]
     if not head:
         head = ["No summary and no lists yet." if memory.events else "Empty: nothing has been said yet."]
     lists_block = Block("short-term memory", head, Stability.SHORT_TERM, SHORT_TERM_HEADING)
-    if not limit_tokens:
-        told = [quoted("\n".join(changes[event.id])) for event in memory.events[::-1] if event.id in changes]
-        return [lists_block, Block("list changes", told, Stability.EVENT_LOG, CHANGES)]
     log = []
     # the file has the newest event first; here it comes last
     for event in memory.events[::-1]:
