@@ -313,9 +313,13 @@ def _choose(targets: list[StatementMatch | SaidMatch], words: str) -> StatementM
     """
     if len(targets) == 1:
         return targets[0]
-    lines = [f"{number}. {target.text}  ({target.name})" for number, target in enumerate(targets, 1)]
+    names = [
+        f"{target.text}  ({target.name})" if isinstance(target, StatementMatch) else target.text for target in targets
+    ]
+    lines = [f"{number}. {name}" for number, name in enumerate(names, 1)]
     if not sys.stdin.isatty():
-        raise UserError(f"{len(targets)} may be meant by {words!r}; name one by its id, or by all its words:", *lines)
+        how = "`brainiac correct` takes one by its id, or by all its words"
+        raise UserError(f"{len(targets)} may be meant by {words!r}; {how}:", *lines)
     for line in lines:
         say(line)
     number = _ask("Which one?")

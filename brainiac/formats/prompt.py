@@ -200,7 +200,8 @@ class Receipt:
         """
         values = {"id": self.id, "use": self.use, "day": self.day, "who": self.who, "outdated": self.is_outdated}
         for link in find_links(self.link):
-            values |= {"title": link.text, "path": posixpath.normpath(posixpath.join(folder, link.target))}
+            path = posixpath.normpath(posixpath.join(folder, link.target))
+            values |= {"title": link.text, "path": path, "block": link.fragment.removeprefix("^")}
         return values
 
 

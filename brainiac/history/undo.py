@@ -275,14 +275,12 @@ class SaidMatch:
 
     Attributes:
         text: The sentence.
-        path: The file of memory with the exchange.
         exchanges: The exchanges in which it was said, ids.
         is_private: Whether one of them must not leave this machine.
         at: When it was first said, ISO 8601.
     """
 
     text: str
-    path: str
     exchanges: tuple[str, ...]
     is_private: bool
     at: str
@@ -336,25 +334,27 @@ def _said_sentences(brain: Brain, words: str, exchange: str = "") -> list[SaidMa
     Each stands once, however often it was said; what was put right already is left out. Of an exchange that is named
     all of its sentences are meant.
     """
-    matches: dict[str, SaidMatch] = {}
-    words = Exchanges(brain).said(exchange).user if exchange else words
-    hits = brain.recall.search(words, limit=MAX_SAID, kinds={"exchange"}, is_private=True)
-    said = [hit for hit in hits if hit.speaker == "user" and hit.anchor]
-    path = brain.tree.relative(brain.tree.short_term)
-    for event in brain.short_term().memory.events:  # read, since a search leaves out what stands behind a command
-        commands, rest = parse_commands(event.user)
-        for text in (rest, *(command.argument for command in commands)):
-            said.append(Hit("exchange", path, "", text, 0.0, anchor=event.id, at=event.at, speaker="user"))
+    matches, exchanges = dict[str, SaidMatch](), Exchanges(brain)
+    if exchange:
+        whole = exchanges.said(exchange)
+        said = [Hit("exchange", whole.prompt, "", whole.user, 0.0, anchor=exchange, at=whole.at, speaker="user")]
+    else:
+        hits = brain.recall.search(words, limit=MAX_SAID, kinds={"exchange"}, is_private=True)
+        said = [hit for hit in hits if hit.speaker == "user" and hit.anchor]
+        path = brain.tree.relative(brain.tree.short_term)
+        for event in brain.short_term().memory.events:  # read, since a search leaves out what stands behind a command
+            said.append(Hit("exchange", path, "", event.user, 0.0, anchor=event.id, at=event.at, speaker="user"))
     for hit in sorted(with_former(brain, said, hides_private=False), key=lambda hit: hit.at):
-        for text in pieces(hit.text):
+        commands, rest = parse_commands(hit.text)
+        for text in (piece for part in (rest, *(command.argument for command in commands)) for piece in pieces(part)):
             key = folded(text)
             is_former = any(folded(former.words) in key or key in folded(former.words) for former in hit.former)
-            if is_former or (hit.anchor != exchange if exchange else coverage(words, text) < MIN_COVERAGE):
+            if is_former or (not exchange and coverage(words, text) < MIN_COVERAGE):
                 continue
-            known = matches.get(key) or SaidMatch(text, hit.path, (), is_private=False, at=hit.at)
-            exchanges = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
-            is_open = bool(Gate(brain, is_remote=True).hits([hit]))  # it may leave this machine
-            matches[key] = replace(known, exchanges=exchanges, is_private=known.is_private or not is_open)
+            known = matches.get(key) or SaidMatch(text, (), is_private=False, at=hit.at)
+            named = tuple(dict.fromkeys((*known.exchanges, hit.anchor)))
+            is_open = exchanges.shown(hit.anchor, Gate(brain, is_remote=True)) is not None  # it may leave this machine
+            matches[key] = replace(known, exchanges=named, is_private=known.is_private or not is_open)
     return list(matches.values())
 
 

@@ -244,7 +244,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         created_at=at,
         model=outcome.answer.model,
         memories=tuple(_link(target.path, source) for source in outcome.sources),
-        receipts=tuple(receipts),
+        receipts=tuple(receipts.values()),
         tokens=outcome.answer.tokens,
         cost_usd=outcome.answer.cost_usd,
         took_ms=outcome.took_ms,
@@ -271,7 +271,7 @@ def _deliver(brain: Brain, prompt: Prompt, outcome: _Outcome) -> None:
         model=response.model,
         origin=prompt.origin,
         author=prompt.by,
-        receipts={receipt.id: name for receipt, name in receipts.items()} if prompt.remember else {},
+        receipts={receipt.id: name for name, receipt in receipts.items()} if prompt.remember else {},
     )
     # the answer is to these very words: after a save in between nothing is written, and the new text is answered
     brain.commit(answered, by=NAME, changes=changes, expect={prompt.path: events.content_hash(raw)})
@@ -291,9 +291,9 @@ def _sources(brain: Brain, hits: Sequence[Hit], answer: Answer) -> list[_Source]
     return list(by_path.values())
 
 
-def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[Receipt, str]:
-    """Return what an answer rested on, for the response at a path, each with the name that memory knows it by."""
-    answer, receipts = outcome.answer, dict[Receipt, str]()
+def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[str, Receipt]:
+    """Return what an answer rested on, for the response at a path, by the name that memory knows each by."""
+    answer, receipts = outcome.answer, dict[str, Receipt]()
     cited = set(answer.cited)
     shown = answer.cited if answer.shown is None else [*answer.cited, *(i for i in answer.shown if i not in cited)]
     for index in dict.fromkeys(shown):
@@ -308,11 +308,11 @@ def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[Receipt, str]:
             link=_link(path, _Source(hit.path, hit.title, hit.uuid, anchor)),
             is_outdated=hit.is_earlier or bool(hit.former),
         )
-        receipts.setdefault(receipt, name)
+        receipts.setdefault(name, receipt)  # of an exchange both sides may have been shown
     for source in outcome.sources:  # pages that the model read by its tools
         if source.path in answer.cited_paths:
             name, link = source.uuid or source.path, _link(path, source)
-            receipts.setdefault(Receipt(receipt_id(name), CITED, "", "", link), name)
+            receipts.setdefault(name, Receipt(receipt_id(name), CITED, "", "", link))
     return dict(list(receipts.items())[:MAX_RECEIPTS])
 
 

@@ -48,7 +48,14 @@ def of_statement(world: World, words: str) -> str:
 def test_an_answer_carries_what_it_rested_on(world: World) -> None:
     """In the response's front matter and as JSON; the id of the same thing is the same in every answer (F-RSP-6)."""
     first = receipts_of(world, "How much is the rent of my flat?")
-    assert {"use": "cited", "who": "User", "outdated": False, "title": "Home", "path": HOME}.items() <= first[0].items()
+    assert {
+        "use": "cited",
+        "who": "User",
+        "outdated": False,
+        "title": "Home",
+        "path": HOME,
+        "block": "cd34",
+    }.items() <= first[0].items()
     (path,) = (path for path in world.tree() if path.endswith(".response.md"))
     response = parse_response(path, (world.root / path).read_bytes())
     assert [receipt.id for receipt in response.receipts] == [receipt["id"] for receipt in first]
@@ -176,3 +183,26 @@ def test_a_door_is_not_told_what_the_receipt_of_a_private_page_means(tmp_path: P
                 verbs.fetch(brain, name, caller=door)
             told.append(str(error.value).replace(name, "ID"))
     assert told[0] == told[1]
+
+
+def test_an_exchange_is_put_right_by_its_receipt_whatever_a_search_finds(tmp_path: Path) -> None:
+    """Its own sentences are meant, however many others are nearer to its words; it has one receipt in an answer."""
+    world = World(tmp_path)
+    team = "The team is me, Anna on the backend, Tomasz on the frontend and Priya on testing."
+    world.drop("heron.md", f"I lead a project called Heron, berth planning for a port. {team} What headings go first?")
+    for number in range(25):
+        words = f"Anna and Tomasz on the backend, Priya on the frontend: team {number} leads testing of the project."
+        world.drop(f"n{number}.md", words)
+    world.run()
+    world.tick(86_400)  # out of short-term memory, onto the page of its day
+    receipts = receipts_of(world, "Who plans berths for a port, which project do I lead?")
+    assert len({each["id"] for each in receipts}) == len(receipts)
+    (mine,) = (each["id"] for each in receipts if "called Heron" in world.cli("why", each["id"]).out)
+    said = world.cli("wrong", mine, "I lead nothing any more.")
+    assert said.code == 1
+    assert "by all its words" in said.err
+    assert team in said.err
+    assert "team 3" not in said.err
+    lead = "I lead a project called Heron, berth planning for a port."
+    assert world.cli("correct", lead, "--to", "I lead nothing any more.").code == 0
+    assert any("- I lead nothing any more." in text for text in world.tree().values())
