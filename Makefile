@@ -15,11 +15,11 @@ lock:  ## requirements.lock anew, of releases that are a week old
 	$(VENV)/lock/bin/uv pip compile --quiet --upgrade --exclude-newer '7 days' --universal --python-version 3.11 \
 		--all-extras --generate-hashes --no-emit-index-url --no-header --output-file requirements.lock pyproject.toml
 
-clients: $(VENV)/.installed  ## programs of others that tests/live/test_openai_api.py speaks with; it skips what is not there
+clients: $(VENV)/.installed  ## programs of others that tests/live/test_openai_api.py speaks with, and axe-core, by which test_window.py judges pages
 	# llm wants another openai than litellm, so that it gets an environment of its own
 	$(PYTHON) -m venv $(VENV)/clients/llm
 	$(VENV)/clients/llm/bin/python -m pip install --quiet --disable-pip-version-check llm
-	! command -v npm || npm install --no-audit --no-fund --prefix $(VENV)/clients openai @modelcontextprotocol/inspector
+	! command -v npm || npm install --no-audit --no-fund --prefix $(VENV)/clients openai @modelcontextprotocol/inspector axe-core@4.14.1
 
 demo: $(VENV)/.installed  ## the real daemon on a scratch brain, every line read from disk
 	@$(BIN)/python examples/demo.py

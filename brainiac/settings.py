@@ -315,6 +315,7 @@ class MachineSettings(_Section):
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
     )
     serve: bool = Field(False, description="`brainiac run` opens the port of `server.port`, as `run --serve` does")
+    window: bool = Field(True, description="`brainiac run` serves the window that `brainiac open` shows in a browser")
 
 
 class SettingsFile(Generic[T]):

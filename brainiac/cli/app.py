@@ -31,7 +31,7 @@ COMMANDS = {
         *("init", "backup", "restore", "takeover", "git setup", "merge-driver"),
         *("sources list", "sources allow", "sources refuse", "import"),
     ),
-    "run": ("run", "token", "mcp", "mcp install", "service install", "service uninstall"),
+    "run": ("run", "open", "token", "mcp", "mcp install", "service install", "service uninstall"),
     "ask": ("ask", "chat"),
     "search": ("search", "reindex", "context"),
     "log": ("log", "digest", "diff", "show"),

@@ -1,11 +1,13 @@
-"""`brainiac run` and `service`: the daemon, now or at each login; `token` and `mcp`: how others reach it."""
+"""`brainiac run`, `open` and `service`: the daemon, its window, each login; `token` and `mcp`: how others reach it."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+import time
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,11 @@ from brainiac.events import Event
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
 from brainiac.server.address import MINE, own_token, read_address, token_of
+from brainiac.storage.serving import is_served_here
 from brainiac.terminal import is_terminal, one_line, say
+from brainiac.window.sessions import Sessions
+
+START_SECONDS = 10.0
 
 
 @command()
@@ -53,6 +59,18 @@ def run(
             say(f"answered {outcome.answered}, reflected {outcome.reflected}, waiting {outcome.waiting}")
             print_list("Waiting", by_reason(outcome.reasons))
         return
+    _serve(answer_backlog=answer_backlog, serve=serve, verbose=verbose, as_json=as_json)
+
+
+def _serve(
+    *,
+    answer_backlog: bool = False,
+    serve: bool = False,
+    verbose: bool = False,
+    as_json: bool = False,
+    begin: Callable[[Brain], None] = lambda brain: None,
+) -> None:
+    """Run the daemon in this process; see `run`. `begin` is called once it is served."""
     from brainiac.cli.served import serving_commands  # only a daemon does
     from brainiac.server.app import serving  # with it come the libraries of the server
 
@@ -76,12 +94,51 @@ def run(
         @contextmanager
         def doors() -> Iterator[None]:
             with serving(brain, say, port=(port or 4747) if serve else 0), serving_commands(brain):
+                begin(brain)
                 yield
 
         is_clean = Daemon(brain, is_backlog_answered=answer_backlog, tell=say, beside=doors()).run()
     if not is_clean:
         sys.stdout.flush()
         os._exit(0)  # a plugin or model call still hangs, and Python would wait for its thread; all else is closed
+
+
+@command()
+def open_(*, no_browser: bool = False) -> None:
+    """Show this brain in a browser: what it knows, what waits, what it did; all that can be put right there.
+
+    The daemon that runs serves it; where none does, this command is one until Ctrl-C. The browser is logged in by a
+    link that works once, within ten minutes.
+
+    Args:
+        no_browser: Only print the link.
+    """
+    with opened_brain(is_reading=True) as brain:
+        is_served = is_served_here(brain)
+        if is_served:
+            _show_window(brain, has_browser=not no_browser)
+    if not is_served:
+        say("No daemon runs here; this one does until Ctrl-C (`brainiac service install` has it start at each login).")
+        _serve(begin=lambda brain: _show_window(brain, has_browser=not no_browser))
+
+
+def _show_window(brain: Brain, *, has_browser: bool) -> None:
+    """Print a link to the window that works once, and open it in the browser.
+
+    Raises:
+        UserError: The daemon serves no window.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    # a daemon that starts at this moment has its lock before its address
+    while not (address := read_address(brain.places.state)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if address is None or not address.window:
+        what = "the daemon serves no window" if address else "the daemon does not say where it serves its window"
+        raise UserError(f"{what}; it does unless `window: false` stands in {brain.places.config}: restart it then")
+    url = f"{address.window}/login?code={Sessions(brain.places.state).new_code()}"
+    say(url)
+    if has_browser and not webbrowser.open(url):
+        say("No browser was found here: open that address in one; it works once, within ten minutes.")
 
 
 @command(is_reading=True)

@@ -13,6 +13,7 @@ from brainiac.cli import session
 from brainiac.errors import UserError
 from brainiac.events import PluginTrusted
 from brainiac.health.overview import Problem, host_of, notices, overview, unknown_plugins
+from brainiac.server.address import read_address
 from brainiac.terminal import say
 from brainiac.text.tokens import as_sentence
 
@@ -31,11 +32,15 @@ _COUNTED = {  # what is counted, in the singular and the plural
 def status(brain: Brain) -> Iterator[Any]:
     """Show how the brain stands: daemon, counts, what waits and why, faults, plugins, today's spend."""
     state = overview(brain)
-    yield asdict(state)
+    address = read_address(brain.places.state) if state.daemon["is_running"] else None
+    window = address.window if address else ""
+    yield asdict(state) | {"window": window}
     say(f"Brain     {state.brain} (device {state.device})")
     if state.active_device not in (None, state.device):
         say(f"Waits     {state.active_device} runs the processes; `brainiac takeover` makes it this device")
     say(f"Daemon    {_daemon(state.daemon)}")
+    if window:
+        say(f"Window    {window} (`brainiac open` logs a browser in)")
     say(f"Model     {state.model}; spent today ${state.spent_today_usd:.4f} of ${state.budget_usd:.2f}")
     held = [f"{number} {_COUNTED[name][number != 1]}" for name, number in state.counts.items() if number]
     say("Holds     " + (", ".join(held) or "nothing yet; `brainiac ask 'I moved to Portland in June.'` begins"))

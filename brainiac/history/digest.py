@@ -185,13 +185,14 @@ def digest_since(store: Store, since: str) -> Digest:
 
     The newest lines, about `MAX_LINES` at most.
     """
-    undone, reader = undone_events(store), _Reader(store)
+    undone, reader = undone_events(store), None
     for event in store.journal.events(kinds=set(KINDS), reverse=True):
-        if event.at < since or len(reader.digest.lines) >= MAX_LINES:
+        if event.at < since or (reader and len(reader.digest.lines) >= MAX_LINES):
             break
         if event.id not in undone:
+            reader = reader or _Reader(store)  # it reads all pages, which nothing to tell is not worth
             reader.add_event(event)
-    return reader.digest
+    return reader.digest if reader else Digest()
 
 
 class _Reader:

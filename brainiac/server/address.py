@@ -39,11 +39,13 @@ class Address:
         socket: A Unix socket; "" for none.
         url: Its address on the network of this machine, such as `http://127.0.0.1:4747`; "" for none.
         pid: Its process.
+        window: The address of the window; "" for none.
     """
 
     socket: str = ""
     url: str = ""
     pid: int = 0
+    window: str = ""
 
 
 def tokens_of(state: Path) -> dict[str, str]:
@@ -122,8 +124,10 @@ def read_address(state: Path) -> Address | None:
     """Return where the last server of a brain listened, which may have ended; None where there was none."""
     try:
         values = json.loads((state / FILE).read_text("utf-8"))
-        return Address(str(values["socket"]), str(values["url"]), int(values["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        # an older daemon's file says nothing of a window
+        window = str(values.get("window", ""))
+        return Address(str(values["socket"]), str(values["url"]), int(values["pid"]), window)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

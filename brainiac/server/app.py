@@ -1,5 +1,5 @@
-"""The server of a daemon: one application with all doors, on a Unix socket for this user's own programs and, where
-`run --serve` or this machine's own settings say so, on a port of this machine.
+"""The server of a daemon: all doors on a Unix socket for this user's own programs and, where `run --serve` or this
+machine's own settings say so, on a port of this machine; and the window on another port, which has no doors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from brainiac.brain import Brain
-from brainiac.errors import BrainiacError, UserError
+from brainiac.errors import BrainiacError, SettingsError, UserError
 from brainiac.server import address, guard
-from brainiac.server.rest import THREADS, rest_routes
+from brainiac.server.rest import THREADS, in_thread, rest_routes
 from brainiac.text.tokens import as_sentence
+from brainiac.window.sessions import Sessions
 
 SOCKET_PREFIX = "brainiac-"  # of the folder of the socket
 STOP_SECONDS = 3.0
@@ -38,6 +39,8 @@ LOOK_SECONDS = 0.01
 MAX_CONNECTIONS = 512
 MAX_STRANGERS = 256  # of these, connections on which nothing came yet that may call; the rest is for those that may
 STRANGER_SECONDS = 10.0  # within which a request that may call has to come
+WINDOW_HOST = "127.0.0.1"
+WINDOW_PORT = "port"  # under which it is kept: tabs and bookmarks lead to it after a restart too
 IDLE_SECONDS = 60  # an assistant thinks between two calls, and need not connect anew for each
 
 
@@ -71,13 +74,14 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
         shutil.rmtree(Path(former.socket).parent, ignore_errors=True)
     sockets: list[socket.socket] = []
 
-    def listen(family: int, where: Any) -> None:
+    def listen(family: int, where: Any) -> int:
         listener = socket.socket(family, socket.SOCK_STREAM)
         resources.callback(listener.close)
         # without it a daemon that is restarted would have to wait a minute for its port
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(where)
         sockets.append(listener)
+        return 0 if isinstance(where, str) else int(listener.getsockname()[1])
 
     path = url = ""
     if hasattr(socket, "AF_UNIX"):
@@ -96,18 +100,65 @@ def _serve(brain: Brain, port: int, tell: Callable[[str], None], resources: Exit
             url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     except (OSError, UserError) as error:
         tell(as_sentence(f"Port {port} is not served: {error}"))
+    window_port = _window_port(brain, listen)
     if not sockets:
         return
-    hosts = {*guard.LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)}
-    rules = guard.Guard(address.tokens_of(state), frozenset(hosts), frozenset({guard.OBSIDIAN, *settings.origins}))
+    hosts = frozenset({*guard.LOOPBACK_NAMES, *(name.lower() for name in settings.hosts)})
+    rules = guard.Guard(address.tokens_of(state), hosts, frozenset({guard.OBSIDIAN, *settings.origins}))
     stopping = threading.Event()
-    _run(guard.guarded(_application(brain, stopping.is_set, has_port=bool(url)), rules), sockets, resources)
+    guarded = guard.guarded(_application(brain, stopping.is_set, has_port=bool(url)), rules)
+    _run(_by_port(guarded, _window(brain, stopping.is_set, hosts), window_port), sockets, resources)
     resources.callback(stopping.set)
-    address.write_address(state, address.Address(path, url, os.getpid()))
+    window_url = f"http://{WINDOW_HOST}:{window_port}" if window_port else ""
+    address.write_address(state, address.Address(path, url, os.getpid(), window_url))
     resources.callback(address.remove_address, state)
     if url:
         doors = "REST under /api, MCP at /mcp, OpenAI's API under /v1"
         tell(f"Serving {url} ({doors}); `brainiac token` prints its token.")
+
+
+def _window_port(brain: Brain, listen: Callable[[int, Any], int]) -> int:
+    """Listen for browsers and return the port: that of the last time where it is free; 0 for no window."""
+    try:
+        if not brain.machine.window:
+            return 0
+    except SettingsError:  # they may say that there is to be none; `status` shows the problem
+        return 0
+    sessions = Sessions(brain.places.state)
+    former = sessions.remembered(WINDOW_PORT)
+    for port in (int(former) if former.isascii() and former.isdigit() else 0, 0):
+        with suppress(OSError, OverflowError):
+            port = listen(socket.AF_INET, (WINDOW_HOST, port))
+            sessions.remember(WINDOW_PORT, str(port))
+            return port
+    return 0
+
+
+def _by_port(doors: ASGIApp, window: ASGIApp, window_port: int) -> ASGIApp:
+    """Return an application that is the window at its port, and the doors at any other place."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        # by where the connection came in, never by what a header says
+        is_window = window_port and scope["type"] == "http" and (scope.get("server") or ("", 0))[1] == window_port
+        await (window if is_window else doors)(scope, receive, send)
+
+    return serve
+
+
+def _window(brain: Brain, is_stopping: Callable[[], bool], hosts: frozenset[str]) -> ASGIApp:
+    """Return the window, which is made when somebody first visits it."""
+    made: list[ASGIApp] = []
+
+    def make() -> ASGIApp:
+        from brainiac.window.site import window  # with it come templates and Markdown, 10 MB that few daemons need
+
+        made[:] = [window(brain, is_stopping, hosts)]
+        return made[0]
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        await (made[0] if made else await in_thread(make))(scope, receive, send)
+
+    return serve
 
 
 def _application(brain: Brain, is_stopping: Callable[[], bool], *, has_port: bool) -> ASGIApp:

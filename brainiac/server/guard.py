@@ -52,7 +52,7 @@ class Guard:
     def refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
         """Return why a request does not pass, as HTTP's status and what to do; None where it does."""
         host, origin = headers.get("host", ""), headers.get("origin", "")
-        if _name_of(host) not in self.hosts:
+        if host_name(host) not in self.hosts:
             return 421, "this server is not called that; use the address that `brainiac status` shows"
         is_allowed = origin in ("", *self.origins, f"http://{host}", f"https://{host}")
         if len(headers.getlist("origin")) > 1 or not is_allowed:
@@ -81,13 +81,18 @@ class Guard:
         return method == "OPTIONS" and bool(headers.get("origin") and headers.get("access-control-request-method"))
 
 
-def _name_of(host: str) -> str | None:
+def host_name(host: str) -> str | None:
     """Return the name in a `Host` header, without its port; None where it is no host."""
     try:
         parts = urlsplit(f"//{host}")
         return parts.hostname if parts.hostname and not (parts.path or parts.username or parts.query) else None
     except ValueError:
         return None
+
+
+def is_same(given: str, secret: str) -> bool:
+    """Return whether a text is a secret, in a time that does not tell how much of it is."""
+    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def guarded(app: ASGIApp, guard: Guard) -> ASGIApp:

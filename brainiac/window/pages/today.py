@@ -1,0 +1,280 @@
+"""Today: a box to write in, the answers, what is due, what waits for the person, and what happened lately."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice, takewhile
+from typing import Any
+
+from brainiac import events
+from brainiac.brain import Brain
+from brainiac.clock import iso
+from brainiac.errors import BrainiacError, FormatError, UserError
+from brainiac.events import Event, FileChange, PathKind
+from brainiac.formats.prompt import CITED, Response, error_path, parse_response
+from brainiac.health.overview import overview
+from brainiac.history.digest import digest_since
+from brainiac.history.undo import take_back, undo_all
+from brainiac.library import read_prompt
+from brainiac.storage.causes import commits_of, find_event, undone_events
+from brainiac.storage.review import decisions_in, find_ticks
+from brainiac.text.dates import dates_in
+from brainiac.window.frame import QUICK_SECONDS, Done, LiveAnswer, Page, Visit
+
+MAX_ANSWERS, MAX_SHOWN = 3, 60
+DAYS = 7  # that are shown of somebody who never looked, and that what is due lies ahead
+SEEN = "seen"  # under which it is kept until when everything was looked at
+_REMARKS = re.compile(r"\s*<!--.*?-->|\s*%%.*?%%")
+_ENDS = """
+SELECT DISTINCT page, block, json_extract(data, '$.valid_until') FROM statements
+WHERE json_extract(data, '$.valid_until') BETWEEN ? AND ? ORDER BY 3"""
+_FORGOTTEN = (events.ExchangeForgotten, events.MemoryForgotten)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing on the page.
+
+    Attributes:
+        text: Its words.
+        what: What it is, or what happened to it, in a word or two.
+        at: When, or when it is due; ISO 8601.
+        name: By which `why`, `wrong` and `forget` know it; "" where they do not.
+        undo: What takes it back; "" for nothing.
+        before: Its former words.
+        title: Of its page.
+        review: Of a question in `review.md`, the id by which it is decided.
+        prompt: Of a prompt that waits, its path.
+    """
+
+    text: str
+    what: str = ""
+    at: str = ""
+    name: str = ""
+    undo: str = ""
+    before: str = ""
+    title: str = ""
+    review: str = ""
+    prompt: str = ""
+
+
+def today(visit: Visit) -> Mapping[str, Any]:
+    """Return the values of the page."""
+    brain, now = visit.brain, iso(visit.brain.now())
+    never = iso(brain.now() - timedelta(days=DAYS))
+    seen = visit.desk.sessions.remembered(SEEN)
+    answers = [_shown_answer(brain, answer) for answer in _answers(visit)]
+    return {
+        "key": secrets.token_urlsafe(12),
+        "answers": answers,
+        "due": list(_due(brain)),
+        "waiting": list(_waiting(brain)),
+        "happened": list(_happened(brain, seen or never)),
+        "since": seen or never,
+        "has_looked": bool(seen),
+        "moment": now,
+    }
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+def _answers(visit: Visit) -> list[LiveAnswer]:
+    """Return the last answers, newest first: those that are being made here, then those of the journal."""
+    brain, answers = visit.brain, list(reversed(visit.desk.answers.values()))[:MAX_ANSWERS]
+    since, known = iso(brain.now() - timedelta(days=1)), {answer.prompt for answer in answers}
+    kinds, undone = {events.PromptAnswered}, undone_events(brain)
+    recorded = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=kinds, reverse=True))
+    for event in islice(recorded, MAX_ANSWERS):
+        what = event.what
+        if isinstance(what, events.PromptAnswered) and what.prompt not in known and event.id not in undone:
+            known.add(what.prompt)
+            answer = LiveAnswer(what.prompt, "")
+            answer.done.set()
+            answers.append(answer)
+    return answers[:MAX_ANSWERS]
+
+
+def _shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
+    """Return an answer for the template: from its file, where there is one, else what came of it so far."""
+    response: Response | None = None
+    asked = answer.asked
+    with suppress(BrainiacError, OSError):
+        if prompt := read_prompt(brain, answer.prompt):
+            asked = prompt.text
+        record = brain.answered.of(answer.prompt)
+        if answer.done.is_set() and record and record.response and (content := brain.read(record.response)) is not None:
+            response = parse_response(record.response, content)
+    receipts = []
+    if response is not None:
+        folder = response.path.rpartition("/")[0]
+        receipts = [row for row in (receipt.to_json(folder) for receipt in response.receipts) if row["use"] == CITED]
+    text = response.text if response else answer.text
+    values = {"prompt": answer.prompt, "asked": asked, "text": text, "problem": answer.problem, "receipts": receipts}
+    return values | {"is_done": answer.done.is_set(), "model": response.model if response else ""}
+
+
+# --- what is due -----------------------------------------------------------------------------------------------------
+
+
+def _due(brain: Brain) -> Iterator[Row]:
+    """Yield open tasks, those with a date of today or before first, and what holds for the last time in these days."""
+    today, last = brain.now().astimezone(brain.zone).date(), brain.midnight(DAYS).date().isoformat()
+    tasks = []
+    with suppress(FormatError):  # which is among what waits
+        for item in brain.short_term().memory.tasks:
+            if not item.is_done:
+                day = min((day.isoformat() for day, _ in dates_in(item.text)), default="")
+                tasks.append(Row(item.text, "task", day, name=item.text))
+    brain.projection.follow()
+    ends = brain.projection.query(_ENDS, today.isoformat(), last)
+    if ends:  # they are all looked at
+        pages = brain.pages()
+        for page, block, until in ends:
+            statement = pages.statement(page, block)
+            if statement is not None and not statement.is_history:
+                path = pages.path_by_uuid[page]
+                tasks.append(Row(statement.text, "last day", until, f"{path}#^{block}", title=pages.pages[path].title))
+    yield from sorted(tasks, key=lambda row: (row.at or last, row.what))
+
+
+# --- what waits ------------------------------------------------------------------------------------------------------
+
+
+def _waiting(brain: Brain) -> Iterator[Row]:
+    """Yield what waits for the person: questions, differences, problems, prompts, the budget, what can be destroyed."""
+    text = brain.read_text(brain.tree.review) or ""
+    decided, ticks = decisions_in(text), {tick.start: tick for tick in find_ticks(text)}
+    start = 0
+    for line in text.splitlines(keepends=True):
+        words = _REMARKS.sub("", line).strip()
+        if tick := ticks.get(start):
+            if tick.id not in decided:
+                yield Row(re.sub(r"^[-*+] \[.\] ", "", words), "question", review=tick.id)
+        elif words.startswith("- "):
+            yield Row(words[2:], "both stand in the file")
+        start += len(line)
+    state = overview(brain)
+    yield from (Row(problem, "problem") for problem in state.problems)
+    for prompt in state.pending:
+        is_refused = brain.tree.absolute(error_path(prompt["prompt"])).is_file()
+        again = prompt["prompt"] if is_refused else ""
+        yield Row(f"{prompt['prompt']}: {prompt.get('reason') or 'is being answered'}", "prompt", prompt=again)
+    yield from (Row(line, "not read") for line in state.unread)
+    if state.spent_today_usd >= 0.8 * state.budget_usd > 0:
+        yield Row(f"${state.spent_today_usd:.2f} of today’s ${state.budget_usd:.2f} are spent.", "budget")
+    undone, since = undone_events(brain), iso(brain.now() - timedelta(days=DAYS))
+    forgotten = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=set(_FORGOTTEN), reverse=True))
+    for event in forgotten:
+        is_kept = any(change.before and change.before in brain.journal.blobs for change in event.changes)
+        if event.id not in undone and is_kept:
+            text = "Forgotten, and not destroyed: `brainiac forget --purge` does that."
+            yield Row(text, "forgotten", event.at, undo=event.id)
+
+
+# --- what happened ---------------------------------------------------------------------------------------------------
+
+
+def _happened(brain: Brain, since: str) -> Iterator[Row]:
+    """Yield what was said, and what memory learned, changed and ended since a moment, newest first."""
+    digest = digest_since(brain, since)
+    rows = [_said(brain, event) for event in _said_since(brain, since)]
+    for line in digest.lines:
+        if line.what == "asked":  # it waits
+            continue
+        undo = line.statement or ("" if line.is_part else line.event)
+        name = line.statement or (line.text if line.path else "")
+        text = line.text or line.reason
+        rows.append(Row(text, line.what, line.at, name, undo, line.before if line.text else "", line.title))
+    shown = sorted(filter(None, rows), key=lambda row: row.at, reverse=True)
+    yield from shown[:MAX_SHOWN]
+    if digest.withheld:
+        yield Row(f"{digest.withheld} private changes", "private")
+
+
+def _said_since(brain: Brain, since: str) -> Iterator[Event]:
+    kinds: set[type[events.EventData] | str] = {events.PromptAnswered, events.NoteCaptured}
+    undone = undone_events(brain)
+    recorded = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=kinds, reverse=True))
+    return islice((event for event in recorded if event.id not in undone), MAX_SHOWN)
+
+
+def _said(brain: Brain, event: Event) -> Row | None:
+    """Return what was said as a row; None where nothing is left of it."""
+    what = event.what
+    assert isinstance(what, events.ExchangeEvent)
+    try:
+        prompt = read_prompt(brain, what.prompt) if what.prompt else None
+    except FormatError:
+        prompt = None
+    if prompt is None:
+        return None
+    done = "noted" if isinstance(what, events.NoteCaptured) else "said"
+    return Row(prompt.text, done, event.at, event.id, event.id)
+
+
+# --- actions ---------------------------------------------------------------------------------------------------------
+
+
+def ask(visit: Visit) -> Done:
+    """Drop what was written as a prompt like any other."""
+    answer = visit.desk.ask(visit.given.get("text", ""), visit.given.get("key", ""))
+    if not visit.has_script:
+        answer.done.wait(QUICK_SECONDS)
+    return Done()
+
+
+def ask_again(visit: Visit) -> Done:
+    """Have a prompt answered once more."""
+    visit.desk.ask_again(visit.need("prompt"))
+    return Done("It is asked again.")
+
+
+def undo(visit: Visit) -> Done:
+    """Take back an event or the last change of a statement, as `brainiac undo` does."""
+    brain, named = visit.brain, visit.need("what")
+    if "#^" in named:
+        result = take_back(brain, named)
+        message = f"Holds again: “{result.after}”" if result.after else f"No longer holds: “{result.before}”"
+        return Done(message, result.event.id)
+    undone = undo_all(brain, commits_of(brain, find_event(brain, named)))
+    stays = "; ".join(line for step in undone for line in step.plan.stays)
+    return Done("Taken back." + (f" What stays: {stays}" if stays else ""), undone[-1].event.id)
+
+
+def decide(visit: Visit) -> Done:
+    """Tick a question in `review.md`, or decline it, as the person does in an editor."""
+    brain, name, is_yes = visit.brain, visit.need("review"), visit.given.get("yes") == "1"
+    path = brain.tree.relative(brain.tree.review)
+
+    def tick() -> None:
+        before = brain.read_text(path) or ""
+        place = next((tick for tick in find_ticks(before) if tick.id == name), None)
+        if place is None:
+            raise UserError("this question is gone; somebody decided it")
+        line = before[place.start : place.end]
+        after = before[: place.start] + re.sub(r"\[.\]", "[x]" if is_yes else "[-]", line, count=1)
+        change = events.update(path, before, after + before[place.end :])
+        brain.commit(events.NoteEdited(), by="person", changes=[change])
+
+    brain.retry(tick)
+    # what the daemon calls when an editor saved it
+    brain.plugins.call("file_changed", brain=brain, change=FileChange("modified", path, PathKind.REVIEW))
+    return Done("Done." if is_yes else "Left as it is.")
+
+
+def see(visit: Visit) -> Done:
+    """Keep that everything until a moment was looked at."""
+    moment = visit.need("until")
+    if moment <= iso(visit.brain.now()):
+        visit.desk.sessions.remember(SEEN, moment)
+    return Done()
+
+
+PAGES = (Page("/", "Today", today, is_live=True),)
+ACTIONS = {"ask": ask, "again": ask_again, "undo": undo, "decide": decide, "see": see}

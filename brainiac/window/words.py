@@ -1,0 +1,91 @@
+"""Words of memory as HTML. They are untrusted: no HTML of theirs, no picture, and a link says where it leads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import MutableMapping, Sequence
+from datetime import date, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from brainiac.clock import parse_iso
+
+MAX_CHARACTERS = 20_000
+# what turns the direction of the text after it, or is seen by nobody: shown, so that nothing is disguised by it
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def shown(value: Any) -> Any:
+    """Return a text with its unseen characters by their numbers; of a page that is all that is written into it."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
+
+
+def memory_html(text: str) -> Markup:
+    """Return a text of memory as HTML, which htmx does not look into; what is very long is cut."""
+    cut = text[:MAX_CHARACTERS]
+    html = _PARSER.render(shown(cut.replace("\r", "")))
+    if len(cut) < len(text):
+        html += f"<p><small>… and {len(text) - len(cut):,} more characters, in its file</small></p>"
+    return Markup('<div class="words" dir="auto" hx-ignore>{}</div>').format(Markup(html))
+
+
+def relative_day(at: str, now: datetime) -> str:
+    """Return a moment or day (ISO 8601) as a person says it: `12:01`, `yesterday`, `2 May 2024`."""
+    try:
+        moment = None if len(at) == 10 else parse_iso(at).astimezone(now.tzinfo)
+        day = moment.date() if moment else date.fromisoformat(at)
+    except ValueError:
+        return at
+    days = (day - now.date()).days
+    if days == 0:
+        return f"{moment:%H:%M}" if moment else "today"
+    if abs(days) == 1:
+        return "tomorrow" if days > 0 else "yesterday"
+    if abs(days) < 7:
+        return f"in {days} days" if days > 0 else f"{-days} days ago"
+    return f"{day.day} {day:%B}" + ("" if day.year == now.year else f" {day.year}")
+
+
+def _host(url: str) -> str:
+    """Return the host that a link leads to; "" where it may not be followed."""
+    try:
+        parts = urlsplit(url)
+        return (parts.hostname or "") if parts.scheme in ("http", "https") and not parts.username else ""
+    except ValueError:
+        return ""
+
+
+_Environment = MutableMapping[str, Any]
+
+
+def _link_open(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: _Environment) -> str:
+    url = str(tokens[index].attrGet("href") or "")
+    env["host"] = _host(url)
+    return f'<a href="{escape(url)}" rel="noreferrer noopener nofollow">' if env["host"] else '<span class="dead">'
+
+
+def _link_close(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: _Environment) -> str:
+    host = env.pop("host", "")
+    return f"</a> <small>↗ {escape(host)}</small>" if host else "</span>"
+
+
+def _image(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: _Environment) -> str:
+    return f"<small>[picture, not loaded: {escape(tokens[index].content)}]</small>"
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_link_open` decides, by other rules
+    for name, rule in (("link_open", _link_open), ("link_close", _link_close), ("image", _image)):
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+_PARSER = _parser()
