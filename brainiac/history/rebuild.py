@@ -78,13 +78,9 @@ def make_raw(store: Store, folder: Path) -> Raw | None:
     Raises:
         UserError: The folder holds something else, or it lies in the brain, or the brain in it.
     """
-    if _is_made_from(folder, store):
+    if is_made_from(store, folder):
         return None
-    target, root = folder.resolve(), store.root.resolve()
-    if target.is_relative_to(root) or root.is_relative_to(target):
-        raise UserError(f"{folder} and the brain {root} must not lie in each other; name another folder")
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} holds something else already; name a new or empty folder")
+    target = folder.resolve()
     draft = target.with_name(f".{target.name}.rebuild")
     shutil.rmtree(draft, ignore_errors=True)  # an earlier attempt that was interrupted
     draft.parent.mkdir(parents=True, exist_ok=True)
@@ -95,13 +91,24 @@ def make_raw(store: Store, folder: Path) -> Raw | None:
     return raw
 
 
-def _is_made_from(folder: Path, store: Store) -> bool:
-    """Return whether a folder is a brain that was made from another one."""
-    if not is_brain(folder):
-        return False
-    settings = load(folder / "system/config.yaml", Settings)
-    journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
-    return any(event.data["of"] == store.settings.brain_id for event in journal.events(kinds={events.BrainRebuilt}))
+def is_made_from(store: Store, folder: Path) -> bool:
+    """Return whether a folder is a brain that was made from another one; else one can be made in it.
+
+    Raises:
+        UserError: The folder holds something else, or it lies in the brain, or the brain in it.
+    """
+    if is_brain(folder):
+        settings = load(folder / "system/config.yaml", Settings)
+        journal = Journal(Tree(folder, settings.layout()), LocalPlaces.of(folder.resolve(), settings.brain_id))
+        rebuilt = journal.events(kinds={events.BrainRebuilt})
+        if any(event.data["of"] == store.settings.brain_id for event in rebuilt):
+            return True
+    target, root = folder.resolve(), store.root.resolve()
+    if target.is_relative_to(root) or root.is_relative_to(target):
+        raise UserError(f"{folder} and the brain {root} must not lie in each other; name another folder")
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} holds something else already; name a new or empty folder")
+    return False
 
 
 class _Maker:

@@ -16,7 +16,7 @@ from brainiac.brain import Brain
 from brainiac.cli.session import JsonOption, YesOption, agree, moment_named, note_edits, opened_brain, print_json
 from brainiac.errors import LockedError, UserError
 from brainiac.history.devices import require_active
-from brainiac.history.rebuild import make_raw, settle
+from brainiac.history.rebuild import is_made_from, make_raw, settle
 from brainiac.terminal import say
 from brainiac.text.dates import TIMES
 
@@ -92,6 +92,7 @@ def rebuild(
 ) -> None:
     """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
     with opened_brain(is_reading=True) as brain:
+        is_made_from(brain, into)  # raises where it cannot be
         require_model(brain, model)
         raw = make_raw(brain, into)
     with closing(Brain(into, clock=brain.clock)) as new:
