@@ -59,9 +59,9 @@ class Texts(BlobStore):
         super().__init__(folder)
         self._recent: dict[str, tuple[bytes, int]] = {}  # text and depth by hash
 
-    def put(self, content: bytes, *, near: str | None = None, is_verified: bool = False) -> str:
-        digest = super().put(content, near=near)
-        depth = super()._depth(digest) if near else 0
+    def put(self, content: bytes, *, base: str | None = None, is_verified: bool = False) -> str:
+        digest = super().put(content, base=base)
+        depth = super()._depth(digest) if base else 0
         self._recent[digest] = content, depth
         if len(self._recent) > 20_000:
             for old in list(self._recent)[:10_000]:
@@ -191,7 +191,7 @@ class Writer:
     def kept(self, op: str, path: str, before: str | None, after: str) -> RecordedChange:
         """Keep a text and return the change to it."""
         near = None if before is None else content_hash(before.encode())
-        digest = self.blobs.put(after.encode(), near=near)
+        digest = self.blobs.put(after.encode(), base=near)
         return RecordedChange(op, path, near, digest)  # type: ignore[arg-type]
 
     def place(self, path: str, text: str) -> None:

@@ -171,6 +171,9 @@ class Brain(Library):
         opened = self.__dict__.pop("recall", None)
         if opened is not None:
             opened.close()
+        for state in self._states.values():
+            if hasattr(state, "close"):  # a brain of former days that was opened beside it
+                state.close()
         self._states.clear()
         super().close()
 

@@ -52,6 +52,10 @@ class ConfinementError(UserError):
     """A path given by a model, prompt, link or note is outside the brain."""
 
 
+class NoMomentError(UserError):
+    """A text names no moment that has come."""
+
+
 class FormatError(UserError):
     """A file does not follow its format.
 

@@ -14,7 +14,7 @@ import typer
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.session import command, print_list, print_path, print_problems, problems_of
+from brainiac.cli.session import command, print_list, print_path, print_problems, print_since, problems_of, since_then
 from brainiac.errors import BrainiacError, UserError
 from brainiac.formats.markdown import Link, LinkStream, retarget_links
 from brainiac.formats.prompt import CITED
@@ -32,7 +32,7 @@ _EXAMPLES = {
 }
 
 
-@command(is_shared=True)
+@command(is_shared=True, is_timed=True)
 def ask(
     brain: Brain,
     text: list[str] | None = None,
@@ -53,6 +53,9 @@ def ask(
         is_private (--private): Never to a remote model; its file is named by an id.
         is_off_record (--off-record): Keep nothing of it; its file is named by an id.
     """
+    is_then = brain.present is not brain
+    if again and is_then:
+        raise typer.BadParameter("--again answers a prompt of now; with --at give the question itself")
     path = _prompt_path(brain, again) if again else ""
     stream = _Stream(brain.tree, path or f"{brain.tree.layout.inbox}/{conversation}/prompt.md")
     said = "" if again else _text_of(brain, text)
@@ -64,9 +67,11 @@ def ask(
             asked = verbs.answer(brain, path, is_again=True, stream=stream)
         else:
             asked = verbs.ask(brain, said, conversation=conversation, stream=stream, on_wait=_tell_wait, **options)
-    yield asked.to_json()
-    _show(asked, stream, brain.tree, has_place=True)
-    if asked.response:
+    since = since_then(brain, asked)
+    yield asked.to_json() | since
+    _show(asked, stream, brain.tree, has_place=not is_then)
+    print_since(since)
+    if asked.response and not is_then:
         _say_not_in_memory(asked.waits)
 
 

@@ -38,7 +38,7 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,28}|hand-[0-9a-f]{12}")  # of a page
 _SIGNS = {"create": "+", "update": "~", "remove": "-", "move": ">"}
 
 
-@command(is_reading=True)
+@command(is_reading=True, is_timed=True)
 def why(brain: Brain, named: list[str]) -> Iterator[Any]:
     """Show what a memory rests on: each change of each statement, down to the very sentence that was typed.
 
@@ -46,7 +46,9 @@ def why(brain: Brain, named: list[str]) -> Iterator[Any]:
         named (MEMORY|STATEMENT): Path, title, uuid; or words, ^id.
     """
     reason = verbs.why(brain, " ".join(named))
-    yield reason.to_json()
+    since = session.since_then(brain, reason)
+    yield reason.to_json() | since
+    session.print_since(since)
     if not reason.why.is_exact:
         say("No statement has just these words; the nearest:")
     branches = []

@@ -24,9 +24,9 @@ DONE_SECONDS = 5.0  # what only reads is then done here
 ANSWER_SECONDS = 660.0  # longer than `ask` waits
 # the commands, and of their options those that may be given, with whether a value follows
 OPTIONS = {
-    "search": {"--json": False, "--explain": False, "--limit": True, "-n": True},
+    "search": {"--json": False, "--explain": False, "--limit": True, "-n": True, "--at": True},
     "status": {"--json": False},
-    "ask": {"--json": False, "--in": True, "--model": True, "--private": False, "--off-record": False},
+    "ask": {"--json": False, "--in": True, "--model": True, "--private": False, "--off-record": False, "--at": True},
 }
 # variables by which rich decides on colours and width
 _TERMINAL = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES")

@@ -30,7 +30,7 @@ _INDEX_STATE = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embe
 _WAYS = {"meaning": "by meaning", "context": "by the talk around it", "day": "by its day", "title": "by its title"}
 
 
-@session.command(is_reading=True)
+@session.command(is_reading=True, is_timed=True)
 def search(
     brain: Brain,
     query: Annotated[
@@ -52,7 +52,8 @@ def search(
         explain: Show what each score is made of.
     """
     text, start = " ".join(query), time.perf_counter()
-    hits = [match.hit for match in verbs.search(brain, text, limit=limit).matches]
+    found = verbs.search(brain, text, limit=limit)
+    hits, since = [match.hit for match in found.matches], session.since_then(brain, found)
     took_ms = round((time.perf_counter() - start) * 1000, 1)
     status = brain.recall.status()
     analyzer = Analyzer(brain.settings.recall.language, brain.zone)
@@ -61,7 +62,7 @@ def search(
     pairs = list(zip(hits, excerpts, strict=True))
     hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown} for hit, shown in pairs]
     state = {key: status[key] for key in _INDEX_STATE if key in status}
-    yield {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json}
+    yield {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json} | since
     for place, (hit, shown) in enumerate(pairs, 1):
         _print_hit(brain, place, hit, shown, list(matches(shown, words, analyzer)))
     if explain:
@@ -70,6 +71,7 @@ def search(
         if ranked:
             n_pages = len(ranked.units.pages)
             say(f"Ranked: {ranked.units.n:,} paragraphs, statements or turns of {n_pages:,} pages.")
+    session.print_since(since)
     _print_remarks(hits, status)
 
 
@@ -138,7 +140,7 @@ def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:
         session.print_styled(line, stderr=True)
 
 
-@session.command(is_reading=True)
+@session.command(is_reading=True, is_timed=True)
 def context(brain: Brain, prompt: str, *, copy: bool = False) -> Iterator[Any]:
     """Show the working memory that a prompt would get, without asking any model.
 
@@ -150,8 +152,9 @@ def context(brain: Brain, prompt: str, *, copy: bool = False) -> Iterator[Any]:
         copy: Put the whole text on the clipboard, or print it.
     """
     result = verbs.briefing(brain, sys.stdin.read() if prompt == "-" else prompt, is_copied=copy)
-    memory = result.memory
-    yield result.to_json()
+    memory, since = result.memory, session.since_then(brain, result)
+    yield result.to_json() | since
+    session.print_since(since)
     if copy:
         _copy(memory.text)
         return

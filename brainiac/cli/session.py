@@ -20,13 +20,13 @@ from typing import Annotated, Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.clock import SYSTEM, Clock, iso, parse_iso
-from brainiac.errors import BrainiacError, ModelError, SettingsError, StorageError, UserError
-from brainiac.storage.causes import find_event
+from brainiac.clock import SYSTEM, Clock, parse_iso
+from brainiac.errors import BrainiacError, ModelError, NoMomentError, SettingsError, StorageError, UserError
+from brainiac.storage import causes
 from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
 from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, output, say, show, silenced
-from brainiac.text.dates import TIMES, time_named
+from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
 
 SHOWN_AT_MOST = 10
@@ -35,7 +35,6 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 # of a docstring's `Args`: the name of a parameter, what stands in brackets, and the text
 _ENTRY = re.compile(r"^ {4}(\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
-_EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 _named: str | None = None
 _clock: Clock = SYSTEM
 _zone: tzinfo = UTC  # of the person whose brain was opened last
@@ -101,7 +100,7 @@ def opened_brain(*, is_reading: bool = False, is_shared: bool = False) -> Iterat
 
 
 def command(
-    *, is_reading: bool = False, is_shared: bool = False
+    *, is_reading: bool = False, is_shared: bool = False, is_timed: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Return a decorator that makes a command of a function.
 
@@ -113,6 +112,7 @@ def command(
     Args:
         is_reading: As for `opened_brain`.
         is_shared: As for `opened_brain`.
+        is_timed: Whether it has `--at` too, by which it gets the brain as it stood.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
@@ -125,14 +125,23 @@ def command(
             keyword = inspect.Parameter.KEYWORD_ONLY
             parameters.append(inspect.Parameter("as_json", keyword, default=False, annotation=JsonOption))
 
+        if is_timed:
+            at = inspect.Parameter("at", inspect.Parameter.KEYWORD_ONLY, default="", annotation=str)
+            parameters.append(
+                _described(at, "", "Of memory as it stood then, on a day at its end: {TIMES}, an event's id.")
+            )
+
         @wraps(function)
-        def run(*words: Any, as_json: bool = False, **options: Any) -> None:
+        def run(*words: Any, as_json: bool = False, at: str = "", **options: Any) -> None:
             if "as_json" in given:  # one that prints JSON by itself, line by line
                 options["as_json"] = as_json
             with ExitStack() as resources:
                 if "brain" in given:
                     opened = opened_brain(is_reading=is_reading, is_shared=is_shared)
-                    words = (resources.enter_context(opened), *words)
+                    brain = resources.enter_context(opened)
+                    words = (resources.enter_context(memory_at(brain, at)) if is_timed else brain, *words)
+                if "at" in given:  # one that reads it by itself
+                    options["at"] = at
                 steps = function(*words, **options)
                 if not inspect.isgenerator(steps):
                     return
@@ -235,28 +244,55 @@ def local_time(at: str) -> str:
 
 
 def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str, str]:
-    """Return the ISO 8601 UTC moment that a person names, and the id of the event where they named one, else "".
-
-    Args:
-        store: Whose time zone, language and clock count.
-        text: A time as `time_named` reads it, or the id of an event: then the moment at which it happened.
-        is_end: Of a day or a month its last second is meant, but at most now; else the moment at which it begins.
+    """Return what `causes.moment_named` does; a text that names no moment is wrong use.
 
     Raises:
-        BadParameter: It is none of these, or is still to come.
+        BadParameter: It names none.
         UserError: It looks like an id, and no event or several have it.
     """
-    now = store.now()
-    named = time_named(text, now, store.settings.recall.language)
-    if named is None and _EVENT_ID.fullmatch(text.strip()):
-        event = find_event(store, text)
-        return event.at, event.id
-    if named is None:
-        raise typer.BadParameter(f"{text!r} is no time; give {TIMES}, or an event's id")
-    first, last = named
-    if first > now:
-        raise typer.BadParameter(f"{text} is still to come")
-    return iso(min(last, now) if is_end else first), ""
+    try:
+        return causes.moment_named(store, text, is_end=is_end)
+    except NoMomentError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@contextmanager
+def memory_at(brain: Brain, at: str) -> Iterator[Brain]:
+    """Within this context there is the brain as it stood at a time that a person names; the present one for "".
+
+    Raises:
+        BadParameter: It is no time.
+        UserError: No journal goes back so far.
+    """
+    if not at:
+        yield brain
+        return
+    from brainiac.history.as_of import standing  # imports most of what there is
+
+    moment_named(brain, at, is_end=True)
+    with standing(brain, at) as then:
+        say(f"As of {local_time(then.at)}:", to_stderr=True)
+        yield then
+
+
+def since_then(memory: Brain, result: Any) -> dict[str, Any]:
+    """Return the moment of memory as it stood, and what became since of what is in a verb's result; else nothing."""
+    if memory.present is memory:
+        return {}
+    from brainiac.history.as_of import AsOf
+    from brainiac.verbs import PERSON
+    from brainiac.verbs.then import since
+
+    assert isinstance(memory, AsOf)
+    return {"at": memory.at, "since": since(memory, result, PERSON)}
+
+
+def print_since(changes: Mapping[str, Any]) -> None:
+    """Print what `since_then` returned, to standard error."""
+    if lines := changes.get("since"):
+        say("Since then:", to_stderr=True)
+    for line in lines or ():
+        say(f"  {line}", to_stderr=True)
 
 
 def print_json(data: Any) -> None:

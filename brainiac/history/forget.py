@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -449,6 +450,7 @@ def forget(brain: Brain, target: Target, *, by: str = "cli", cause: str | None =
             return brain.commit(forgotten, by=by, changes=changes, cause=cause)
 
     event = brain.retry(attempt)
+    shutil.rmtree(brain.places.cache / "as_of", ignore_errors=True)  # former moments have it too
     write_digest(brain)
     return event
 

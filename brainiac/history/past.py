@@ -597,6 +597,12 @@ class Past:
         kind_of = self._store.tree.kind_of
         return {path: version.digest for path, version in self._versions.items() if kind_of(path) in _PAGES}
 
+    def files(self) -> dict[str, Version]:
+        """Return what stood in memory by path: pages, archived ones, index pages, the review, short-term memory."""
+        path = self._store.tree.relative(self._store.tree.short_term)
+        short_term = self.version(path)
+        return self._versions | ({path: short_term} if short_term else {})
+
     def version(self, path: str) -> Version | None:
         """Return the file that was at a path; None where there was none, or the journal did not keep its text."""
         if self._store.tree.kind_of(path) in (*_PAGES, PathKind.INDEX_PAGE, PathKind.REVIEW):
@@ -624,6 +630,17 @@ class Past:
         before = "~"  # sorts behind every id
         while rows := self._store.projection.query(sql, path, self._device, self._at, before, self._event):
             path, before = rows[0]
+        return path
+
+    def present_path(self, path: str) -> str:
+        """Return the path that a file of then has now, by following its moves since; also of one that is gone."""
+        sql = (
+            "SELECT path, event FROM changes WHERE source = ?1 AND device = ?2 AND event > ?4"
+            " AND CASE ?5 WHEN '' THEN at > ?3 ELSE event > ?5 END ORDER BY event LIMIT 1"
+        )
+        after = ""
+        while rows := self._store.projection.query(sql, path, self._device, self._at, after, self._event):
+            path, after = rows[0]
         return path
 
     def purged_on(self, digest: str) -> str:

@@ -92,7 +92,7 @@ def _withdraw(brain: Brain, prompt: str, exchanges: tuple[str, ...], *, is_final
             exchanges, from which the next call knows that nothing is left to do for them.
     """
     with brain.short_term_lock():
-        plan = _Withdrawal(brain, exchanges)
+        plan = Withdrawal(brain, exchanges)
         plan.plan_all()
         statements, left = tuple(plan.statements), tuple(plan.kept)
         made_private = events.ExchangeMadePrivate(prompt=prompt, statements=statements, left=left)
@@ -146,7 +146,7 @@ def _is_elsewhere(brain: Brain, called: events.ModelCalled) -> bool:
         return True
 
 
-def _add_review_line(brain: Brain, prompt: str, plan: _Withdrawal, calls: Collection[events.RemoteCalls]) -> None:
+def _add_review_line(brain: Brain, prompt: str, plan: Withdrawal, calls: Collection[events.RemoteCalls]) -> None:
     """Add a line to `review.md`: which models had the texts before, and what a person must still decide."""
     texts: dict[bool, list[str]] = {True: [], False: []}  # by `is_own`
     for sent in calls:
@@ -172,7 +172,7 @@ def _add_review_line(brain: Brain, prompt: str, plan: _Withdrawal, calls: Collec
 # --- what becomes private ------------------------------------------------------------------------------------------
 
 
-class _Withdrawal(Edits):
+class Withdrawal(Edits):
     """Plans how what rests on some exchanges becomes private.
 
     The exchanges get the private mark. A statement that rests on them moves to a private page, unless an open exchange

@@ -330,6 +330,25 @@ def _row_of(width: int) -> np.dtype[Any]:
     return np.dtype([("key", np.uint64), ("vector", np.float16, (width,))])
 
 
+def share(source: Path, target: Path, contents: Iterable[bytes]) -> None:
+    """Copy the vectors that the units of some pages have in another folder, of whatever models.
+
+    Args:
+        source: The folder with the vectors.
+        target: The folder that gets them.
+        contents: The keys of the units of each page, as uint64 bytes.
+    """
+    keys = np.frombuffer(b"".join(contents), np.uint64)
+    keys = np.concatenate((keys, np.array(list(_ORDINARY), np.uint64)))
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for file in source.glob("*.f16"):
+        raw = file.read_bytes()
+        if len(raw) > 4:
+            row = _row_of(int(np.frombuffer(raw[:4], np.uint32)[0]))
+            rows = np.frombuffer(raw, row, (len(raw) - 4) // row.itemsize, 4)
+            (target / file.name).write_bytes(raw[:4] + rows[np.isin(rows["key"], keys)].tobytes())
+
+
 _ORDINARY = {content_key(Unit(sentence)): sentence for sentence in ORDINARY_SENTENCES}
 
 

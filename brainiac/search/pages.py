@@ -289,7 +289,7 @@ class Pages:
         self.read_all(progress)
         with self._mutex:
             self.ask(lambda index: index.optimize())
-        self._embed(progress)
+        self.embed(progress)
         return total
 
     def _work(self) -> None:
@@ -301,13 +301,13 @@ class Pages:
             self._wake.clear()
             self.read_all()
             if not self._stopping.is_set():
-                self._embed()
+                self.embed()
 
-    def _embed(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Make the vectors that are missing, until one cannot be made or the brain closes."""
-        done = 0
+    def embed(self, progress: Callable[[int, int], None] | None = None, seconds: float = math.inf) -> None:
+        """Make the vectors that are missing, for so many seconds, until one cannot be made or the brain closes."""
+        done, until = 0, time.monotonic() + seconds
         with self._embedding:
-            while self.vectors and self._unembedded and not self._stopping.is_set():
+            while self.vectors and self._unembedded and not self._stopping.is_set() and time.monotonic() < until:
                 if not progress and self._is_hurried():
                     self._stopping.wait(_SETTLE_SECONDS)
                     continue

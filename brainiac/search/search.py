@@ -313,9 +313,11 @@ class Recall:
         """Who links to whom, as of now."""
         return LinkGraph(self._pages.linked(), self.tree)
 
-    def flush(self) -> None:
-        """Take the files that changed into the index."""
+    def flush(self, vector_seconds: float = 0.0) -> None:
+        """Take the files that changed into the index, and for so many seconds make the vectors that are missing."""
         self._pages.read_all()
+        if vector_seconds:
+            self._pages.embed(seconds=vector_seconds)
 
     def close(self) -> None:
         """Close the index."""

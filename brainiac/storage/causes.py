@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from brainiac import events
-from brainiac.errors import FormatError, UserError
+from brainiac.clock import iso
+from brainiac.errors import FormatError, NoMomentError, UserError
 from brainiac.events import Event, PathKind, RecordedChange
 from brainiac.formats.short_term import EMPTY, ShortTermDocument
 from brainiac.storage.store import Store
+from brainiac.text.dates import TIMES, time_named
 
 MIN_ID_PART = 6
+_EVENT_ID = re.compile(r"[0-9a-f-]{6,36}", re.IGNORECASE)  # whole, or the end that `brainiac log` shows
 # Events that `undo` passes over when it looks for the last change: upkeep that follows from what somebody did
 _NeverLast = events.TreeAdopted | events.EventUndone | events.ExchangesFiled | events.TreeTidied
 _MEMORY = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.SHORT_TERM})
@@ -39,6 +43,31 @@ def find_event(store: Store, id_part: str) -> Event:
         if has_id(event):
             raise UserError(f"{event.id} ({event.kind}) was done on {device}; undo it there")
     raise UserError(f"no event has the id {id_part!r}; `brainiac log` lists them")
+
+
+def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str, str]:
+    """Return the ISO 8601 UTC moment that a person names, and the id of the event where they named one, else "".
+
+    Args:
+        store: Whose time zone, language and clock count.
+        text: A time as `time_named` reads it, or the id of an event: then the moment at which it happened.
+        is_end: Of a day or a month its last second is meant, but at most now; else the moment at which it begins.
+
+    Raises:
+        NoMomentError: It is none of these, or is still to come.
+        UserError: It looks like an id, and no event or several have it.
+    """
+    now = store.now()
+    named = time_named(text, now, store.settings.recall.language)
+    if named is None and _EVENT_ID.fullmatch(text.strip()):
+        event = find_event(store, text)
+        return event.at, event.id
+    if named is None:
+        raise NoMomentError(f"{text!r} is no time; give {TIMES}, or an event's id")
+    first, last = named
+    if first > now:
+        raise NoMomentError(f"{text} is still to come")
+    return iso(min(last, now) if is_end else first), ""
 
 
 def last_caused(store: Store) -> list[Event]:

@@ -373,6 +373,17 @@ class Journal:
         events = self._parse([(path, _line_with(path, seq))], None)
         return next((event for event in events if event.seq == seq), None)
 
+    def last_until(self, at: str, device: str = "") -> Event | None:
+        """Return the last event of a device that is not later than an ISO 8601 moment; None where there is none.
+
+        Args:
+            at: The moment.
+            device: Another device; "" for this one.
+        """
+        files_until = (path for path in reversed(self._files(device)) if path.name[:10] <= at[:10])
+        events = self._parse(((path, line) for path in files_until for line in lines_back(path)), None)
+        return next((event for event in events if event.at <= at), None)
+
     def has_written(self, digest: str) -> bool:
         """Return whether a file had this content after some event of this device."""
         # searched for in the bytes: a person's save waits for this, and parsing a year of events takes seconds

@@ -75,6 +75,11 @@ class Store:
         return self.tree.root
 
     @property
+    def present(self) -> Store:
+        """The brain as it stands now, which says what is hidden: another one of memory as it stood (`as_of.py`)."""
+        return self
+
+    @property
     def settings(self) -> Settings:
         """The present settings; while the file is broken, the last valid ones (`status` says so)."""
         try:

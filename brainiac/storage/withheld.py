@@ -40,7 +40,7 @@ class Withheld:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        found = hiding_proposals(store)
+        found = hiding_proposals(store.present)
         proposals = [proposal for _, proposal in found]
         self._last_event = max((event for event, _ in found), default="")
         self.exchanges = frozenset(exchange for proposal in proposals for exchange in proposal.exchanges)

@@ -16,17 +16,21 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from brainiac.brain import Brain
 from brainiac.errors import UserError
+from brainiac.text.dates import TIMES
 from brainiac.verbs.reading import PERSON, Caller, briefing, fetch, list_folder, search, why
 from brainiac.verbs.writing import Asked, Change, answer, ask, remember, save_prompt, suggest
 
 __all__ = ["PERSON", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
 __all__ += ["briefing", "fetch", "list_folder", "remember", "save_prompt", "search", "suggest", "verb_named", "why"]
+
+
+_At = Annotated[str, Field(description=f"as memory stood then: {TIMES}, or an event's id; empty: now")]
 
 
 class _Arguments(BaseModel):
@@ -52,6 +56,7 @@ class Verb:
         result: The fields that every result has, with spaces between.
         is_reading: Whether it changes nothing.
         is_open: Whether it may call a model elsewhere; MCP calls that an open world.
+        is_timed: Whether it can be asked of memory as it stood, with the argument `at`.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Verb:
     result: str
     is_reading: bool = True
     is_open: bool = False
+    is_timed: bool = True
 
     @property
     def help(self) -> str:
@@ -79,6 +85,8 @@ class Verb:
                 values["__annotations__"][name] = hint
                 if not is_optional and parameter.default is not parameter.empty:
                     values[name] = parameter.default
+        if self.is_timed:
+            values["__annotations__"]["at"], values["at"] = _At, ""
         return type(self.name, (_Arguments,), values)
 
     @cached_property
@@ -97,6 +105,14 @@ class Verb:
             checked = self.arguments.model_validate(dict(arguments)).model_dump()
         except ValidationError as error:
             raise UserError(*map(self._problem, error.errors())) from None
+        if at := checked.pop("at", ""):
+            # few ask for it, and it imports most of what there is
+            from brainiac.history.as_of import standing
+            from brainiac.verbs.then import since
+
+            with standing(brain, at) as then:
+                result = self.function(then, **checked, caller=caller)
+                return dict(result.to_json()) | {"at": then.at, "since": since(then, result, caller)}
         return dict(self.function(brain, **checked, caller=caller).to_json())
 
     def _problem(self, problem: Any) -> str:
@@ -116,9 +132,9 @@ _VERBS = (
     Verb("briefing", "Brief me", briefing, "tokens budget_tokens fresh blocks cuts"),
     Verb("list", "List a folder", list_folder, "path about entries fresh cursor"),
     Verb("why", "Explain a memory", why, "path title chains said fresh cursor"),
-    Verb("remember", "Remember", remember, "id is_new fresh waits", is_reading=False),
+    Verb("remember", "Remember", remember, "id is_new fresh waits", is_reading=False, is_timed=False),
     Verb("ask", "Ask this memory", ask, "prompt response fresh", is_reading=False, is_open=True),
-    Verb("suggest", "Suggest a change", suggest, "id what is_new fresh", is_reading=False),
+    Verb("suggest", "Suggest a change", suggest, "id what is_new fresh", is_reading=False, is_timed=False),
 )
 VERBS = {verb.name: verb for verb in _VERBS}
 

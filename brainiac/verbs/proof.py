@@ -101,6 +101,7 @@ def prove_forgotten(
         *_of_tree("", brain.root, brain.tree.relative(brain.journal.blobs.folder)),
         ("state", _of_files(brain.places.state)),
         ("index", _of_files(brain.places.cache / "index")),
+        ("former moments", _of_files(brain.places.cache / "as_of")),
         ("working memory", _of_requests(brain, progress)),
     ]
     for archive in archives:

@@ -210,7 +210,8 @@ class Asked(Result):
         fields = ("model", "memories", "tokens", "cost_usd", "took_ms", "created_at", "prompt_id")
         values = {name: getattr(self.response, name) for name in fields}
         values["receipts"] = self.receipts
-        answer = {"prompt": self.prompt, "response": self.response.path, "text": self.response.text}
+        path = self.response.path if self.prompt else None  # nothing is kept of a question about the past
+        answer = {"prompt": self.prompt, "response": path, "text": self.response.text}
         return answer | {"fresh": True, "waits": self.waits} | values
 
 
@@ -257,6 +258,8 @@ def ask(
     folder, stem, meta = new = _new_prompt(
         brain, text, conversation, model, caller, is_private=is_private, is_off_record=is_off_record
     )
+    if brain.present is not brain:
+        return _answer_then(brain, *new, text, Turn(stream, tuple(earlier)), caller)
     if caller.is_person and not key:
         # written now: its path is known only when it is, as a number is added to a name that is taken
         path, is_written = brain.tree.relative(_write_new(*new, text)), True
@@ -280,6 +283,25 @@ def ask(
         if not is_written:
             _write_new(folder, posixpath.basename(path).removesuffix(".md"), meta, text, is_unique=True)
         return _answer(brain, path, is_again=is_again and is_written, caller=caller, on_wait=on_wait)
+
+
+def _answer_then(
+    brain: Brain, folder: Path, stem: str, meta: Mapping[str, object], text: str, turn: Turn, caller: Caller
+) -> Asked:
+    """Return the answer of a brain as it stood, which is nowhere kept; its prompt gets no path."""
+    from brainiac.history.as_of import AsOf  # few ask for it
+
+    assert isinstance(brain, AsOf)
+    path = f"{brain.tree.relative(folder)}/{stem}-{events.new_id()[-8:]}.md"
+    links = _client_links(path)
+    if not caller.is_person:
+        passed_on = turn.stream
+        turn = replace(turn, stream=passed_on and (lambda piece: passed_on(links.feed(piece))))
+    try:
+        response = brain.answer(path, f"{render_meta(meta)}\n{text}\n".encode("utf-8", "replace"), turn)
+    except ModelError as error:
+        raise UserError(f"{error.problem} {error.advice}".strip()) from error
+    return Asked("", _for_caller(response, path, caller))
 
 
 def save_prompt(brain: Brain, text: str, *, conversation: str = "") -> str:
@@ -423,13 +445,25 @@ def _answer(
     response = prompts.parse_response(file, target.read_bytes())
     prompt = brain.read(path)
     is_private_prompt = prompt is not None and parse_prompt(path, prompt, at="").private
-    if response.private and not (caller.is_person or is_private_prompt):
-        # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
-        raise UserError(f"{path}: its answer is for the person alone; it stands in {file}")
-    if not caller.is_person:
-        links = _client_links(path)
-        response = replace(response, text=links.feed(response.text) + links.rest())
+    response = _for_caller(response, path, caller, is_private_prompt=is_private_prompt)
     return Asked(path, response, brain.waits_for if response.remember else "")
+
+
+def _for_caller(
+    response: prompts.Response, path: str, caller: Caller, *, is_private_prompt: bool = False
+) -> prompts.Response:
+    """Return an answer to the prompt at a path as its caller gets it.
+
+    Raises:
+        UserError: It is private, and neither the caller nor the prompt is.
+    """
+    if caller.is_person:
+        return response
+    if response.private and not is_private_prompt:
+        # our engines were shown nothing private for this caller, but a plugin or a person's hand may have written it
+        raise UserError(f"{path}: its answer is for the person alone; it stands in {response.path}")
+    links = _client_links(path)
+    return replace(response, text=links.feed(response.text) + links.rest())
 
 
 def _await_answer(brain: Brain, path: str, on_wait: Callable[[str, str], None] | None) -> Path:

@@ -25,6 +25,8 @@ WRITERS = {
     "brainiac/storage/pages.py": "which folders outside may be read, in the state folder",
     "brainiac/history/digest.py": "a derived file of the logs, which no commit carries",
     "brainiac/history/purge.py": "throws the index away, in the cache",
+    "brainiac/history/as_of.py": "brains of former moments, in the cache",
+    "brainiac/history/forget.py": "throws brains of former moments away, in the cache",
     "brainiac/search/index.py": "the search index, in the cache",
     "brainiac/search/embed.py": "vectors, in the cache",
     "brainiac/cli/brains.py": "git's temporary file, and the lines that .gitattributes lacks",
