@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from brainiac.brain import Brain
 from brainiac.cli.app import run
+from brainiac.cli.session import lending
 from brainiac.clock import SYSTEM, Clock, ManualClock
 from brainiac.formats.prompt import error_path, parse_response, response_path
 from brainiac.host.trust import TrustStore
@@ -34,7 +35,18 @@ from brainiac.storage.files import Disk
 from brainiac.terminal import guard
 from brainiac.tree import is_brain
 
-__all__ = ["Asked", "CountingDisk", "Crash", "FileSync", "Said", "World", "install_plugin", "make_brain", "run_once"]
+__all__ = [
+    "Asked",
+    "CountingDisk",
+    "Crash",
+    "FileSync",
+    "Said",
+    "World",
+    "command",
+    "install_plugin",
+    "make_brain",
+    "run_once",
+]
 
 # what a command imports that is killed
 _PRELOADED = ["brainiac.testing", "brainiac.cli.run", "brainiac.llm.offline", "brainiac.search.retrieval", "Stemmer"]
@@ -60,6 +72,18 @@ def install_plugin(brain: Brain, file: Path | str) -> None:
     """Copy a plugin's file into a brain and trust it; before `brain.plugins` is first used."""
     path = shutil.copy(file, brain.tree.plugins)
     TrustStore(brain.places.state / "trust.json", brain.tree.plugins).trust(Path(path).stem)
+
+
+def command(brain: Brain, *words: str, typed: str = "") -> Said:
+    """Run a command on a brain that is open, with all that is registered in it, such as `command(brain, "promote")`.
+
+    Args:
+        brain: The brain, as a daemon lends its own.
+        words: The command line after `brainiac`.
+        typed: What stands at standard input, which is no terminal: a question needs `--yes`.
+    """
+    with lending(brain):
+        return _said(["--brain", str(brain.root), *words], brain.clock, typed)
 
 
 # --- a whole brain ----------------------------------------------------------------------------------------------------
@@ -187,17 +211,8 @@ class World:
             words: The command line after `brainiac`.
             typed: What stands at standard input, which is no terminal: a question needs `--yes`.
         """
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
-        with self._here(), redirect_stdout(out), redirect_stderr(err):
-            stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(typed.encode()), "utf-8")
-            try:
-                guard()
-                code = run(["--brain", str(self.root), *words], self.clock)
-            finally:
-                sys.stdin = stdin
-        for stream in (out, err):
-            stream.seek(0)
-        return Said(code, out.read(), err.read())
+        with self._here():
+            return _said(["--brain", str(self.root), *words], self.clock, typed)
 
     def kill(self, at: int, how: Moment = "before", *words: str) -> bool:
         """Run a command in a process of its own and kill it (SIGKILL) at one of its operations on the disk.
@@ -285,6 +300,21 @@ class World:
         new = [(path.lstat().st_mtime_ns, path) for path in files if path.lstat().st_mtime_ns > now + 1e9]
         for number, (_, path) in enumerate(sorted(new)):
             os.utime(path, ns=(now + number, now + number), follow_symlinks=False)
+
+
+def _said(line: list[str], clock: Clock, typed: str) -> Said:
+    """Run a command line in this process and return what it left."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(err):
+        stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(typed.encode()), "utf-8")
+        try:
+            guard()
+            code = run(line, clock)
+        finally:
+            sys.stdin = stdin
+    for stream in (out, err):
+        stream.seek(0)
+    return Said(code, out.read(), err.read())
 
 
 def _run_killed(environment: dict[str, str], now: datetime, at: int, how: Moment, line: list[str]) -> None:

@@ -391,7 +391,7 @@ def _events_in(folder: Path, restore: str, tell: _Tell) -> Iterator[tuple[Path, 
                 if not is_whole and file == files[-1]:
                     continue  # normal after a crash: the next event removes it
                 try:
-                    event = _parse_event(raw[:-1]) if is_whole else None
+                    event = from_line(raw[:-1]) if is_whole else None
                     if event is None:
                         todo = "end it with a newline; if it is no whole line, remove it"
                         tell(file, number, "its end is cut off, so it is not read", todo, "are")
@@ -424,19 +424,6 @@ def _events_in(folder: Path, restore: str, tell: _Tell) -> Iterator[tuple[Path, 
         if seq > former + 1:
             gap = f"event {former + 1} is" if seq == former + 2 else f"events {former + 1} to {seq - 1} are"
             tell(*places[seq], f"{gap} missing before it", restore, "lines miss some")
-
-
-def _parse_event(raw: bytes) -> events.Event:
-    """Return the event of a line.
-
-    Raises:
-        ValueError: The line is no event, or has values of wrong types, which could not be compared.
-    """
-    event = from_line(raw)
-    texts = (event.id, event.at, event.kind, *_named_hashes(event))
-    if not isinstance(event.seq, int) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("its number, id, time or hashes are none")
-    return event
 
 
 def _named_hashes(event: events.Event) -> list[str]:

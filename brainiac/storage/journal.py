@@ -81,6 +81,9 @@ def from_line(line: bytes) -> Event:
         kind, data = record["kind"], record.get("data", {})
         if not (isinstance(kind, str) and isinstance(data, dict)):
             raise ValueError("its kind is no text, or its data are no object")
+        texts = (record["id"], record["at"], *(d for change in changes for d in (change.before, change.after) if d))
+        if not isinstance(record["seq"], int) or not all(isinstance(text, str) for text in texts):
+            raise ValueError("its number, id, time or hashes are none")
         kind, data = present_form(kind, data)
         return Event(record["seq"], record["id"], record["at"], kind, record["by"], record.get("cause"), data, changes)
     except (TypeError, KeyError, AttributeError) as error:

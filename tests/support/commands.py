@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
+from brainiac import Brain
 from brainiac.cli.app import run
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left: exit code and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+from brainiac.testing import Said, command
 
 
 @dataclass(frozen=True)
@@ -31,8 +18,28 @@ class Shell:
     capsys: pytest.CaptureFixture[str]
     brain: str = ""
 
-    def __call__(self, *arguments: str) -> Done:
+    def __call__(self, *arguments: str) -> Said:
         self.capsys.readouterr()
         code = run([*arguments, *(("--brain", self.brain) if self.brain else ())])
         out, err = self.capsys.readouterr()
-        return Done(code, out, err)
+        return Said(code, out, err)
+
+
+def do(brain: Brain, *words: str) -> Said:
+    """Run a command on a brain that is open, such as `do(brain, "promote")`, and return what it left: it must succeed.
+
+    A model that a test registered serves it.
+    """
+    done = command(brain, *words)
+    assert done.code == 0, done
+    return done
+
+
+def quiet(brain: Brain, seconds: float = 60.0) -> None:
+    """Let it have been quiet for so long, as a daemon tells the plugins."""
+    brain.plugins.call("quiet", brain=brain, idle_seconds=seconds)
+
+
+def problems_of(brain: Brain) -> list[str]:
+    """Return what `doctor` finds wrong: path and problem."""
+    return [f"{one['path']}: {one['what']}" for one in command(brain, "doctor", "--json").json["problems"]]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from brainiac import Brain
 from brainiac.clock import Clock, ManualClock
 from brainiac.storage.commit import Committer
 from brainiac.storage.database import FILE, StateDatabase
@@ -110,6 +111,13 @@ def open_kernel(root: Path, disk: Disk | None = None, clock: Clock | None = None
     journal = Journal(tree, places, disk)
     committer = Committer(tree, places, journal, clock, disk)
     return Kernel(tree, places, journal, committer, committer.edits, clock)
+
+
+def on_disk(brain: Brain, disk: Disk) -> Brain:
+    """Let all that a brain commits from now on go to another disk."""
+    brain.__dict__["journal"] = Journal(brain.tree, brain.places, disk)
+    brain.__dict__["committer"] = Committer(brain.tree, brain.places, brain.journal, brain.clock, disk)
+    return brain
 
 
 class PowerDisk(CountingDisk):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
+
+from brainiac.formats.markdown import StmEvent
 
 FRAGMENTS = [
     "## Event Log",
@@ -59,3 +62,56 @@ block_ids = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=4, max_size
 times = st.datetimes().map(lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0"))
 ids = st.uuids().map(str)
 BIG = ("## Event Log\n**AI:** no\n```\n" + "x" * 972) * 10_000  # 10 MB
+
+
+EMPTY_STM = """\
+# Short-Term Memory Scratchpad
+
+## Summary
+
+---
+## Structured Data
+### Goals
+
+### Key Facts & Decisions
+
+### Tasks
+
+---
+## Event Log
+"""
+
+
+def exchange_text(event: StmEvent, kind: str = "exchange") -> str:
+    """Return an exchange as docs/format.md lays it out, on the page of a day; or of short-term memory, an `event`."""
+    sides = {"User": event.user, "AI": event.ai}
+    quoted = {
+        name: "\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n")) if "\n" in text else f' "{text}"'
+        for name, text in sides.items()
+    }
+    said = [f"**{name}:**{quoted[name]}\n" for name, text in sides.items() if text or name == "User"]
+    mark = "<!-- private -->\n" if event.is_private else ""
+    return f"### {event.at}\n<!-- {kind}: {event.id} -->\n{mark}{''.join(said)}"
+
+
+def stm_text(
+    *events: StmEvent,
+    summary: str = "",
+    facts: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    done: Sequence[str] = (),
+) -> str:
+    """Return short-term memory as docs/format.md lays it out.
+
+    Args:
+        events: Oldest first.
+        summary: One line.
+        facts: Of each its text.
+        tasks: As facts.
+        done: Those of the tasks that are ticked.
+    """
+    ticked = [f"- [{'x' if task in done else ' '}] {task}\n" for task in tasks]
+    text = EMPTY_STM.replace("## Summary\n", f"## Summary\n{summary}\n" if summary else "## Summary\n")
+    text = text.replace("Decisions\n", "Decisions\n" + "".join(f"- {fact}\n" for fact in facts))
+    logged = [exchange_text(event, "event") for event in reversed(events)]
+    return text.replace("### Tasks\n", "### Tasks\n" + "".join(ticked)) + "\n".join(logged)

@@ -8,14 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import Clock, ManualClock, iso
 from brainiac.events import new_id
-from brainiac.formats.access_log import AccessEntry, format_entry
+from brainiac.formats.frontmatter import render_meta
 from brainiac.formats.markdown import format_link
-from brainiac.formats.page import new_memory
-from brainiac.health.doctor import examine
-from brainiac.testing import make_brain
+from brainiac.testing import command, make_brain
 from tests.support.models import set_sections
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -49,14 +47,17 @@ class Scene:
         path, uuid = f"{TOP}/{name}.md", new_id()
         title = posixpath.basename(name).replace("-", " ").capitalize()
         lines = [f"See {self.link(path, target)}." for target in links]
-        text = new_memory(
-            title,
-            uuid=uuid,
-            now=iso(self.clock.now() - timedelta(days=days_ago)),
-            statements=[f"{title} is known."],
-            body="\n".join([body, *lines]),
-            **meta,
-        )
+        made = iso(self.clock.now() - timedelta(days=days_ago))
+        keys = {
+            "uuid": uuid,
+            "created_at": made,
+            "updated_at": made,
+            "tags": [],
+            "emotion": "neutral",
+            "reinforcement_count": 0,
+        }
+        text = "\n".join([f"\n# {title}\n", body, *lines, "", f"- {title} is known. ^{uuid[-4:]}\n"])
+        text = render_meta(keys | {"reinforcement_count": 0} | meta) + text
         file = self.brain.tree.absolute(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -75,7 +76,7 @@ class Scene:
     def log(self, action: str, *paths: str, at: datetime) -> None:
         """Write lines of one moment, as a script on another machine does."""
         with self.brain.tree.access_log.open("a") as log:
-            log.writelines(format_entry(AccessEntry(iso(at), action, f"/elsewhere/brain/{path}")) for path in paths)
+            log.writelines(f"{iso(at)} | {action} | /elsewhere/brain/{path}\n" for path in paths)
 
     def tree(self) -> dict[str, bytes]:
         """Return every file of memory and logs, the journal apart."""
@@ -98,7 +99,8 @@ class Scene:
 
     def problems(self) -> list[tuple[str, str]]:
         """Return what `doctor` finds: path and what is wrong."""
-        return [(problem.path, problem.what) for problem in examine(self.brain)]
+        found = command(self.brain, "doctor", "--json").json["problems"]
+        return [(problem["path"], problem["what"]) for problem in found]
 
 
 def make_scene(folder: Path, clock: Clock | None = None, config: str = "") -> Scene:

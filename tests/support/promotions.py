@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from brainiac import hookimpl
-from brainiac.brain import Brain
+from brainiac import Brain, Exchange, Memory, Prompt, Response, hookimpl, testing
 from brainiac.clock import ManualClock, iso
-from brainiac.formats.page import Memory, parse_memory
-from brainiac.formats.prompt import Exchange, Prompt, Response, arguments, parse_commands
-from brainiac.llm.offline import OfflineEngine
+from brainiac.formats.page import parse_memory
+from brainiac.formats.prompt import Command, parse_prompt
 from brainiac.llm.schemas import (
+    Answer,
+    AnswerRequest,
     ConsolidateRequest,
     Consolidation,
     Evidence,
@@ -27,10 +27,13 @@ from brainiac.llm.schemas import (
     Request,
     Result,
     Said,
+    SummarizeRequest,
+    Summary,
     SynthesizeRequest,
+    Verdict,
+    Verdicts,
+    VerifyRequest,
 )
-from brainiac.skeleton import create_brain
-from brainiac.storage.statements import LINE
 from tests.support.models import set_sections
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -102,7 +105,13 @@ class ScriptedEngine:
                 order = [candidate.id for candidate in candidates]
                 return Page(kind=request.kind, title=request.title or "Notes", folder=folder, order=order,
                             steps=list(request.steps))  # fmt: skip
-        return OfflineEngine().run(request)
+            case VerifyRequest(claims=claims):
+                return Verdicts(verdicts=[Verdict(item=claim.id, verdict="follows") for claim in claims])
+            case AnswerRequest():
+                return Answer(text="Noted.")
+            case SummarizeRequest(remaining=events):
+                return Summary(text=" ".join(event.user for event in events)[:400])
+        return request.result()
 
     def operation(self, text: str, said: Said, request: ConsolidateRequest) -> Operation:
         """Return what becomes of something said."""
@@ -127,13 +136,21 @@ def operations(*made: Mapping[str, Any]) -> Callable[[ConsolidateRequest], Conso
     return consolidate
 
 
+def commands_of(text: str) -> tuple[Command, ...]:
+    """Return the commands at the head of a message."""
+    return parse_prompt("inbox/a.md", text.encode(), at="").commands
+
+
 def _told(text: str, exchange: str = "") -> list[str]:
     """What a message states, by the convention of these tests; a line that a person wrote into a list always does."""
-    if exchange.startswith(LINE):
+    if exchange.startswith("line-"):
         return [text]
-    commands, said = parse_commands(text)
+    said = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("/"))
     is_statement = said.rstrip().endswith(".") or _STEP.search(said)
-    return [*arguments(commands, "remember"), *([said.strip()] if is_statement else [])]
+    return [
+        *(each.argument for each in commands_of(text) if each.name == "remember"),
+        *([said.strip()] if is_statement else []),
+    ]
 
 
 def _stated(text: str, said: Said, known: Collection[str]) -> dict[str, Any]:
@@ -169,7 +186,7 @@ class _Models:
 def make_brain(root: Path, config: str = "", engine: ScriptedEngine | None = None, *, keyless: bool = False) -> Brain:
     """Make a brain as `brainiac init` does, with a clock moved by hand, and a model unless it is to have none."""
     clock = ManualClock(START)
-    create_brain(root, clock=clock)
+    testing.make_brain(root, clock=clock).close()
     set_sections(root, "recall: {embedder: none}\n" + config)
     if not keyless:
         set_model(root)
@@ -207,8 +224,8 @@ def tell(brain: Brain, text: str, *, minutes: float = 1, private: bool = False, 
     later(brain, minutes * 60)
     at = iso(brain.clock.now())
     number = len(list(brain.journal.events(kinds={"exchange-reflected"}))) + 1
-    commands, _ = parse_commands(text)
-    prompt = Prompt(path=f"inbox/{number}.md", text=text, sha256="", at=at, private=private, commands=commands)
+    path = f"inbox/{number}.md"
+    prompt = Prompt(path=path, text=text, sha256="", at=at, private=private, commands=commands_of(text))
     exchange = Exchange(f"0199-{number:04d}", prompt, Response(path="", text=answer), at, None)
     brain.plugins.call("response_arrived", brain=brain, exchange=exchange)
     return exchange.id

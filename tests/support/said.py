@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from brainiac.brain import Brain
-from brainiac.pipeline.daemon import answer_one, run_once
+from brainiac import Brain
+from brainiac.testing import run_once
+from tests.support.commands import do
 
 
 def tell(brain: Brain, name: str, text: str) -> str:
@@ -16,14 +17,16 @@ def tell(brain: Brain, name: str, text: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n")
     run_once(brain)
-    return next(brain.journal.events(kinds={"prompt-answered"}, reverse=True)).id
+    return str(next(brain.journal.events(kinds={"prompt-answered"}, reverse=True)).id)
 
 
 def say_to(brain: Brain, name: str, text: str) -> str:
     """Drop a prompt, have it alone answered and reflected, and return the text of its response."""
     (brain.root / "inbox" / name).parent.mkdir(parents=True, exist_ok=True)
     (brain.root / "inbox" / name).write_text(text)
-    return answer_one(brain, f"inbox/{name}").read_text()
+    do(brain, "ask", "--again", f"inbox/{name}")
+    answered = max(brain.journal.events(kinds={"prompt-answered"}), key=lambda event: event.seq)
+    return (brain.root / answered.data["response"]).read_text()
 
 
 def texts(brain: Brain) -> dict[str, str]:

@@ -7,15 +7,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import Clock
-from brainiac.errors import UserError
 from brainiac.formats.page import parse_memory
-from brainiac.storage.statements import StatementLog, adopt
-from brainiac.testing import make_brain
-from tests.support.commands import Shell
+from brainiac.testing import command, make_brain
+from tests.support.commands import do
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 from tests.support.said import tell
 
@@ -70,26 +67,27 @@ def brain(tmp_path: Path, clock: MovedClock) -> Iterator[Brain]:
 
 
 def ours(brain: Brain, path: str) -> list[bool]:
-    """Whether each statement that holds on a page is ours."""
-    past, memory = StatementLog(brain), parse_memory(path, brain.read_text(path) or "")
-    return [past.is_ours(memory.uuid, one) for one in memory.statements if not one.is_history]
+    """Whether each statement that holds on a page is ours: what a person may still release is not."""
+    asked = command(brain, "adopt").out
+    memory = parse_memory(path, brain.read_text(path) or "")
+    return [f"{path}: {one.text}" not in asked for one in memory.statements if not one.is_history]
 
 
 def test_a_page_is_released(brain: Brain) -> None:
     """Statements become ours; all that changes in the file is the block id that was missing; once is enough."""
     assert [False, False] == ours(brain, PAGE)
-    event, found = adopt(brain, PAGE)
-    assert event
-    assert ("statements-adopted", "person", 2) == (event.kind, event.by, len(found.statements))
+    released = do(brain, "adopt", PAGE, "--json").json
+    (event,) = brain.journal.events(kinds={"statements-adopted"})
+    assert (released["event"], "person", 2) == (event.id, event.by, len(released["statements"]))
     assert [True, True] == ours(brain, PAGE)
-    (block,) = [row.block for row in found.statements if row.block != "abcd"]
+    (block,) = [row["block"] for row in released["statements"] if row["block"] != "abcd"]
     assert TEXT.replace("face south.", f"face south. ^{block}") == brain.read_text(PAGE)
-    assert (None, []) == (adopt(brain, PAGE)[0], adopt(brain, PAGE)[1].statements)
+    assert {"event": None, "statements": []} == do(brain, "adopt", PAGE, "--json").json
 
 
 def test_what_is_edited_after_is_a_persons_again(brain: Brain) -> None:
     """The text's hash counts, not the block id alone."""
-    adopt(brain)
+    do(brain, "adopt", "--yes")
     path = brain.tree.absolute(PAGE)
     path.write_text(path.read_text().replace("in May", "in June"))
     assert [True, False] == ours(brain, PAGE)
@@ -105,10 +103,10 @@ def test_a_released_statement_may_be_replaced(brain: Brain, clock: MovedClock, i
     brain.tree.absolute(PAGE).write_text(text)
     brain.observed.adopt()
     if is_released:
-        adopt(brain, PAGE)
+        do(brain, "adopt", PAGE)
     clock.ahead = timedelta(minutes=5)  # what a person edited a moment ago is left alone
     tell(brain, "one", "I moved to Seattle last week.")
-    promote(brain)
+    do(brain, "promote")
     memory = parse_memory(PAGE, brain.read_text(PAGE) or "")
     holds = [one.text for one in memory.statements if not one.is_history]
     assert is_released is not ("User lives in Portland since 2020." in holds)
@@ -117,19 +115,16 @@ def test_a_released_statement_may_be_replaced(brain: Brain, clock: MovedClock, i
 def test_a_page_without_keys_gets_an_identity(brain: Brain) -> None:
     """A note that was just dropped can be released at once."""
     (brain.tree.long_term / "concrete/new.md").write_text("- Fresh fact.\n")
-    _, found = adopt(brain, "memory/long_term/concrete/new.md")
+    released = do(brain, "adopt", "memory/long_term/concrete/new.md", "--json").json
     memory = parse_memory("", brain.read_text("memory/long_term/concrete/new.md") or "")
     assert memory.uuid
-    assert [memory.uuid] == [row.page for row in found.statements]
+    assert [memory.uuid] == [row["page"] for row in released["statements"]]
 
 
-def test_the_command(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(brain: Brain) -> None:
     """A page at once; all of memory only after a yes; nothing outside of it."""
-    shell = Shell(capsys, str(brain.root))
-    assert 2 == shell("adopt").code
+    assert 2 == command(brain, "adopt").code
     assert [False, False] == ours(brain, PAGE)
-    assert "2 statements are ours now." in shell("adopt", "--yes").out
-    assert "nothing to release" in shell("adopt", PAGE).out
-    assert 1 == shell("adopt", "memory/long_term/none.md").code
-    with pytest.raises(UserError):
-        adopt(brain, "system")
+    assert "2 statements are ours now." in do(brain, "adopt", "--yes").out
+    assert "nothing to release" in do(brain, "adopt", PAGE).out
+    assert [1, 1] == [command(brain, "adopt", path).code for path in ("memory/long_term/none.md", "system")]

@@ -1,4 +1,4 @@
-"""What holds for the code as a whole: who may write, who may import what, and how large things are."""
+"""What holds for the code as a whole: who may write, who may import what, how large things are, how tests speak."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import brainiac
 from brainiac.events import KINDS
@@ -259,3 +261,72 @@ def unexplained_imports(path: Path) -> Iterator[int]:
                     first -= 1
                 if "#" not in lines[first - 1] and "#" not in "".join(lines[first : node.end_lineno]):
                     yield node.lineno
+
+
+# How the tests speak: as a person does, through files, commands, doors and public names, or by what only we may name.
+# The numbers are what there is; they only get better.
+TESTS = ROOT / "tests"
+MOST_LINES, MOST_BOUND_FILES, LEAST_PLAIN_PERCENT = 35_400, 71, 22
+PUBLIC = {
+    f"{module}.{name}" for group in public.NAMES.values() for module, names in group.items() for name in names.split()
+}
+PUBLIC |= {f"{getattr(brainiac, name).__module__}.{name}" for name in brainiac.__all__ if name != "hookimpl"}
+PUBLIC |= {"brainiac.cli.app.run"}  # the command line
+OURS = ("brainiac.", "plugins.", "brainiac_plugins.")
+
+
+@cache
+def names_in(path: Path) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Return where each name that a test's file imports comes from, and what names each of its definitions uses."""
+    origins: dict[str, str] = {}
+    spoken: dict[str, set[str]] = {}
+    for top in ast.parse(path.read_text("utf-8")).body:
+        for node in ast.walk(top):
+            if isinstance(node, ast.ImportFrom):
+                origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                origins |= {alias.asname or alias.name: alias.name for alias in node.names}
+        targets = top.targets if isinstance(top, ast.Assign) else [getattr(top, "target", top)]
+        for each in (*targets, *(top.body if isinstance(top, ast.ClassDef) else ())):
+            within = list(ast.walk(top if each in targets else each))
+            used = {node.id for node in within if isinstance(node, ast.Name)}
+            used |= {node.arg for node in within if isinstance(node, ast.arg)}
+            spoken.setdefault(getattr(each, "name", getattr(each, "id", "")), set()).update(used)
+    return origins, spoken
+
+
+def is_internal(origin: str) -> bool:
+    """Return whether a name is one that only we may use; `brainiac.testing` and events are public as a whole."""
+    is_public = origin in PUBLIC or origin.startswith(("brainiac.testing", "brainiac.events"))
+    return origin.startswith(OURS) and origin.removeprefix("brainiac.") not in brainiac.__all__ and not is_public
+
+
+def internals(path: Path, name: str) -> set[str]:
+    """Return the internal names by which a test speaks, through the helpers and fixtures that it uses too."""
+    found, seen, left = set(), set(), [(path, name)]
+    while left:
+        if (each := left.pop()) not in seen and each[1] in names_in(each[0])[1]:
+            seen.add(each)
+            origins, spoken = names_in(each[0])
+            for used in spoken[each[1]]:
+                module, _, there = (origin := origins.get(used, "")).rpartition(".")
+                if is_internal(origin):
+                    found.add(origin)
+                is_support = module.startswith("tests.support.")
+                left.append((ROOT / f"{module.replace('.', '/')}.py", there) if is_support else (each[0], used))
+    return found
+
+
+@pytest.mark.slow
+def test_tests_speak_as_a_person_does() -> None:
+    """More lines, more files that name three internal modules, or fewer functions that name none are a step back."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    tests = [(path, name) for path in files for name in names_in(path)[1] if name.startswith("test_")]
+    plain = [name for path, name in tests if not internals(path, name)]
+    named = {path: set(filter(is_internal, names_in(path)[0].values())) for path in files}
+    bound = [path.name for path, names in named.items() if len({name.rpartition(".")[0] for name in names}) >= 3]
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in files)
+    print(f"{lines} lines, {len(bound)} files bound, {len(plain)} of {len(tests)} plain")
+    assert lines <= MOST_LINES
+    assert len(bound) <= MOST_BOUND_FILES, bound
+    assert 100 * len(plain) >= LEAST_PLAIN_PERCENT * len(tests)

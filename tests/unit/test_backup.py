@@ -7,22 +7,14 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from brainiac.brain import Brain
-from brainiac.errors import LockedError, UserError
-from brainiac.health.doctor import faults
-from brainiac.history.backup import Made, back_up, backups_in, damages, find_backup, restore
-from brainiac.history.forget import find_words
-from brainiac.history.purge import purge
-from brainiac.history.undo import undo
-from brainiac.storage.database import LOCK
-from brainiac.storage.files import locked
-from brainiac.testing import make_brain, run_once
-from tests.support.commands import Shell
+from brainiac import Brain
+from brainiac.testing import command, make_brain, run_once
+from tests.support.commands import Shell, do, problems_of
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +35,18 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
     brain.close()
 
 
-def held(made: Made) -> dict[str, bytes]:
-    folder = made.backup.folder / "brain"
+def back_up(brain: Brain, folder: Path) -> dict[str, Any]:
+    """Make a backup and return what is told of it."""
+    made: dict[str, Any] = do(brain, "backup", str(folder), "--json").json
+    return made
+
+
+def place(made: dict[str, Any]) -> Path:
+    return Path(made["backup"]["folder"])
+
+
+def held(made: dict[str, Any]) -> dict[str, bytes]:
+    folder = place(made) / "brain"
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -59,56 +61,57 @@ def test_it_holds_the_brain_and_names_what_it_does_not(brain: Brain, tmp_path: P
     (brain.root / "inbox/empty/folder").mkdir(parents=True)
     (brain.root / "vault").mkdir()
     made = back_up(brain, tmp_path / "backups")
-    assert {*made.off_record} == {"inbox/off.md", "inbox/off.response.md"}
-    assert (["inbox/link.md"], []) == (made.links, made.unreadable)
-    assert "vault" in made.beside
+    assert {*made["off_record"]} == {"inbox/off.md", "inbox/off.response.md"}
+    assert (["inbox/link.md"], []) == (made["links"], made["unreadable"])
+    assert "vault" in made["beside"]
     assert not any(b"Hush" in content for content in held(made).values())
     assert b"I owe Tom." in held(made)["inbox/three.md"]
     assert {f"inbox/{name}" for name in strange} <= held(made).keys()
     command = ["sha256sum", "--quiet", "-c", "../SHA256SUMS"]
-    assert 0 == subprocess.run(command, cwd=made.backup.folder / "brain", check=False).returncode
-    into = restore(made.backup, tmp_path / "restored").folder
+    assert 0 == subprocess.run(command, cwd=place(made) / "brain", check=False).returncode
+    into = tmp_path / "restored"
+    do(brain, "restore", str(place(made)), "--into", str(into))
     assert (into / "inbox/empty/folder").is_dir()
     assert held(made) == {
         path.relative_to(into).as_posix(): path.read_bytes() for path in into.rglob("*") if path.is_file()
     }
 
 
-def test_a_restored_brain_goes_on(brain: Brain, tmp_path: Path) -> None:
+def test_a_restored_brain_goes_on(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At the place where the lost one lay: journals whole, undo works, and no commit of the lost one is carried on."""
     made = back_up(brain, tmp_path / "backups")
     (brain.root / "inbox/later.md").write_text("Said after the backup.\n")
     run_once(brain)
     brain.close()
     brain.root.rename(tmp_path / "lost")
-    restored = restore(made.backup, tmp_path / "brain")
-    assert restored.state is not None
-    again = Brain(restored.folder)
-    assert [] == list(faults(again))
+    restored = Shell(capsys)("restore", str(place(made)), "--into", str(tmp_path / "brain"), "--json").json
+    assert restored["state"] is not None
+    again = Brain(tmp_path / "brain")
+    assert [] == problems_of(again)
     assert [] == again.observed.adopt()
     again.close()
-    again = Brain(restored.folder)
+    again = Brain(tmp_path / "brain")
     events = [event.id for event in again.journal.events()]
     run_once(again)
     assert events == [event.id for event in again.journal.events()][: len(events)]
     assert not (again.root / "inbox/later.md").exists()
-    undo(again, next(again.journal.events(kinds={"exchange-reflected"}, reverse=True)))
+    do(again, "undo", next(again.journal.events(kinds={"exchange-reflected"}, reverse=True)).id)
     again.close()
 
 
 def test_a_backup_that_shares_files_with_the_one_before_is_restored(brain: Brain, tmp_path: Path) -> None:
     """Earlier versions made hard links of what had not changed: such a backup is a whole one too."""
-    first = back_up(brain, tmp_path / "backups").backup
-    made = back_up(brain, tmp_path / "backups").backup
-    for path in made.digests():
-        (made.folder / "brain" / path).unlink()
-        (made.folder / "brain" / path).hardlink_to(first.folder / "brain" / path)
-    about = json.loads((made.folder / "backup.json").read_text())
-    (made.folder / "backup.json").write_text(json.dumps(about | {"format": 1, "begun_ns": 1_760_000_000_000_000_000}))
-    former = find_backup(made.folder)
-    assert [] == damages(former)
-    into = restore(former, tmp_path / "restored").folder
-    assert made.digests().keys() == {path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file()}
+    first, made = (place(back_up(brain, tmp_path / "backups")) for _ in range(2))
+    files = [path.relative_to(made) for path in (made / "brain").rglob("*") if path.is_file()]
+    for path in files:
+        if (first / path).exists() and (first / path).read_bytes() == (made / path).read_bytes():
+            (made / path).unlink()
+            (made / path).hardlink_to(first / path)
+    about = json.loads((made / "backup.json").read_text())
+    (made / "backup.json").write_text(json.dumps(about | {"format": 1, "begun_ns": 1_760_000_000_000_000_000}))
+    into = tmp_path / "restored"
+    do(brain, "restore", str(made), "--into", str(into))
+    assert {*files} == {Path("brain") / path.relative_to(into) for path in into.rglob("*") if path.is_file()}
 
 
 def test_an_interrupted_backup_is_made_anew(brain: Brain, tmp_path: Path) -> None:
@@ -117,8 +120,7 @@ def test_an_interrupted_backup_is_made_anew(brain: Brain, tmp_path: Path) -> Non
     (part / "brain/inbox").mkdir(parents=True)
     (part / "brain/inbox/one.md").write_text("Half")
     (part / "brain/inbox/never.md").write_text("Mine.")
-    with pytest.raises(UserError, match="not finished"):
-        find_backup(tmp_path / "backups")
+    assert "not finished" in command(brain, "restore", str(tmp_path / "backups")).err
     made = back_up(brain, tmp_path / "backups")
     assert b"I live in Portland.\n" == held(made)["inbox/one.md"]
     assert "inbox/never.md" not in held(made)
@@ -129,37 +131,29 @@ def test_a_purge_is_followed_by_the_next_backup_and_the_earlier_ones_are_named(b
     """No word of what was purged is in the next; the one before has it still, and is named for deletion."""
     first = back_up(brain, tmp_path / "backups")
     assert any(b"emeralds" in content for content in held(first).values())
-    target = find_words(brain, "emeralds under the old willow")
-    assert target is not None
-    purge(brain, target)
+    do(brain, "forget", "emeralds under the old willow", "--purge", "--yes")
     (brain.root / "inbox/two.md").unlink(missing_ok=True)
     made = back_up(brain, tmp_path / "backups")
     assert not any(b"emeralds" in content for content in held(made).values())
-    assert [first.backup.folder] == made.outdated
+    assert [str(place(first))] == made["outdated"]
 
 
 def test_what_cannot_be_is_refused_and_nothing_is_changed(brain: Brain, tmp_path: Path) -> None:
     """Places for backups and for restored brains that would mix, be lost, or overwrite."""
-    made = back_up(brain, tmp_path / "backups").backup
+    made = place(back_up(brain, tmp_path / "backups"))
     other = make_brain(tmp_path / "other")
     full = tmp_path / "full"
     full.mkdir()
     (full / "mine.txt").write_text("Mine.\n")
     for store, folder in (
         (brain, brain.root / "inbox/backups"),
-        (brain, made.folder),
+        (brain, made),
         (brain, full),
         (other, tmp_path / "backups"),
     ):
-        with pytest.raises(UserError):
-            back_up(store, folder)
-    for into in (full, made.folder / "new", brain.root / "inbox/new", full / "mine.txt"):
-        with pytest.raises(UserError):
-            restore(made, into)
-    brain.root.rename(tmp_path / "away")
-    with locked(brain.places.state / LOCK), ThreadPoolExecutor(1) as daemon:
-        assert isinstance(daemon.submit(restore, made, tmp_path / "brain").exception(), LockedError)
-    (tmp_path / "away").rename(tmp_path / "brain")
+        assert 1 == command(store, "backup", str(folder)).code
+    for into in (full, made / "new", brain.root / "inbox/new", full / "mine.txt"):
+        assert 1 == command(brain, "restore", str(made), "--into", str(into)).code
     assert ["mine.txt"] == os.listdir(full)
     other.close()
 
@@ -171,19 +165,19 @@ def test_damage_is_named_and_not_restored(brain: Brain, tmp_path: Path, capsys: 
     assert "private pages too" in told.out
     assert "brainiac restore" in told.out
     shell = Shell(capsys)
-    (made,) = backups_in(tmp_path / "backups")
+    (made,) = (path for path in (tmp_path / "backups").iterdir() if path.is_dir())
     assert "whole" in shell("restore", str(tmp_path / "backups")).out
-    (made.folder / "brain/inbox/one.md").write_text("I live in Seatttle\n")
-    (made.folder / "brain/inbox/two.md").unlink()
+    (made / "brain/inbox/one.md").write_text("I live in Seatttle\n")
+    (made / "brain/inbox/two.md").unlink()
     refused = shell("restore", str(tmp_path / "backups"), "--into", str(tmp_path / "new"))
     assert 1 == refused.code
     assert all(part in refused.err for part in ("inbox/one.md", "inbox/two.md", "nothing was restored"))
     assert not (tmp_path / "new").exists()
     assert 1 == shell("restore", str(tmp_path / "backups")).code
-    sums = made.folder / "SHA256SUMS"
+    sums = made / "SHA256SUMS"
     sums.write_bytes(sums.read_bytes().replace(b"inbox/one.md", b"../../one.md"))
-    refused = shell("restore", str(made.folder), "--into", str(tmp_path / "new"))
-    assert f"error: {made.folder.name}/SHA256SUMS is missing or damaged" in " ".join(refused.err.split())
+    refused = shell("restore", str(made), "--into", str(tmp_path / "new"))
+    assert f"error: {made.name}/SHA256SUMS is missing or damaged" in " ".join(refused.err.split())
     assert "no backup" in shell("restore", str(tmp_path)).err
 
 
@@ -191,8 +185,8 @@ def test_a_pipe_or_link_in_a_backup_is_named_and_not_waited_for(
     brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A sentence for each, whether the backup is checked or restored."""
-    made = back_up(brain, tmp_path / "backups").backup
-    pipe, link = made.folder / "brain/inbox/one.md", made.folder / "brain/inbox/two.md"
+    made = place(back_up(brain, tmp_path / "backups"))
+    pipe, link = made / "brain/inbox/one.md", made / "brain/inbox/two.md"
     pipe.unlink()
     os.mkfifo(pipe)
     link.unlink()
@@ -203,24 +197,23 @@ def test_a_pipe_or_link_in_a_backup_is_named_and_not_waited_for(
         assert 1 == refused.code
         told = " ".join((refused.out + refused.err).split())
         assert all(f"inbox/{name}.md: missing, or no file" in told for name in ("one", "two"))
-    with pytest.raises(UserError, match="damaged"):
-        restore(made, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_list_that_leads_out_of_the_backup_is_refused(brain: Brain, tmp_path: Path) -> None:
     """Also where whoever made it made its checksum fit."""
-    made = back_up(brain, tmp_path / "backups").backup
-    sums = made.folder / "SHA256SUMS"
+    made = place(back_up(brain, tmp_path / "backups"))
+    sums = made / "SHA256SUMS"
+    listed = json.loads((made / "backup.json").read_text())["sums"]
     for path in (b"../../../out.md", b"/out.md", b"inbox/../../../out.md"):
         content = sums.read_bytes().replace(b"inbox/one.md", path)
-        changed = made.folder.with_name(f"hostile-{len(path)}")
-        made.folder.rename(changed)
+        changed = made.with_name(f"hostile-{len(path)}")
+        made.rename(changed)
         (changed / "SHA256SUMS").write_bytes(content)
         about = changed / "backup.json"
-        about.write_text(about.read_text().replace(made.sums, hashlib.sha256(content).hexdigest()))
-        with pytest.raises(UserError, match="leads outside"):
-            restore(find_backup(changed), tmp_path / "new")
+        about.write_text(about.read_text().replace(listed, hashlib.sha256(content).hexdigest()))
+        assert "leads outside" in command(brain, "restore", str(changed), "--into", str(tmp_path / "new")).err
         (changed / "SHA256SUMS").write_bytes(content.replace(path, b"inbox/one.md"))
-        about.write_text(about.read_text().replace(hashlib.sha256(content).hexdigest(), made.sums))
-        changed.rename(made.folder)
+        about.write_text(about.read_text().replace(hashlib.sha256(content).hexdigest(), listed))
+        changed.rename(made)
     assert not (tmp_path / "new").exists()

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.upkeep import settle_reviews
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.events import Event, NoteEdited, RecordedChange, content_hash, create, update
-from brainiac.formats.markers import has_markers
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.page import shareable_text
-from brainiac.formats.short_term import EMPTY, ShortTermDocument, StmEvent
-from brainiac.health.doctor import examine, mend
-from brainiac.health.overview import overview
-from brainiac.history.copies import settle_versions
-from brainiac.storage.copies import original_of
-from brainiac.storage.journal import to_line
-from brainiac.testing import make_brain
+from brainiac.testing import command, make_brain, run_once
+from tests.support.commands import do, problems_of, quiet
+from tests.support.notes_texts import stm_text
 from tests.support.pipeline import eventually, running
 
+SETTLED = {"copy-merged", "copy-set-aside", "markers-merged", "proposal-made"}
 STM = "memory/short_term.md"
 STM_COPY = "memory/short_term.sync-conflict-20250916-153000-ABCDEFG.md"
 PAGE = "memory/long_term/concrete/garden.md"
@@ -37,46 +35,46 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
 
 
 def stm(*numbers: int, tasks: tuple[str, ...] = (), done: tuple[str, ...] = (), summary: str = "") -> str:
-    document = ShortTermDocument(EMPTY).with_items(tasks=tasks).with_done(done).with_summary(summary)
-    for number in numbers:
-        document = document.with_event(StmEvent(f"e{number}", f"2025-09-16T15:3{number}:00Z", f"said {number}"))
-    return str(document)
+    events = [StmEvent(f"e{number}", f"2025-09-16T15:3{number}:00Z", f"said {number}") for number in numbers]
+    return stm_text(*events, tasks=tasks, done=done, summary=summary)
+
+
+def settle_versions(brain: Brain) -> list[Event]:
+    """Have what is there settled, as a daemon does when it starts, and return the events of it."""
+    before = brain.journal.last()[0]
+    run_once(brain)
+    return [event for event in brain.journal.events(kinds=SETTLED) if event.seq > before]
 
 
 def put(brain: Brain, path: str, text: str) -> None:
     brain.tree.absolute(path).write_text(text)
 
 
-def test_names_of_copies() -> None:
-    """Syncthing's and Dropbox's names lead to the file they are copies of; other names to none."""
-    assert STM == original_of(STM_COPY)
-    assert STM == original_of("memory/short_term (Ada's conflicted copy 2025-09-16).md")
-    assert PAGE == original_of(COPY)
-    assert [None, None] == [original_of("memory/short_term.md"), original_of("memory/a (copy).md")]
-
-
-def test_short_term_memory_merges(brain: Brain) -> None:
+@pytest.mark.parametrize(
+    "copy", [STM_COPY, "memory/short_term (Ada's conflicted copy 2025-09-16).md"], ids=["syncthing", "dropbox"]
+)
+def test_short_term_memory_merges(brain: Brain, copy: str) -> None:
     """Events by id in their order, items by text, ticks of either side; the copy goes, its text is in the journal.
 
     Seeds: S5.
     """
-    brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1, 3, tasks=("a", "b")))])
-    put(brain, STM_COPY, stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there."))
+    brain.commit("noted", by="x", changes=[update(STM, stm(), stm(1, 3, tasks=("a", "b")))])
+    put(brain, copy, stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there."))
     (event,) = settle_versions(brain)
     memory = brain.short_term().memory
     assert ["e3", "e2", "e1"] == [each.id for each in memory.events]
     assert {"a": True, "b": False, "c": False} == {item.text: item.is_done for item in memory.tasks}
     assert "From there." == memory.summary
-    assert brain.read(STM_COPY) is None
+    assert brain.read(copy) is None
     assert stm(1, 2, tasks=("a", "c"), done=("a",), summary="From there.").encode() == brain.committer.text_of(
-        next(str(change.before) for change in event.changes if change.path == STM_COPY)
+        next(str(change.before) for change in event.changes if change.path == copy)
     )
 
 
 def test_what_one_side_keeps_private_stays_so(brain: Brain) -> None:
     """F-STM-8: an event that either device marked is private in what they merge to; a mark elsewhere keeps it all."""
     text = stm(1, 2, tasks=("a", "b"))
-    brain.commit("noted", by="x", changes=[update(STM, EMPTY, text)])
+    brain.commit("noted", by="x", changes=[update(STM, stm(), text)])
     marked = text.replace("<!-- event: e1 -->\n", "<!-- event: e1 -->\n<!-- private -->\n")
     put(brain, STM_COPY, marked.replace("[ ] b\n", "[ ] b <!-- private -->\n"))
     settle_versions(brain)
@@ -87,7 +85,7 @@ def test_what_one_side_keeps_private_stays_so(brain: Brain) -> None:
 
 def test_what_was_promoted_does_not_come_back(brain: Brain) -> None:
     """An event that a process pruned is not revived by an old copy; one that only an outside save lacks is."""
-    brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1, 2, 4))])
+    brain.commit("noted", by="x", changes=[update(STM, stm(), stm(1, 2, 4))])
     brain.commit("memory-promoted", by="promotion", changes=[update(STM, stm(1, 2, 4), stm(2, 4))])
     put(brain, STM, stm(3, 4))
     brain.observed.note_change(STM)
@@ -98,7 +96,7 @@ def test_what_was_promoted_does_not_come_back(brain: Brain) -> None:
 
 def test_a_remark_that_only_a_copy_has_is_kept(brain: Brain) -> None:
     """What a person wrote below an event on another device stands there, whether the event is known or not."""
-    brain.commit("noted", by="x", changes=[update(STM, EMPTY, stm(1))])
+    brain.commit("noted", by="x", changes=[update(STM, stm(), stm(1))])
     theirs = stm(1, 2).replace('"said 1"\n', '"said 1"\nmine\n').replace('"said 2"\n', '"said 2"\nmine too\n')
     put(brain, STM_COPY, theirs)
     settle_versions(brain)
@@ -117,10 +115,10 @@ def told_by_another_device(brain: Brain, before: str | None, after: str, device:
     """Write the journal of a device that saw one text of the page, and another one later."""
     digest = None if before is None else content_hash(before.encode())
     change = RecordedChange("create" if before is None else "update", PAGE, digest, content_hash(after.encode()))
-    event = Event(1, f"0199{device}", "2025-09-16T15:30:00Z", NoteEdited.kind, "person", None, {}, (change,))
+    line = {"seq": 1, "id": f"0199{device}", "at": "2025-09-16T15:30:00Z", "kind": NoteEdited.kind, "by": "person"}
     journal = brain.tree.journal / device / "2025-09-16.jsonl"
     journal.parent.mkdir()
-    journal.write_bytes(to_line(event))
+    journal.write_text(json.dumps(line | {"cause": None, "data": {}, "changes": [asdict(change)]}) + "\n")
 
 
 def test_both_versions_of_a_page_stand(brain: Brain) -> None:
@@ -229,8 +227,8 @@ def test_names_that_may_be_meant(brain: Brain, name: str) -> None:
     brain.commit("made", by="x", changes=[create(PAGE, text)])
     path = PAGE.replace("garden", name)
     put(brain, path, text + "- Zinnias. ^bbbb\n")
-    assert any(f"{path}: is a version of {PAGE}" in str(problem) for problem in examine(brain))
-    mend(brain, [problem for problem in examine(brain) if problem.path == path])
+    assert any(f"{path}: is a version of {PAGE}" in problem for problem in problems_of(brain))
+    command(brain, "doctor", "--fix")
     assert (None, True) == (brain.read(path), "Zinnias" in (brain.read_text(PAGE) or ""))
     for other in (text.replace("0199aaaa", "0199bbbb"), "# Garden\n\n- Tulips. ^aaaa\n"):
         put(brain, path, other)
@@ -245,7 +243,7 @@ def test_a_copy_without_uuid_under_a_name_that_may_be_meant_is_named(brain: Brai
     """Of the few files that are no pages: nobody merges it, `status` says so, and its words stay where they are."""
     put(brain, path, stm(1))
     assert [] == settle_versions(brain)
-    (notice,) = (notice for notice in overview(brain).notices if path in notice)
+    (notice,) = (notice for notice in do(brain, "status", "--json").json["notices"] if path in notice)
     assert "nobody reads it" in notice
     assert stm(1) == brain.read_text(path)
 
@@ -271,11 +269,11 @@ def test_conflict_markers_are_merged(brain: Brain, path: str) -> None:
     put(brain, path, "".join([*lines[:same], *sides]))
     words = ("said", "said") if path == STM else ("tulips", "roses")
     assert [] == [hit for word in words for hit in brain.recall.search(word) if hit.path == path]
-    assert any(path in str(problem) and "markers" in str(problem) for problem in examine(brain))
+    assert any(path in problem and "markers" in problem for problem in problems_of(brain))
     assert ["markers-merged"] == [event.kind for event in settle_versions(brain)]
     text = brain.read_text(path) or ""
     assert all(line in text for line in ("said 1", "said 2") if path == STM)
-    assert not has_markers(text)
+    assert not re.search("^(<<<<<<<|=======|>>>>>>>)", text, re.MULTILINE)
     assert all(brain.recall.search(word) for word in words)
     assert [] == settle_versions(brain)
 
@@ -305,7 +303,7 @@ def test_a_copy_of_what_is_gone_is_proposed(brain: Brain, mark: str, is_taken: b
     settle_versions(brain)
     assert [] == settle_versions(brain)
     put(brain, "memory/review.md", (brain.read_text("memory/review.md") or "").replace("[ ]", f"[{mark}]"))
-    settle_reviews(brain)
+    quiet(brain)
     settle_versions(brain)
     assert (is_taken, None) == ("Zinnias" in (brain.read_text(PAGE) or ""), brain.read(COPY))
 
@@ -321,7 +319,7 @@ def test_only_the_active_device_settles(brain: Brain) -> None:
 def test_a_daemon_settles_them(tmp_path: Path) -> None:
     """At the start and whenever the tree is looked over."""
     with running(tmp_path / "brain") as pair:
-        pair.drop(STM, EMPTY)
+        pair.drop(STM, stm())
         pair.drop(STM_COPY, stm(1))
         pair.daemon._scan_periodically()
         eventually(lambda: pair.text(STM_COPY) is None and "said 1" in (pair.text(STM) or ""), "merged")

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import ManualClock
 from brainiac.events import create, update
-from brainiac.health.doctor import check_journal, mend
-from brainiac.health.overview import Problem
-from brainiac.history.forget import find_target
-from brainiac.history.purge import purge
-from brainiac.testing import make_brain, run_once
+from brainiac.testing import command, make_brain, run_once
+from tests.support.commands import do
 
 DAYS = ("2026-03-01", "2026-03-02")
 Lines = list[bytes]
@@ -48,12 +45,13 @@ def lines_of(path: Path) -> Lines:
 
 def told(brain: Brain) -> list[tuple[str, str]]:
     """What is said of the journals, the device's folder left out."""
-    return [(problem.path.rpartition("/")[2], problem.what) for problem in problems(brain)]
+    return [(problem["path"].rpartition("/")[2], problem["what"]) for problem in problems(brain)]
 
 
-def problems(brain: Brain) -> list[Problem]:
+def problems(brain: Brain) -> list[dict[str, str]]:
     """What is wrong with the journals themselves; that notes differ from what they tell then is another matter."""
-    return [problem for problem in check_journal(brain) if problem.path.endswith(".jsonl")]
+    found = command(brain, "doctor", "--json").json["problems"]
+    return [problem for problem in found if problem["path"].endswith(".jsonl")]
 
 
 def test_a_journal_as_it_was_written_has_no_problem(brain: Brain) -> None:
@@ -114,10 +112,10 @@ def test_damage_is_named_with_file_and_line(
     path.write_bytes(b"".join(damage(lines_of(path))))
     before = path.read_bytes()
     found = problems(brain)
-    assert [path.name] == [problem.path.rpartition("/")[2] for problem in found]
-    assert [True] == [problem.what.startswith(each) for problem, each in zip(found, expected, strict=True)], found
-    assert all(problem.todo for problem in found)
-    mend(brain, found)
+    assert [path.name] == [problem["path"].rpartition("/")[2] for problem in found]
+    assert [True] == [problem["what"].startswith(each) for problem, each in zip(found, expected, strict=True)], found
+    assert all(problem["todo"] for problem in found)
+    command(brain, "doctor", "--fix")
     assert before == path.read_bytes()
 
 
@@ -164,8 +162,8 @@ def test_other_devices_are_looked_at_too(brain: Brain) -> None:
     path = foreign / f"{DAYS[0]}.jsonl"
     path.write_bytes(b"".join(cut_out(lines_of(path))))
     (problem,) = problems(brain)
-    assert "logs/journal/other-123456/2026-03-01.jsonl" == problem.path
-    assert "until its journal is here whole" in problem.todo
+    assert "logs/journal/other-123456/2026-03-01.jsonl" == problem["path"]
+    assert "until its journal is here whole" in problem["todo"]
 
 
 def test_texts_that_are_not_there_are_named_once_a_file(brain: Brain) -> None:
@@ -190,7 +188,6 @@ def test_a_purge_is_no_damage(tmp_path: Path) -> None:
     shutil.copytree(brain.journal.folder, brain.tree.journal / "other-123456")
     assert [] == told(brain)
     (event,) = (each for each in brain.journal.events(kinds={"prompt-answered"}) if each.data["prompt"] == "inbox/a.md")
-    purged = purge(brain, find_target(brain, event.id))
-    assert purged.texts
+    assert do(brain, "forget", event.id, "--purge", "--yes", "--json").json["texts"]
     assert [] == told(brain)
     brain.close()

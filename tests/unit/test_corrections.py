@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import ManualClock
-from brainiac.history.digest import digest_since
-from brainiac.history.forget import find_words, forget
-from brainiac.history.undo import correct, possible_targets, take_back, undo
 from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, PageRef, Purpose
 from brainiac.server.app import serving
-from brainiac.storage.causes import last_caused
+from brainiac.testing import command
 from brainiac.testing import make_brain as make_empty_brain
-from tests.support.commands import Shell
+from tests.support.commands import Shell, do
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
 from tests.support.served import Served, free_port
 
@@ -33,7 +29,7 @@ def brain(tmp_path: Path) -> Brain:
     engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": OLD, "page": HOME})})
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, OLD)
-    promote(brain)
+    do(brain, "promote")
     brain.__dict__["engine"] = engine
     later(brain)
     return brain
@@ -44,9 +40,14 @@ def decide(brain: Brain, *made: dict[str, Any]) -> None:
 
 
 def put_right(brain: Brain) -> None:
-    (target,) = possible_targets(brain, "640 euros rent")
-    correct(brain, target, NEW)
+    do(brain, "correct", "640 euros rent", "--to", NEW)
     later(brain)
+
+
+def digest(brain: Brain) -> list[dict[str, Any]]:
+    """Return the lines of the digest, as it tells them to a script."""
+    lines: list[dict[str, Any]] = do(brain, "digest", "--since", "2026", "--json").json["lines"]
+    return lines
 
 
 def digest_text(brain: Brain) -> str:
@@ -55,11 +56,9 @@ def digest_text(brain: Brain) -> str:
 
 def test_a_correction_stands_in_place_and_the_former_wording_under_history(brain: Brain) -> None:
     """One commit, which `undo --last` takes back, and not the promotion before it."""
-    (target,) = possible_targets(brain, "rent is 640 euros")
-    event = correct(brain, target, NEW)
+    do(brain, "correct", "rent is 640 euros", "--to", NEW)
     assert ([NEW], [OLD]) == (statements(brain), statements(brain, history=True))
-    assert [event] == last_caused(brain)
-    undo(brain, event)
+    do(brain, "undo", "--last")
     assert ([OLD], []) == (statements(brain), statements(brain, history=True))
 
 
@@ -104,9 +103,9 @@ def test_what_was_put_right_comes_back_from_no_earlier_exchange(brain: Brain) ->
     put_right(brain)
     decide(brain, {"text": OLD, "page": HOME})
     tell(brain, OLD, minutes=-300)
-    outcome = promote(brain)
+    outcome = do(brain, "promote", "--json").json
     assert [NEW] == statements(brain)
-    assert any("put it right" in row.reason for row in outcome.refused)
+    assert any("put it right" in row["reason"] for row in outcome["refused"])
 
 
 def test_what_was_put_right_comes_back_from_no_later_answer(brain: Brain) -> None:
@@ -115,21 +114,19 @@ def test_what_was_put_right_comes_back_from_no_later_answer(brain: Brain) -> Non
     quote = "You pay 640 euros rent in Graz"
     decide(brain, {"text": OLD, "page": HOME, "evidence": [Evidence(exchange="e1", quote=quote)]})
     tell(brain, "What did I say of rent?", answer=f"{quote}.")
-    outcome = promote(brain)
+    outcome = do(brain, "promote", "--json").json
     assert [NEW] == statements(brain)
-    assert any("put it right" in row.reason for row in outcome.refused)
+    assert any("put it right" in row["reason"] for row in outcome["refused"])
 
 
 def test_what_was_forgotten_is_stated_by_no_answer(brain: Brain) -> None:
     """The same of what a person had taken out."""
-    target = find_words(brain, "640 euros")
-    assert target is not None
-    forget(brain, target)
+    do(brain, "forget", "640 euros", "--yes")
     later(brain)
     quote = "You pay 640 euros rent in Graz"
     decide(brain, {"text": OLD, "page": HOME, "evidence": [Evidence(exchange="e1", quote=quote)]})
     tell(brain, "And the rent?", answer=f"{quote}.")
-    promote(brain)
+    do(brain, "promote")
     assert not any("640" in text for text in statements(brain))
 
 
@@ -139,35 +136,32 @@ def test_what_was_forgotten_is_stated_by_no_answer(brain: Brain) -> None:
 def test_the_digest_tells_both_wordings_with_the_way_back(brain: Brain) -> None:
     """Learned, changed and refused, newest first; what is taken back is not told."""
     put_right(brain)
-    lines = digest_since(brain, "2026").lines
-    assert [("changed", NEW, OLD), ("learned", OLD, "")] == [(line.what, line.text, line.before) for line in lines]
+    lines = digest(brain)
+    told = [(line["what"], line["text"], line["before"]) for line in lines]
+    assert [("changed", NEW, OLD), ("learned", OLD, "")] == told
     # the first wording has changed since: only the whole run can be taken back
-    assert [f"brainiac undo {lines[0].event}", ""] == [line.undo for line in lines]
-    assert f"all of this run: `brainiac undo {lines[1].event}`" in digest_text(brain)
+    assert [f"brainiac undo {lines[0]['event']}", ""] == [line["undo"] for line in lines]
+    assert f"all of this run: `brainiac undo {lines[1]['event']}`" in digest_text(brain)
     assert f"“{OLD}” → “{NEW}”" in digest_text(brain)
-    event = brain.journal.find(lines[0].event)
-    assert event is not None
-    undo(brain, event)
-    assert ["learned"] == [line.what for line in digest_since(brain, "2026").lines]
+    do(brain, "undo", lines[0]["event"])
+    assert ["learned"] == [line["what"] for line in digest(brain)]
     assert NEW not in digest_text(brain)
 
 
 def test_what_a_person_rewords_in_the_page_stays_in_the_digest(brain: Brain) -> None:
     """In its present words, which its undo ends."""
-    page = brain.tree.absolute(digest_since(brain, "2026").lines[0].path)
+    page = brain.tree.absolute(digest(brain)[0]["path"])
     page.write_text(page.read_text().replace(OLD, NEW))
-    (line,) = digest_since(brain, "2026").lines
-    assert ("learned", NEW, "edited by hand since") == (line.what, line.text, line.reason)
-    take_back(brain, line.statement)
+    (line,) = digest(brain)
+    assert ("learned", NEW, "edited by hand since") == (line["what"], line["text"], line["reason"])
+    do(brain, "undo", line["statement"])
     assert [NEW] == statements(brain, history=True)
 
 
 def test_the_digest_forgets(brain: Brain) -> None:
     """What is forgotten goes from the file at once."""
     assert "640" in digest_text(brain)
-    target = find_words(brain, "640 euros")
-    assert target is not None
-    forget(brain, target)
+    do(brain, "forget", "640 euros", "--yes")
     assert "640" not in digest_text(brain)
 
 
@@ -175,9 +169,9 @@ def test_the_digest_tells_nothing_private(brain: Brain) -> None:
     """It counts it."""
     decide(brain, {"text": "I owe Tom 50 euros.", "page": PageRef(title="Debts")})
     tell(brain, "I owe Tom 50 euros.", private=True)
-    promote(brain)
+    do(brain, "promote")
     assert "Tom" not in digest_text(brain)
-    assert 1 == digest_since(brain, "2026").withheld
+    assert 1 == do(brain, "digest", "--since", "2026", "--json").json["private"]
 
 
 def test_words_that_ended_on_a_private_page_too_are_not_in_the_digest(brain: Brain) -> None:
@@ -185,8 +179,7 @@ def test_words_that_ended_on_a_private_page_too_are_not_in_the_digest(brain: Bra
     for name in ("aa.md", "zz.md"):
         page = brain.tree.long_term / "concrete" / name
         page.write_text(f"---\nprivate: true\n---\n\n# A {name}\n\n## History\n\n- {OLD} ^past\n")
-        digest = digest_since(brain, "2026")
-        assert ([], 1) == (digest.lines, digest.withheld)
+        assert {"lines": [], "private": 1} == do(brain, "digest", "--since", "2026", "--json").json
         page.unlink()
 
 
@@ -199,15 +192,12 @@ def test_a_digest_that_a_person_changed_is_moved_aside(brain: Brain) -> None:
     assert ["Mine."] == [path.read_text().split("\n")[-2] for path in brain.tree.logs.glob("digest-edited-*.md")]
 
 
-def test_both_as_commands(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_as_commands(brain: Brain) -> None:
     """`correct WORDS --to TEXT` says what it did and how to take it back; `digest` tells of it; what nobody said is
     no statement."""
-    root = str(brain.root)
-    brain.close()
-    shell = Shell(capsys, root)
-    assert f"“{OLD}” → “{NEW}”" in shell("correct", "640 euros rent", "--to", NEW).out
-    assert f"changed: “{OLD}” → “{NEW}”" in shell("digest", "--since", "2026-03-01").out
-    assert shell("correct", "zebra crossing", "--to", "x").code == 1
+    assert f"“{OLD}” → “{NEW}”" in do(brain, "correct", "640 euros rent", "--to", NEW).out
+    assert f"changed: “{OLD}” → “{NEW}”" in do(brain, "digest", "--since", "2026-03-01").out
+    assert command(brain, "correct", "zebra crossing", "--to", "x").code == 1
 
 
 # --- taking back one statement -------------------------------------------------------------------------------------
@@ -217,8 +207,8 @@ FLAT, GARDEN = "I live in a flat in Graz.", "I have no garden."
 
 def undo_of(brain: Brain, what: str, text: str) -> str:
     """The statement that the digest names to take back what it tells of a text."""
-    lines = digest_since(brain, "2026").lines
-    return next(line.statement for line in lines if line.what == what and text in (line.text, line.before))
+    told = [line for line in digest(brain) if line["what"] == what and text in (line["text"], line["before"])]
+    return str(told[0]["statement"])
 
 
 def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> None:
@@ -226,7 +216,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     taken back itself, and is no run's to state again from what was said before."""
     decide(brain, {"text": FLAT, "page": HOME}, {"text": GARDEN, "page": HOME})
     tell(brain, f"{FLAT} {GARDEN}")
-    promote(brain)
+    do(brain, "promote")
     later(brain)
 
     def decision(request: ConsolidateRequest) -> Consolidation:
@@ -237,7 +227,7 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
 
     brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
     tell(brain, f"{NEW} I have a cat. I have a garden now.")
-    promote(brain)
+    do(brain, "promote")
     later(brain)
     assert ([NEW, FLAT, "I have a cat."], {OLD, GARDEN}) == (statements(brain), set(statements(brain, history=True)))
     assert "all of this run" in digest_text(brain)
@@ -246,37 +236,34 @@ def test_one_line_of_a_run_is_taken_back_and_the_others_stand(brain: Brain) -> N
     signs = f"~ “{OLD}” → “{NEW}”", f"- “{GARDEN}”", "+ “I have a cat.”"
     assert [1, 1, 1] == [told.count(words) for words in signs]
 
-    event = take_back(brain, undo_of(brain, "changed", NEW)).event
+    event = do(brain, "undo", undo_of(brain, "changed", NEW), "--json").json["event"]
     assert [OLD, FLAT, "I have a cat."] == statements(brain)
-    undo(brain, event)
+    do(brain, "undo", event)
     assert [NEW, FLAT, "I have a cat."] == statements(brain)
-    take_back(brain, undo_of(brain, "changed", NEW))
-    take_back(brain, undo_of(brain, "ended", GARDEN))
-    take_back(brain, undo_of(brain, "learned", "I have a cat."))
+    do(brain, "undo", undo_of(brain, "changed", NEW))
+    do(brain, "undo", undo_of(brain, "ended", GARDEN))
+    do(brain, "undo", undo_of(brain, "learned", "I have a cat."))
     assert ({OLD, FLAT, GARDEN}, {NEW, "I have a cat."}) == (
         set(statements(brain)),
         set(statements(brain, history=True)),
     )
-    lines = digest_since(brain, "2026").lines
-    assert ["restored", "learned"] == [line.what for line in lines if line.text == GARDEN]
-    assert not any(line.statement for line in lines if line.text == "I have a cat.")
+    lines = digest(brain)
+    assert ["restored", "learned"] == [line["what"] for line in lines if line["text"] == GARDEN]
+    assert not any(line["statement"] for line in lines if line["text"] == "I have a cat.")
 
     later(brain)
     decide(brain, {"text": "I have a cat.", "page": HOME})
     tell(brain, "I have a cat.", minutes=-300)
-    assert any("put it right" in row.reason for row in promote(brain).refused)
+    assert "put it right" in str(do(brain, "promote", "--json").json["refused"])
 
 
-def test_what_cannot_be_taken_back_is_said(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_taken_back_is_said(brain: Brain) -> None:
     """A statement that is not there, and a page named by half its name; the command says what holds."""
     named = undo_of(brain, "learned", OLD)
-    root = str(brain.root)
-    brain.close()
-    shell = Shell(capsys, root)
-    assert "stands nowhere" in shell("undo", "home.md#^zzzz").err
-    assert "stands nowhere" in shell("undo", f"ome.md#^{named.partition('#^')[2]}").err
-    assert f"no longer holds: “{OLD}”" in shell("undo", named).out
-    assert f"holds again: “{OLD}”" in shell("undo", named).out
+    assert "stands nowhere" in command(brain, "undo", "home.md#^zzzz").err
+    assert "stands nowhere" in command(brain, "undo", f"ome.md#^{named.partition('#^')[2]}").err
+    assert f"no longer holds: “{OLD}”" in do(brain, "undo", named).out
+    assert f"holds again: “{OLD}”" in do(brain, "undo", named).out
 
 
 def test_a_doubt_is_told_as_asked(brain: Brain) -> None:
@@ -289,11 +276,11 @@ def test_a_doubt_is_told_as_asked(brain: Brain) -> None:
 
     brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = decision
     tell(brain, "What do I pay?", answer="You pay 700 euros.")
-    outcome = promote(brain)
+    outcome = do(brain, "promote", "--json").json
     assert [OLD] == statements(brain)
-    assert {} == outcome.statements
-    (line,) = (line for line in digest_since(brain, "2026").lines if line.what == "asked")
-    assert all(text in line.text for text in (OLD, "The rent is 700 euros (assistant: assistant)"))
+    assert {} == outcome["statements"]
+    (line,) = (line for line in digest(brain) if line["what"] == "asked")
+    assert all(text in line["text"] for text in (OLD, "The rent is 700 euros (assistant: assistant)"))
 
 
 @pytest.fixture
@@ -332,9 +319,9 @@ def test_promotion_does_not_bring_back_what_was_put_right_before_it(said: Shell,
     short_term = (tmp_path / "new/memory/short_term.md").read_text()
     assert ("- [ ] Buy oolong" in short_term, "- [ ] Buy tea" in short_term) == (True, False)
     brain = Brain(tmp_path / "new", clock=ManualClock(datetime.now(UTC) + timedelta(hours=1)))
-    outcome = promote(brain)
+    outcome = do(brain, "promote", "--json").json
     assert [["Anna lives in Mons."], ["Anna lives in Ghent."]] == [statements(brain), statements(brain, history=True)]
-    assert "by hand after it was said" in str(outcome.refused)
+    assert "by hand after it was said" in str(outcome["refused"])
     brain.close()
 
 

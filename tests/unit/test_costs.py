@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -14,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from brainiac.brain import Brain
-from brainiac.cli import status as command
-from brainiac.cli.session import name_brain
+from brainiac import Brain, ModelError
 from brainiac.clock import ManualClock
-from brainiac.errors import BudgetError, ModelError
+from brainiac.errors import BudgetError
 from brainiac.events import ModelCalled
-from brainiac.llm.catalog import Endpoint, Ledger, Price, cost_rows
+from brainiac.llm.catalog import Endpoint, Ledger, Price
 from brainiac.llm.schemas import Purpose
+from tests.support.commands import do
 from tests.support.models import (
     NOW,
     answer_request,
@@ -241,23 +239,16 @@ def test_answer_that_breaks_off_is_paid_for(paid: Brain, server: ChatServer) -> 
     assert call["cost_usd"] > 0
 
 
-def test_costs_are_shown_by_day_process_and_model(
-    paid: Brain, server: ChatServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_costs_are_shown_by_day_process_and_model(paid: Brain, server: ChatServer) -> None:
     """`brainiac costs` adds up the journal; --json gives the same to scripts."""
     server.script(say('{"queries": []}', tokens=(100, 10)), say("a", tokens=(1000, 50)), say("b", tokens=(1000, 50)))
     paid.models.run(queries_request())
     paid.models.run(answer_request())
     paid.models.run(answer_request())
-    rows = cost_rows(paid)
+    shown = do(paid, "costs", "--days", "3650", "--json").json
     assert [("answer", 2, 2000, 100, 0.022), ("queries", 1, 100, 10, 0.0012)] == [
-        (row.purpose, row.calls, row.input_tokens, row.output_tokens, row.cost_usd) for row in rows
+        (row["purpose"], row["calls"], row["input_tokens"], row["output_tokens"], row["cost_usd"])
+        for row in shown["rows"]
     ]
-    day = rows[0].day
-    paid.close()
-    name_brain(str(paid.root))
-    command.costs(days=3650, as_json=True)
-    shown = json.loads(capsys.readouterr().out)
-    assert (0.0232, day, "core_loop") == (shown["total_usd"], shown["rows"][0]["day"], shown["rows"][0]["process"])
-    command.costs(days=3650)
-    assert "$0.0232" in capsys.readouterr().out
+    assert (0.0232, "core_loop") == (shown["total_usd"], shown["rows"][0]["process"])
+    assert "$0.0232" in do(paid, "costs", "--days", "3650").out

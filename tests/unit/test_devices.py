@@ -8,22 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
-from brainiac.errors import UserError
+from brainiac import Brain
 from brainiac.events import TreeAdopted
 from brainiac.formats.page import is_private_note
-from brainiac.health.doctor import examine
-from brainiac.health.overview import overview
-from brainiac.history.devices import takeover, with_setting
-from brainiac.history.forget import find_target
-from brainiac.history.purge import purge
-from brainiac.history.undo import undo
-from brainiac.settings import Settings, load
-from brainiac.skeleton import create_brain
-from brainiac.testing import make_brain, run_once
-from tests.support.commands import Shell
+from brainiac.testing import command, make_brain, run_once
+from tests.support.commands import Shell, do, problems_of
 from tests.support.devices import Device
 from tests.support.pipeline import eventually, running
 from tests.support.said import holding
@@ -62,31 +52,25 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Device, De
     desk.enter()
     make_brain(desk.root).close()
     with desk.opened() as brain:
-        takeover(brain)
+        do(brain, "takeover")
     laptop.root.mkdir()
     synced(desk, laptop)
     return desk, laptop
 
 
-def test_a_setting_is_set_in_place() -> None:
-    """Comments, order and every other line stay byte for byte; the file still validates."""
-    text = (
-        "# mine\nbrain_id: abc # here\n\ninbox:\n  # settle_ms: 100\nactive_device: old # was\nllm:\n  model: offline\n"
-    )
-    assert text.replace("old", "new") == with_setting(text, "active_device", "new")
-    bare = text.replace("active_device: old # was\n", "")
-    assert bare + "active_device: new\n" == with_setting(bare, "active_device", "new")
-
-
 def test_taking_over_is_a_commit(devices: tuple[Device, Device]) -> None:
-    """The shipped settings gain one line and keep their comments; again changes nothing."""
+    """The settings gain one line, or its value alone changes; every other byte stays, and again does nothing."""
     desk, _ = devices
     with desk.opened() as brain:
         (event,) = brain.journal.events(kinds={"device-took-over"})
-        assert brain.journal.device == load(brain.tree.config, Settings).active_device == event.data["device"]
+        assert brain.journal.device == brain.settings.active_device == event.data["device"]
         before = brain.journal.blobs.get(str(event.changes[0].before)).decode()
         assert before + f"active_device: {brain.journal.device}\n" == brain.read_text(brain.tree.config)
-        assert takeover(brain) is None
+        assert do(brain, "takeover", "--json").json["event"] is None
+        text = "# mine\nbrain_id: abc # here\nactive_device: old # was\ninbox:\n  # settle_ms: 100\n"
+        brain.tree.config.write_text(text)
+        do(brain, "takeover")
+        assert text.replace("old", brain.journal.device) == brain.tree.config.read_text()
 
 
 @pytest.mark.slow
@@ -118,7 +102,7 @@ def test_a_handover(devices: tuple[Device, Device]) -> None:
     desk.run()
     synced(desk, laptop)
     with laptop.opened() as brain:
-        takeover(brain)
+        do(brain, "takeover")
     laptop.drop("inbox/two.md", "I prefer tea.\n")
     laptop.run()
     synced(laptop, desk)
@@ -228,10 +212,10 @@ def test_what_another_device_noted_was_written_by_no_person(devices: tuple[Devic
     synced(desk, laptop)
     with laptop.opened() as brain:
         assert ["We decided to move to Lisbon."] == [fact.text for fact in brain.short_term().memory.facts]
-        takeover(brain)
-        outcome = promote(brain)
-        assert outcome.event
-        assert [] == [one for one in outcome.event.data["exchanges"] if one.startswith("line-")]
+        do(brain, "takeover")
+        do(brain, "promote")
+        (promoted,) = brain.journal.events(kinds={"memory-promoted"})
+        assert [] == [one for one in promoted.data["exchanges"] if one.startswith("line-")]
         pages = [brain.tree.relative(each.path) for each in brain.tree.walk(brain.tree.long_term)]
         texts = [brain.read_text(page) or "" for page in pages if not page.endswith("_index.md")]
         assert [True, True] == [is_private_note(text) for text in texts if "emeralds" in text]
@@ -245,11 +229,12 @@ def test_two_that_both_run_are_told(devices: tuple[Device, Device]) -> None:
     desk.run()
     with desk.opened() as brain:
         device = brain.journal.device
-        assert [] == overview(brain).problems
+        assert [] == do(brain, "status", "--json").json["problems"]
     synced(desk, laptop)
     config.write_text("".join(line for line in config.read_text().splitlines(True) if "active_device" not in line))
     with laptop.opened() as brain:
-        assert [True] == [device in problem and "takeover" in problem for problem in overview(brain).problems]
+        problems = do(brain, "status", "--json").json["problems"]
+        assert [True] == [device in problem and "takeover" in problem for problem in problems]
 
 
 @pytest.mark.slow
@@ -273,7 +258,7 @@ def test_a_purge_is_honoured_by_the_other_device(devices: tuple[Device, Device])
         exchange = next(
             e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/two.md"
         )
-        purge(brain, find_target(brain, exchange.id))
+        do(brain, "forget", exchange.id, "--purge", "--yes")
     assert [] == holding(WORDS, desk.root, desk.home)
     synced(desk, laptop)
     stm.write_text(edited)  # its own version was newer
@@ -294,28 +279,25 @@ def test_what_another_device_did_is_undone_there(devices: tuple[Device, Device])
     with desk.opened() as brain:
         event = next(brain.journal.events(kinds={"prompt-answered"}))
     synced(desk, laptop)
-    from brainiac.storage.causes import find_event
-
-    with laptop.opened() as brain, pytest.raises(UserError, match="undo it there"):
-        find_event(brain, event.id)
+    with laptop.opened() as brain:
+        assert "undo it there" in command(brain, "undo", event.id).err
 
 
 def test_a_commit_before_the_first_start_makes_no_edit_of_the_whole_tree(tmp_path: Path) -> None:
     """A folder full of notes, and a command before any daemon ran: the notes are adopted, which `undo` refuses to take
     back, and what the command wrote is known as its own."""
-    create_brain(root := tmp_path / "brain")
+    make_brain(root := tmp_path / "brain").close()
     (root / "memory/long_term/concrete/bob.md").write_text("# Bob\n\n- Likes tea.\n")
     with closing(Brain(root)) as brain:
-        takeover(brain)
+        do(brain, "takeover")
         brain.observed.adopt()
         kinds = [event.kind for event in brain.journal.events()]
         assert ["tree-adopted"] == [kind for kind in kinds if kind != "note-edited"][1:]
         adoption = next(brain.journal.events(kinds={TreeAdopted}))
-        with pytest.raises(UserError):
-            undo(brain, adoption)
+        assert 1 == command(brain, "undo", adoption.id).code
         paths = [change.path for change in adoption.changes]
         assert len(paths) == len(set(paths))
         assert {"memory/long_term/concrete/bob.md", "system/config.yaml"} <= set(paths)
-        assert [] == [str(problem) for problem in examine(brain) if "watched" in str(problem)]
+        assert [] == [problem for problem in problems_of(brain) if "watched" in problem]
         brain.observed.adopt()
         assert kinds == [event.kind for event in brain.journal.events()]

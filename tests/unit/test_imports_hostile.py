@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from brainiac.testing import make_brain
-from tests.support.commands import Done, Shell
+from brainiac.testing import Said, make_brain
+from tests.support.commands import Shell
 from tests.support.exports import chatgpt, chatgpt_node, write_json
 
 TURNS = [("I fly to Lisbon on Friday.", "Enjoy it.")]
@@ -49,7 +49,7 @@ def imported(root: Path) -> dict[str, str]:
     return {file.relative_to(top).as_posix(): file.read_text("utf-8") for file in files if file.name != "_index.md"}
 
 
-def counts(done: Done) -> tuple[int, int, int]:
+def counts(done: Said) -> tuple[int, int, int]:
     """Return how many conversations and notes an import took, knew and skipped."""
     assert done.code == 0, done.err
     states = [item["state"] for item in done.json["items"]]

@@ -6,19 +6,15 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.clock import ManualClock, iso
 from brainiac.events import new_id
-from brainiac.history.forget import find_words
-from brainiac.history.past import Comparison, compare, pages_at, present_pages
-from brainiac.history.purge import purge
-from brainiac.history.undo import correct, possible_targets
-from tests.support.commands import Shell
-from tests.support.promotions import ScriptedEngine, make_brain, page_with, tell
+from tests.support.commands import Shell, do
+from tests.support.promotions import ScriptedEngine, make_brain, page_with, pages, tell
 
 RENT, NEW_RENT = "I pay 640 euros rent in Graz.", "I pay 700 euros rent in Graz."
 SAID = (RENT, "Anna lives in Ghent.", "Anna plays the viola.")
@@ -29,7 +25,7 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
     brain = make_brain(tmp_path / "b", engine=ScriptedEngine())
     for text in SAID:
         tell(brain, text)
-    promote(brain)
+    do(brain, "promote")
     wait(brain)
     yield brain
     brain.close()
@@ -44,9 +40,10 @@ def wait(brain: Brain) -> str:
     return moment
 
 
-def since(brain: Brain, moment: str) -> Comparison:
+def since(brain: Brain, moment: str) -> dict[str, Any]:
     brain.observed.adopt()
-    return compare(pages_at(brain, moment), present_pages(brain))
+    told: dict[str, Any] = do(brain, "diff", "--since", moment, "--json").json
+    return told
 
 
 def rewrite(brain: Brain, words: str, line: str) -> None:
@@ -57,14 +54,14 @@ def rewrite(brain: Brain, words: str, line: str) -> None:
     (brain.root / page.path).write_text(text)
 
 
-def summary(comparison: Comparison) -> list[tuple[str, str, str]]:
-    return [(each.what, each.before, each.text) for each in comparison.differences if each.kind == "statement"]
+def summary(told: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(one["what"], one["before"], one["text"]) for one in told["differences"] if one["kind"] == "statement"]
 
 
 def test_each_change_of_a_statement_is_told_once(brain: Brain) -> None:
     """What was put right, ended, added and deleted by hand, moved to another page, and what came back."""
-    start = wait(brain)
-    correct(brain, possible_targets(brain, RENT)[0], NEW_RENT)
+    start, before = wait(brain), {page.path: page.text for page in pages(brain).values()}
+    do(brain, "correct", RENT, "--to", NEW_RENT)
     rewrite(brain, "viola", "- Anna sails.\n")
     rewrite(brain, "Ghent", "")
     (brain.root / "memory/long_term/concrete/moved.md").write_text("# Belgium\n\n- Anna lives in Ghent. ^mine\n")
@@ -75,14 +72,14 @@ def test_each_change_of_a_statement_is_told_once(brain: Brain) -> None:
         ("removed", "Anna plays the viola.", ""),
     ]
     assert changes == sorted(summary(since(brain, start)))
-    later, then = wait(brain), pages_at(brain, start)
+    later = wait(brain)
     (brain.root / "memory/long_term/concrete/moved.md").unlink()
-    for path in then.hashes:
-        (brain.root / path).write_text(then.text_of(path) or "")
+    for path, text in before.items():
+        (brain.root / path).write_text(text)
     back = summary(since(brain, later))
     assert ("resumed", RENT, RENT) in back
     assert ("removed", NEW_RENT, "") in back
-    assert [] == since(brain, start).differences
+    assert [] == since(brain, start)["differences"]
 
 
 def test_pages_that_went_overnight_are_named_with_all_they_held(brain: Brain) -> None:
@@ -93,9 +90,9 @@ def test_pages_that_went_overnight_are_named_with_all_they_held(brain: Brain) ->
     day.unlink()
     difference = since(brain, start)
     assert [("moved", "memory/long_term/concrete/anna-of-ghent.md"), ("removed", str(day.relative_to(brain.root)))] == [
-        (each.what, each.path) for each in difference.differences if each.kind == "page"
+        (one["what"], one["path"]) for one in difference["differences"] if one["kind"] == "page"
     ]
-    assert list(SAID) == [text for each in difference.differences for text in SAID if text in each.before]
+    assert list(SAID) == [text for one in difference["differences"] for text in SAID if text in one["before"]]
     assert [] == summary(difference)
 
 
@@ -107,20 +104,18 @@ def test_brains_with_other_ids_and_dates_hold_the_same(brain: Brain, tmp_path: P
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", lambda _: new_id(), page.read_text())
         text = re.sub(r" \^[a-z0-9]{4}$", " ^other", text, flags=re.MULTILINE)
         page.write_text(text.replace("2026-03-02T", "2026-04-05T"))
-    other = Brain(copy)
-    result = compare(present_pages(brain), present_pages(other))
-    assert ([], 3) == (result.differences, len(result.renumbered))
+    result = do(brain, "diff", str(copy), "--json").json
+    assert ([], 3) == (result["differences"], len(result["renumbered"]))
     page_file = copy / page_with(brain, "viola").path
     page_file.write_text(page_file.read_text().replace("viola", "cello"))
     assert [("added", "", "Anna plays the cello."), ("removed", "Anna plays the viola.", "")] == sorted(
-        summary(compare(present_pages(brain), present_pages(other)))
+        summary(do(brain, "diff", str(copy), "--json").json)
     )
-    other.close()
 
 
 def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, shell: Shell) -> None:
     """Of two brains `diff` pairs each statement with the one that says the same; values and additions are told."""
-    for name, pages in {
+    for name, texts in {
         "one": {"anna": ["Anna lives in Ghent, in the Hoogpoort.", "Anna pays 80 euros for the garage."],
               "bob": ["Bob works at the harbour as an engineer.", "Bob voted by post.",
                       "Bob leaves at 10:09 by the train.", "The account of the choir is at -5 francs."]},
@@ -129,7 +124,7 @@ def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, 
                       "Bob leaves at 09:10 by the train.", "The account of the choir is at 5 francs."]},
     }.items():  # fmt: skip
         brain = make_brain(tmp_path / name)
-        for title, lines in pages.items():
+        for title, lines in texts.items():
             page = brain.tree.long_term / "concrete" / f"{title}.md"
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines))
@@ -153,13 +148,11 @@ def test_two_wordings_of_one_memory_differ_only_in_what_differs(tmp_path: Path, 
 def test_what_was_purged_is_not_told(brain: Brain) -> None:
     """The page of then cannot be compared, which is said; no other page is taken for new."""
     start = wait(brain)
-    target = find_words(brain, RENT)
-    assert target is not None
-    purge(brain, target)
+    do(brain, "forget", RENT, "--purge", "--yes")
     result = since(brain, start)
     assert "640" not in str(result)
-    assert result.unreadable
-    assert all("purged" in problem for problem in result.unreadable)
+    assert result["unreadable"]
+    assert all("purged" in problem for problem in result["unreadable"])
     assert [] == summary(result)
 
 
@@ -173,9 +166,8 @@ def test_a_brain_that_came_later_is_seen_as_the_former_device_saw_it(brain: Brai
     shutil.copytree(brain.root, tmp_path / "later")
     later = Brain(tmp_path / "later")
     later.observed.adopt()
-    past = pages_at(later, start)
-    assert past.device
-    assert past.text_of(page.path) == page.text
+    assert page.text == do(later, "show", page.path, "--at", start).out
+    assert "this device's journal begins later" in do(later, "diff", "--since", start).out
     later.close()
 
 
@@ -214,9 +206,7 @@ def test_a_page_as_it_stood(brain: Brain, capsys: pytest.CaptureFixture[str]) ->
 def test_a_page_that_was_purged_is_not_shown(brain: Brain, capsys: pytest.CaptureFixture[str]) -> None:
     """It says that it was, and nothing of what it said."""
     page, start = page_with(brain, "640"), wait(brain)
-    target = find_words(brain, RENT)
-    assert target is not None
-    purge(brain, target)
+    do(brain, "forget", RENT, "--purge", "--yes")
     shown = Shell(capsys, str(brain.root))("show", page.path, "--at", start)
     assert (1, "") == (shown.code, shown.out)
     assert "was purged" in shown.err
@@ -224,7 +214,7 @@ def test_a_page_that_was_purged_is_not_shown(brain: Brain, capsys: pytest.Captur
 
 def test_diff_as_a_command(brain: Brain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of one brain since a day, of two brains; what cannot be compared says what to do."""
-    correct(brain, possible_targets(brain, RENT)[0], NEW_RENT)
+    do(brain, "correct", RENT, "--to", NEW_RENT)
     shutil.copytree(brain.root, tmp_path / "copy")
     brain.close()
     shell = Shell(capsys, str(brain.root))
@@ -241,9 +231,10 @@ def test_times_are_named_alike_everywhere(brain: Brain, capsys: pytest.CaptureFi
     """`show`, `diff`, `digest`, `log` and `promote` read the same times, and refuse the same with examples."""
     shell, path = Shell(capsys, str(brain.root)), page_with(brain, "Ghent").path
     wait(brain)
-    corrected = correct(brain, possible_targets(brain, "Ghent")[0], "Anna lives in Bruges.")
-    forgotten = correct(brain, possible_targets(brain, "Bruges")[0], "Anna lives in Mons.")  # in the same second
-    assert corrected.at == forgotten.at
+    do(brain, "correct", "Anna lives in Ghent.", "--to", "Anna lives in Bruges.")
+    do(brain, "correct", "Anna lives in Bruges.", "--to", "Anna lives in Mons.")  # in the same second
+    corrected, mended = brain.journal.events(kinds={"statement-corrected"})
+    assert corrected.at == mended.at
     assert "Mons" in shell("show", path, "--at", "yesterday").out
     at_event = shell("show", path, "--at", corrected.id[-8:]).out
     assert ("Anna lives in Bruges." in at_event, "Mons" in at_event) == (True, False)

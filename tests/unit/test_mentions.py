@@ -6,13 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.upkeep import Upkeep
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.formats.page import parse_memory
-from brainiac.history.forget import Target, forget
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
+from tests.support.commands import do, quiet
 from tests.support.promotions import ScriptedEngine, later, make_brain, pages, tell
 
 
@@ -37,26 +35,25 @@ def test_pages_link_to_the_pages_that_they_name(tmp_path: Path) -> None:
     """At once where the page is written, in the next quiet where the named page came later; a private page is left
     out, and a name goes with the statement that had it."""
     brain = make_brain(tmp_path, engine=ScriptedEngine({Purpose.CONSOLIDATE: consolidate}))
-    upkeep = Upkeep(brain)
     tell(brain, "Rowing club: meets at Lake Zug on Mondays.")
-    promote(brain)
+    do(brain, "promote")
     assert {} == mentions(brain)
     day = next(page for page in pages(brain).values() if "/events/" in page.path)
     assert ["[[rowing-club|Rowing club]]"] == day.meta["mentions"]
     tell(brain, "Lake Zug: is cold, says the Rowing club.")
-    promote(brain)
+    do(brain, "promote")
     assert {"Lake Zug": ["[[rowing-club|Rowing club]]"]} == mentions(brain)
     lake = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
-    upkeep.note_page(lake, has_appeared_or_left=True)
+    brain.plugins.call("memory_created", brain=brain, path=lake)
     later(brain)
-    upkeep.tend()
-    upkeep.tend()
+    quiet(brain)
+    quiet(brain)
     assert {"Lake Zug": ["[[rowing-club|Rowing club]]"], "Rowing club": ["[[lake-zug|Lake Zug]]"]} == mentions(brain)
     event = next(iter(parse_memory(lake, brain.read_text(lake) or "").meta["sources"]))
-    forget(brain, Target((str(event),)))
+    do(brain, "forget", str(event), "--yes")
     assert brain.read(lake) is None
-    upkeep.note_page(lake, has_appeared_or_left=True)
-    upkeep.tend()
+    brain.plugins.call("memory_deleted", brain=brain, path=lake)
+    quiet(brain)
     assert {"Rowing club": []} == mentions(brain)
     brain.close()
 
@@ -66,17 +63,16 @@ def test_what_a_person_put_there_stays(tmp_path: Path, own: str) -> None:
     """A value that is no list is left alone; of a list only our links are renewed."""
     brain = make_brain(tmp_path, engine=ScriptedEngine({Purpose.CONSOLIDATE: consolidate}))
     tell(brain, "Lake Zug: is cold.")
-    promote(brain)
+    do(brain, "promote")
     path = next(page.path for page in pages(brain).values() if page.title == "Lake Zug")
     own_page = brain.tree.absolute(path).with_name("own.md")
     own_page.write_text(f"---\nuuid: 0199\n{own}---\n# Own\n\nWe swam in Lake Zug.\n")
     os.utime(own_page, (1e9, 1e9))
     brain.observed.adopt()
     later(brain)
-    upkeep = Upkeep(brain)
-    upkeep.tend()
-    upkeep.note_page(brain.tree.relative(own_page), has_appeared_or_left=True)
-    upkeep.tend()
+    quiet(brain)
+    brain.plugins.call("memory_created", brain=brain, path=brain.tree.relative(own_page))
+    quiet(brain)
     links = ["Ann", "[[Bob]]", "[[lake-zug|Lake Zug]]"]
     before = {"mentions: Lake Zug\n": "Lake Zug", "mentions: {a: 1}\n": {"a": 1}}
     assert before.get(own, links) == mentions(brain)["Own"]

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import Outcome, promote
 
-from brainiac.brain import Brain
-from brainiac.clock import ManualClock, parse_iso
-from brainiac.formats.page import parse_exchanges
-from brainiac.health.doctor import examine
-from brainiac.history.digest import digest_since
+from brainiac import Brain
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Operation, PageRef, Purpose
-from tests.support.promotions import LTM, ScriptedEngine, make_brain, pages, statements, tell
+from tests.support.commands import do, problems_of
+from tests.support.plain_reader import exchanges
+from tests.support.promotions import LTM, ScriptedEngine, later, make_brain, pages, statements, tell
 
 MONTH = json.loads((Path(__file__).parent.parent / "data/month/month.json").read_text("utf-8"))
 pytestmark = pytest.mark.slow
@@ -69,21 +67,20 @@ def _id_of(request: ConsolidateRequest, text: str) -> str:
     return next((known.id for known in request.existing if known.content.startswith(text)), f"“{text}”")
 
 
-def live(brain: Brain, engine: Recording) -> Iterator[Outcome]:
+def live(brain: Brain, engine: Recording) -> Iterator[dict[str, Any]]:
     """Say everything at its moment, and promote each night."""
-    assert isinstance(brain.clock, ManualClock)
     messages = MONTH["messages"]
     for number, message in enumerate(messages):
-        minutes = (parse_iso(message["at"]) - brain.clock.now()).total_seconds() / 60
+        minutes = (datetime.fromisoformat(message["at"]) - brain.clock.now()).total_seconds() / 60
         engine.messages[tell(brain, message["text"], minutes=minutes, answer=message["answer"])] = message["id"]
         following = messages[number + 1]["at"] if number + 1 < len(messages) else "2027-01-01T00:00:00Z"
-        if (parse_iso(following) - brain.clock.now()).total_seconds() > NIGHT_SECONDS:
-            brain.clock.advance(1000)
-            yield promote(brain)
+        if (datetime.fromisoformat(following) - brain.clock.now()).total_seconds() > NIGHT_SECONDS:
+            later(brain, 1000)
+            yield do(brain, "promote", "--json").json
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Brain, list[Outcome]]:
+def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Brain, list[dict[str, Any]]]:
     engine = Recording()
     brain = make_brain(tmp_path_factory.mktemp("month") / "b", engine=engine)
     outcomes = list(live(brain, engine))
@@ -91,14 +88,14 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Brain, list[Outcome
     return brain, outcomes
 
 
-def test_nothing_good_is_refused(lived: tuple[Brain, list[Outcome]]) -> None:
+def test_nothing_good_is_refused(lived: tuple[Brain, list[dict[str, Any]]]) -> None:
     """Of 149 operations that a reader gave, none is refused in the end, and none is left."""
     _, outcomes = lived
-    assert [] == [row for outcome in outcomes for row in outcome.refused]
-    assert [] == [text for outcome in outcomes for text in outcome.left]
+    assert [] == [row for outcome in outcomes for row in outcome["refused"]]
+    assert [] == [text for outcome in outcomes for text in outcome["left"]]
 
 
-def test_memory_is_what_the_operations_say(lived: tuple[Brain, list[Outcome]]) -> None:
+def test_memory_is_what_the_operations_say(lived: tuple[Brain, list[dict[str, Any]]]) -> None:
     """Each statement that was given stands, unless a later operation changed or ended it; that one is past."""
     brain, _ = lived
     holding: dict[str, None] = {}
@@ -119,18 +116,19 @@ def _own(text: str) -> str:
     return text.partition(" (assistant:")[0]
 
 
-def test_what_was_said_stands_word_for_word(lived: tuple[Brain, list[Outcome]]) -> None:
+def test_what_was_said_stands_word_for_word(lived: tuple[Brain, list[dict[str, Any]]]) -> None:
     """Every message, once, on the page of its day."""
     brain, _ = lived
-    said = [event.user for page in pages(brain).values() for event in parse_exchanges(page.text)]
+    said = [one.user for page in pages(brain).values() for one in exchanges(page.path, page.text.encode())]
     assert sorted(message["text"] for message in MONTH["messages"]) == sorted(said)
-    assert [] == list(examine(brain))
+    assert [] == problems_of(brain)
 
 
-def test_the_digest_tells_every_change_with_both_wordings(lived: tuple[Brain, list[Outcome]]) -> None:
+def test_the_digest_tells_every_change_with_both_wordings(lived: tuple[Brain, list[dict[str, Any]]]) -> None:
     """What was replaced is told as it was and as it is, as far as the new wording stands by now."""
     brain, _ = lived
-    told = {(line.before, line.text) for line in digest_since(brain, "2026").lines if line.what == "changed"}
+    lines = do(brain, "digest", "--since", "2026", "--json").json["lines"]
+    told = {(line["before"], line["text"]) for line in lines if line["what"] == "changed"}
     replaced = [row for row in MONTH["operations"] if row["action"] == "replace"]
     assert len(replaced) > 10
     assert [] == [row["text"] for row in replaced if (row["about"][0], row["text"]) not in told]

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from brainiac.events import ExchangeReflected, PromptAnswered
-from brainiac.health.doctor import examine
-from brainiac.history.devices import takeover
-from brainiac.history.forget import find_target
-from brainiac.history.purge import purge
-from brainiac.storage.journal import Journal
 from brainiac.testing import make_brain
+from tests.support.commands import do, problems_of
 from tests.support.devices import Device, Syncthing
 
 pytestmark = pytest.mark.slow
@@ -34,7 +30,7 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Device, Devic
     desk.run()
     desk.promote()
     with desk.opened() as brain:
-        takeover(brain)
+        do(brain, "takeover")
         files = sorted(brain.journal.folder.glob("*.jsonl"))
     for file in files:
         lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -79,7 +75,7 @@ def test_nothing_is_done_twice(pair: tuple[Device, Device], reader: str) -> None
     device, before, files = (desk if reader == "desk" else laptop), answers(desk), journals(desk)
     assert 2 * len(PROMPTS) == len(before)
     with device.opened() as brain:
-        takeover(brain)
+        do(brain, "takeover")
     device.run()
     device.promote()
     device.run()
@@ -87,7 +83,7 @@ def test_nothing_is_done_twice(pair: tuple[Device, Device], reader: str) -> None
     after = journals(device)
     assert [] == [path for path, raw in files.items() if not after[path].startswith(raw)]
     with device.opened() as brain:
-        assert [] == [str(problem) for problem in examine(brain)]
+        assert [] == problems_of(brain)
 
 
 def test_a_purge_keeps_what_it_does_not_know(pair: tuple[Device, Device]) -> None:
@@ -95,11 +91,9 @@ def test_a_purge_keeps_what_it_does_not_know(pair: tuple[Device, Device]) -> Non
     desk, _ = pair
     before = [json.loads(line) for line in b"".join(journals(desk).values()).splitlines()]
     with desk.opened() as brain:
-        purge(brain, find_target(brain, PROMPTS[0]))
-        after = {line["id"]: line for line in map(json.loads, lines_of(brain.journal))}
+        do(brain, "forget", PROMPTS[0], "--purge", "--yes")
+        files = sorted(brain.journal.folder.glob("*.jsonl"))
+    lines = [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+    after = {line["id"]: line for line in lines}
     assert [] == [line["id"] for line in before if line.keys() - after[line["id"]].keys()]
     assert [] == [line["id"] for line in before if line["changes"] != after[line["id"]]["changes"]]
-
-
-def lines_of(journal: Journal) -> list[bytes]:
-    return [line for file in sorted(journal.folder.glob("*.jsonl")) for line in file.read_bytes().splitlines()]

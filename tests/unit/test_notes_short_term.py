@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac.errors import FormatError
+from brainiac.formats.page import shareable_text
 from brainiac.formats.short_term import (
     EMPTY,
     HEADINGS,
@@ -246,3 +247,30 @@ def test_ten_megabytes_and_a_thousand_events() -> None:
     for event in many:
         document = document.with_event(event)
     assert tuple(reversed(many)) == document.memory.events
+
+
+def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
+    """F-STM-8: it is no part of the item's text, ticking and adding heed the item as any other; all is private."""
+    text = EMPTY.replace("### Tasks\n", "### Tasks\n- [ ] Buy it <!-- private -->\n")
+    document = ShortTermDocument(text).with_items(facts=["It is so"])
+    assert (Item("Buy it", is_private=True),) == document.memory.tasks
+    assert (Item("It is so", is_private=True),) == document.memory.facts
+    assert str(document) == str(document.with_items(tasks=["buy  it"]))
+    assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
+    assert shareable_text(str(document)) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Is\n  so <!-- private -->",
+        "- Is <!-- private --> so",
+        "- Is so <!--PRIVATE-->",
+        "- Is so\nto me <!-- private -->",
+    ],
+)
+def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str) -> None:
+    """F-STM-8: it is no part of the text, and the item is not added again."""
+    document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
+    assert (Item("Is so", is_private=True),) == document.memory.tasks
+    assert str(document) == str(document.with_items(tasks=["is so"]))

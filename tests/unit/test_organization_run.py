@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from brainiac_plugins.organization.run import Outcome, organize
+from brainiac_plugins.organization import run
 from brainiac_plugins.organization.upkeep import Upkeep
 
 from brainiac.events import content_hash
-from brainiac.formats.index_page import parse_index
+from brainiac.formats.markdown import find_links
 from brainiac.formats.page import parse_memory
-from brainiac.history.undo import undo
+from tests.support.commands import do
 from tests.support.organized import ARCHIVE, NOW, SMALL, TOP, Scene, construct, expected_places, make_scene
+
+NOTHING = {"event": "", "done": [], "asked": [], "refused": [], "lines": 0}
 
 
 @pytest.fixture
@@ -31,8 +34,19 @@ def tended(scene: Scene) -> Scene:
     return scene
 
 
-def done(outcome: Outcome) -> list[tuple[str, tuple[str, ...], str]]:
-    return [(action.kind, action.paths, action.target) for action in outcome.done]
+def organize(scene: Scene) -> dict[str, Any]:
+    """Have memory organized, and return what is told of it."""
+    told: dict[str, Any] = do(scene.brain, "organize", "--json").json
+    return told
+
+
+def done(outcome: dict[str, Any]) -> list[tuple[str, list[str], str]]:
+    return [(action["kind"], action["paths"], action["target"]) for action in outcome["done"]]
+
+
+def related(text: str) -> list[str]:
+    """Return the uuids of what an index page links to as related."""
+    return [link.uuid or "" for link in find_links(text.partition("## Related Memories")[2])]
 
 
 def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
@@ -42,16 +56,16 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
     """
     made = construct(scene, crowd=26, unused=4)
     before = tended(scene).tree()
-    outcome = organize(scene.brain)
+    outcome = organize(scene)
     assert expected_places(made) == scene.pages()
     assert [] == scene.problems()
     mira, soup = (parse_memory(path, scene.text(path)) for path in made.pair)
     people, cooking = (f"{TOP}/concrete/people/_index.md", f"{TOP}/skills/cooking/_index.md")
-    assert [soup.uuid] == [link.uuid for link in parse_index(people, scene.text(people)).related]
-    assert [mira.uuid] == [link.uuid for link in parse_index(cooking, scene.text(cooking)).related]
-    assert 130 == outcome.lines
+    assert [soup.uuid] == related(scene.text(people))
+    assert [mira.uuid] == related(scene.text(cooking))
+    assert 130 == outcome["lines"]
     assert b"" == scene.tree()["logs/access.log"]
-    events = [event.kind for event in scene.brain.journal.events() if event.id >= outcome.event]
+    events = [event.kind for event in scene.brain.journal.events() if event.id >= outcome["event"]]
     assert ["memory-organized", "tree-tidied"] == events
     changed = {path for path, content in scene.tree().items() if before.get(path) != content}
     linking = {
@@ -65,9 +79,9 @@ def test_exactly_what_the_log_shows_is_done(scene: Scene) -> None:
 def test_a_second_run_changes_nothing(scene: Scene) -> None:
     """What was done is not done again, and nothing is journaled."""
     construct(scene, crowd=26, unused=4)
-    organize(tended(scene).brain)
+    organize(tended(scene))
     before, last = scene.tree(), scene.brain.journal.last()
-    assert Outcome() == organize(scene.brain)
+    assert NOTHING == organize(scene)
     Upkeep(scene.brain).tend()
     assert before == scene.tree()
     assert last == scene.brain.journal.last()
@@ -83,19 +97,19 @@ def test_citations_are_counted_on_the_page(scene: Scene) -> None:
     scene.log("READ", page, at=NOW)
     for number in range(3):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
-    organize(tended(scene).brain)
+    organize(tended(scene))
     assert before.replace("reinforcement_count: 0", "reinforcement_count: 3") == scene.text(page)
 
 
 def test_use_adds_up_over_runs_until_it_was_acted_on(scene: Scene) -> None:
     """Citations of earlier runs count for a month; once a page was moved up they count no more."""
     page = scene.page("concrete/projects/house/plans/budget")
-    for run in range(2):
+    for turn in range(2):
         for number in range(12):
-            scene.log("CITE", page, at=NOW + timedelta(minutes=12 * run + number))
-        outcome = organize(tended(scene).brain)
-        assert bool(outcome.done) == (run == 1)
-    assert [] == done(organize(scene.brain))
+            scene.log("CITE", page, at=NOW + timedelta(minutes=12 * turn + number))
+        outcome = organize(tended(scene))
+        assert bool(outcome["done"]) == (turn == 1)
+    assert [] == done(organize(scene))
     assert f"{TOP}/concrete/projects/house/budget.md" == scene.pages()[page]
 
 
@@ -113,7 +127,7 @@ def test_only_processed_lines_are_cleared(scene: Scene) -> None:
             with log.open("a") as file:
                 file.write("half a li")
 
-    organize(scene.brain, progress=add)
+    run.organize(scene.brain, progress=add)
     assert ["a remark", "2026-06-01T12:00:00Z | CITE | /elsewhere/brain/" + page, "half a li"] == log.read_text().split(
         "\n"
     )
@@ -126,7 +140,7 @@ def test_a_line_written_into_the_log_that_was_swapped_out_is_kept(scene: Scene) 
     tended(scene)
     late = f"2026-06-01T12:00:09Z | CITE | /elsewhere/brain/{page}\n"
     with scene.brain.tree.access_log.open("a") as held:
-        organize(scene.brain)
+        organize(scene)
         scene.log("READ", page, at=NOW)
         held.write(late)
     scene.brain.committer.check_displaced()
@@ -140,7 +154,7 @@ def test_lines_of_a_page_that_moved_since_still_count(scene: Scene) -> None:
     scene.brain.tree.absolute(page).rename(scene.brain.tree.long_term / "concrete/mira.md")
     scene.brain.observed.adopt()
     scene.log("CITE", page, at=NOW)
-    organize(scene.brain)
+    organize(scene)
     assert "reinforcement_count: 1" in scene.text(f"{TOP}/concrete/mira.md")
 
 
@@ -151,9 +165,9 @@ def test_unused_days_become_a_digest(scene: Scene) -> None:
     )
     days = [scene.page(f"events/2025/03/0{day}/2025-03-0{day}", days_ago=400, body=said.format(day)) for day in (4, 5)]
     before = {path: scene.text(path) for path in days}
-    outcome = organize(tended(scene).brain)
+    outcome = organize(tended(scene))
     digest = f"{TOP}/events/2025/03/digest.md"
-    assert [("compress", tuple(days), f"{TOP}/events/2025/03")] == done(outcome)
+    assert [("compress", days, f"{TOP}/events/2025/03")] == done(outcome)
     assert [before[path] for path in days] == [scene.text(path.replace(TOP, ARCHIVE)) for path in days]
     statements = [each.text for each in parse_memory(digest, scene.text(digest)).statements]
     assert ["2025-03-04: “Planted tomatoes, row 4.”", "2025-03-05: “Planted tomatoes, row 5.”"] == [
@@ -162,7 +176,7 @@ def test_unused_days_become_a_digest(scene: Scene) -> None:
     assert [] == scene.problems()
     assert not (scene.brain.root / f"{TOP}/events/2025/03/04/_index.md").exists()
     scene.advance(400 * 86400)
-    assert [] == done(organize(scene.brain))
+    assert [] == done(organize(scene))
 
 
 def test_what_is_important_or_a_persons_is_put_before_them_once(scene: Scene) -> None:
@@ -174,13 +188,13 @@ def test_what_is_important_or_a_persons_is_put_before_them_once(scene: Scene) ->
     file.write_text(file.read_text() + "\nA line of mine.\n")
     scene.brain.observed.note_change(theirs)
     scene.advance(200 * 86400)
-    outcome = organize(scene.brain)
+    outcome = organize(scene)
     assert [] == done(outcome)
-    assert 1 == len(outcome.asked)
+    assert 1 == len(outcome["asked"])
     review = scene.text("memory/review.md")
     assert grave in review
     assert theirs in review
-    assert Outcome() == organize(scene.brain)
+    assert NOTHING == organize(scene)
     assert review == scene.text("memory/review.md")
 
 
@@ -195,8 +209,8 @@ def test_a_place_that_a_person_chose_is_theirs(scene: Scene) -> None:
     scene.advance(120)
     for number in range(30):
         scene.log("CITE", scene.brain.tree.relative(chosen), at=NOW + timedelta(seconds=number))
-    outcome = organize(scene.brain)
-    assert ([], 1) == (done(outcome), len(outcome.asked))
+    outcome = organize(scene)
+    assert ([], 1) == (done(outcome), len(outcome["asked"]))
 
 
 @pytest.mark.parametrize("put_back_seconds", [0, 86400])
@@ -210,18 +224,18 @@ def test_a_page_edited_a_moment_ago_is_left_out(scene: Scene, put_back_seconds: 
     for number in range(30):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
     scene.advance(-put_back_seconds)
-    outcome = organize(scene.brain)
+    outcome = organize(scene)
     left_out = [("move " + page, "it was edited a moment ago")]
     assert ([] if put_back_seconds else left_out) == [
-        (f"move {refused.proposal.split()[-1]}", refused.reason) for refused in outcome.refused
+        (f"move {proposal.split()[-1]}", reason) for proposal, reason in outcome["refused"]
     ]
 
 
 def test_a_large_part_of_memory_is_not_put_to_rest_at_once(scene: Scene) -> None:
     """An imported folder of old notes is not archived by itself: a person is asked."""
     pages = [scene.page(f"concrete/old/{number % 2}/{number}", days_ago=900) for number in range(30)]
-    outcome = organize(tended(scene).brain)
-    assert ([], 1) == (done(outcome), len(outcome.asked))
+    outcome = organize(tended(scene))
+    assert ([], 1) == (done(outcome), len(outcome["asked"]))
     assert {path: path for path in pages} == scene.pages()
 
 
@@ -237,7 +251,7 @@ def test_a_file_that_changes_while_memory_is_organized(scene: Scene) -> None:
         if step.startswith("writing") and len(steps) < 4:
             page.write_text(page.read_text() + "\nA line of mine.\n")
 
-    organize(scene.brain, progress=edit)
+    run.organize(scene.brain, progress=edit)
     assert "A line of mine." in page.read_text()
     assert expected_places(made) == scene.pages()
 
@@ -249,7 +263,7 @@ def test_names_that_are_taken(scene: Scene) -> None:
     for number in range(30):
         scene.log("CITE", page, at=NOW + timedelta(seconds=number))
     hashes = content_hash(scene.text(taken).encode())
-    organize(tended(scene).brain)
+    organize(tended(scene))
     assert f"{TOP}/concrete/projects/house/budget-2.md" == scene.pages()[page]
     assert hashes == content_hash(scene.text(taken).encode())
 
@@ -258,13 +272,11 @@ def test_what_was_taken_back_is_not_done_again(scene: Scene) -> None:
     """`undo` of an organization puts every page back where it was; the next run asks where it would do it again."""
     construct(scene, crowd=26, unused=4)
     tended(scene)
-    event = scene.brain.journal.find(organize(scene.brain).event)
-    assert event is not None
-    undo(scene.brain, event)
+    do(scene.brain, "undo", organize(scene)["event"])
     Upkeep(scene.brain).tend()
     assert {path: path for path in scene.uuids} == scene.pages()
     assert [] == scene.problems()
-    outcome = organize(scene.brain)
+    outcome = organize(scene)
     assert [] == done(outcome)
-    assert {"Move"} == {what.split()[0] for what in outcome.asked}
+    assert {"Move"} == {what.split()[0] for what in outcome["asked"]}
     assert {path: path for path in scene.uuids} == scene.pages()

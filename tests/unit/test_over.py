@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
-from brainiac.clock import parse_iso
+from brainiac import Brain
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, PageRef, Purpose
-from tests.support.commands import Shell
+from tests.support.commands import do, quiet
 from tests.support.models import set_sections
-from tests.support.promotions import ScriptedEngine, make_brain, operations, page_with, statements, tell
+from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, statements, tell
 
 PAGE = PageRef(title="Bakery", folder="shops", summary="A bakery")
 CODE, LASTING = "The code RYE10 takes ten percent off until 2026-03-14.", "The bakery is in Linden Street."
@@ -31,15 +30,15 @@ def brain(tmp_path: Path) -> Brain:
     brain = make_brain(tmp_path / "b", engine=engine)
     brain.__dict__["engine"] = engine
     tell(brain, told)
-    promote(brain)
+    do(brain, "promote")
     return brain
 
 
 def on(brain: Brain, day: str, hour: str = "12:00") -> None:
     """Let it be a moment, with nothing else to do."""
-    moment = parse_iso(f"{day}T{hour}:00Z")
-    brain.clock.advance((moment - brain.clock.now()).total_seconds())  # type: ignore[attr-defined]
-    brain.plugins.call("quiet", brain=brain, idle_seconds=60.0)
+    moment = datetime.fromisoformat(f"{day}T{hour}:00Z")
+    later(brain, (moment - brain.clock.now()).total_seconds())
+    quiet(brain)
 
 
 def test_it_holds_through_its_last_day_and_not_after(brain: Brain) -> None:
@@ -63,17 +62,14 @@ def test_the_day_is_the_person_s(tmp_path: Path, brain: Brain) -> None:
     assert CODE not in statements(brain)
 
 
-def test_it_is_told_once_and_explained_and_taken_back_for_good(
-    brain: Brain, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_told_once_and_explained_and_taken_back_for_good(brain: Brain) -> None:
     """In the digest, by `why` and in the log; what was brought back stays."""
     on(brain, "2026-03-15")
-    shell = Shell(capsys, str(brain.root))
-    assert shell("digest", "--since", "2026-03-15").out.count(f"- “{CODE}” (since 2026-03-14)") == 1
-    assert "its last day, 2026-03-14, has passed" in shell("why", CODE).out
-    assert "over by its last day" in shell("log").out
-    event = next(event.id for event in brain.journal.events(reverse=True) if event.kind == "statements-ended")
-    assert shell("undo", event).code == 0
+    assert do(brain, "digest", "--since", "2026-03-15").out.count(f"- “{CODE}” (since 2026-03-14)") == 1
+    assert "its last day, 2026-03-14, has passed" in do(brain, "why", CODE).out
+    assert "over by its last day" in do(brain, "log").out
+    (event,) = brain.journal.events(kinds={"statements-ended"})
+    do(brain, "undo", event.id)
     on(brain, "2026-03-17")
     assert CODE in statements(brain)
 
@@ -99,7 +95,7 @@ def test_what_was_said_to_last_longer_stays(brain: Brain) -> None:
 
     brain.__dict__["engine"].answers[Purpose.CONSOLIDATE] = prolonged
     tell(brain, longer)
-    promote(brain)
+    do(brain, "promote")
     on(brain, "2026-03-20")
     assert longer in statements(brain)
     on(brain, "2026-04-02")
@@ -112,7 +108,7 @@ def test_of_a_month_all_of_it_passes(tmp_path: Path) -> None:
     engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": text, "page": PAGE, "valid_until": "2026-03"})})
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, text)
-    promote(brain)
+    do(brain, "promote")
     set_sections(brain.root, "llm: {model: offline}")
     on(brain, "2026-03-31")
     assert [text] == statements(brain)
@@ -128,11 +124,11 @@ def test_a_plan_whose_day_has_passed_is_shown_as_over(tmp_path: Path) -> None:
     engine = ScriptedEngine({Purpose.CONSOLIDATE: operations(*made)})
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, f"{plan} {later_plan}")
-    promote(brain)
+    do(brain, "promote")
     on(brain, "2026-03-08")
     engine.answers[Purpose.CONSOLIDATE] = Consolidation()
     tell(brain, "Porto was lovely, and the moving van is ordered.")
-    promote(brain)
+    do(brain, "promote")
     request = engine.of(Purpose.CONSOLIDATE)[-1]
     assert {plan: True, later_plan: False} == {row.content: row.is_over for row in request.existing}
     shown = brain.models.working_memory(request).text
@@ -147,7 +143,7 @@ def test_what_is_no_day_to_come_ends_nothing(tmp_path: Path, until: str) -> None
     engine = ScriptedEngine({Purpose.CONSOLIDATE: operations({"text": text, "page": PAGE, "valid_until": until})})
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, text)
-    promote(brain)
+    do(brain, "promote")
     on(brain, "2026-03-15")
     assert [text] == statements(brain)
 
@@ -157,9 +153,9 @@ def test_the_day_on_which_a_thing_ended_does_not_end_the_news_of_it(tmp_path: Pa
     engine = ScriptedEngine()
     brain = make_brain(tmp_path / "b", engine=engine)
     tell(brain, "I have a red bike.")
-    promote(brain)
+    do(brain, "promote")
     engine.on("sold", "end", "red bike", valid_until="2026-03-02")
     tell(brain, "I sold the red bike.")
-    promote(brain)
+    do(brain, "promote")
     on(brain, "2026-03-15")
     assert ["I sold the red bike."] == statements(brain)

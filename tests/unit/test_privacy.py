@@ -7,21 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.actions import derive_manifests
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
-from brainiac.clock import ManualClock
-from brainiac.events import PathKind
-from brainiac.formats.markdown import PRIVATE_MARK
+from brainiac import Brain, Exchange, Response
+from brainiac.clock import ManualClock, iso
+from brainiac.formats.markdown import StmEvent
 from brainiac.formats.page import shareable_text
-from brainiac.formats.prompt import Exchange, Response
-from brainiac.formats.short_term import EMPTY, Item, ShortTermDocument, StmEvent
-from brainiac.library import read_prompt
+from brainiac.formats.prompt import parse_prompt
+from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import Answer, Existing, OrganizeRequest, ReflectRequest, SynthesizeRequest
-from brainiac.pipeline.daemon import answer_one
-from brainiac.search.documents import page_of
 from brainiac.testing import World
+from tests.support.commands import do, quiet
 from tests.support.living import living, living_brain, places_of
 from tests.support.models import (
     NOW,
@@ -34,6 +29,7 @@ from tests.support.models import (
     write_machine,
     write_settings,
 )
+from tests.support.notes_texts import stm_text
 from tests.support.openai_server import (
     Behaviour,
     Captured,
@@ -61,35 +57,27 @@ def drop(path: Path, text: str) -> None:
     aside.rename(path)
 
 
-def test_a_private_mark_in_a_list_is_read_kept_and_matched() -> None:
-    """F-STM-8: it is no part of the item's text, ticking and adding heed the item as any other; all is private."""
-    text = EMPTY.replace("### Tasks\n", "### Tasks\n- [ ] Buy it <!-- private -->\n")
-    document = ShortTermDocument(text).with_items(facts=["It is so"])
-    assert (Item("Buy it", is_private=True),) == document.memory.tasks
-    assert (Item("It is so", is_private=True),) == document.memory.facts
-    assert str(document) == str(document.with_items(tasks=["buy  it"]))
-    assert (Item("Buy it", True, True),) == document.with_done(["Buy it"]).memory.tasks
-    assert shareable_text(str(document)) is None
+PLAIN_YES = ("true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]")
+PLAIN_NO = ("false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]")
 
 
-@pytest.mark.parametrize("value", ["true", "yes", "on", '"true"', "'yes'", "1", "y", "maybe", "[a]"])
-def test_anything_but_a_plain_no_is_private(value: str, tmp_path: Path) -> None:
-    """In every reader alike: the border, the search index, the page set."""
-    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
-    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
-    assert (None, [True]) == (shareable_text(text), [unit.is_private for unit in page.units])
-    assert shareable_text(text.replace("private", "Private")) is None
+def test_anything_but_a_plain_no_is_private(tmp_path: Path) -> None:
+    """In every reader alike, the border, the search index and the page set; what says false, no, off, null, 0 or
+    nothing, with quotes or without, is shown."""
     brain = make_brain(tmp_path)
-    (tmp_path / "memory/long_term/concrete/a.md").write_text(text)
-    assert brain.pages().memories["memory/long_term/concrete/a.md"].is_private
-
-
-@pytest.mark.parametrize("value", ["false", "no", "off", "'false'", '"No"', "null", "~", "", "''", "0", "[]"])
-def test_a_plain_no_is_not_private(value: str) -> None:
-    """What says false, no, off, null, 0 or nothing, with quotes or without, is shown."""
-    text = f"---\nprivate: {value}\n---\n# A\n\n- It is so. ^a1\n"
-    page = page_of("memory/long_term/concrete/a.md", text, PathKind.MEMORY)
-    assert (text, [False]) == (shareable_text(text), [unit.is_private for unit in page.units])
+    texts = {}
+    for number, value in enumerate((*PLAIN_YES, *PLAIN_NO)):
+        path = f"memory/long_term/concrete/a{number}.md"
+        texts[path] = f"---\nprivate: {value}\n---\n# A\n\n- The quillwort is blue. ^a1\n"
+        (tmp_path / path).write_text(texts[path])
+    private, shown = list(texts)[: len(PLAIN_YES)], set(list(texts)[len(PLAIN_YES) :])
+    assert private == [path for path, text in texts.items() if shareable_text(text) is None]
+    assert all(shareable_text(texts[path].replace("private", "Private")) is None for path in private)
+    assert private == [path for path in texts if brain.pages().memories[path].is_private]
+    hits = brain.recall.search("quillwort", limit=30)
+    assert set(texts) == {hit.path for hit in hits}
+    assert shown == {hit.path for hit in Gate(brain, is_remote=True).hits(hits)}
+    brain.close()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +101,7 @@ def test_a_mark_keeps_the_whole_note(marked: str, tmp_path: Path) -> None:
         (line,) = (line for line in world.cli("doctor").out.splitlines() if line.startswith(f"{path}: has a mark"))
         assert "all of it is private" in line
         (world.root / path).unlink()
-    world.save("memory/review.md", f"- [ ] So. {PRIVATE_MARK} <!-- proposal: p1 -->\n")  # a mark of ours
+    world.save("memory/review.md", "- [ ] So. <!-- private --> <!-- proposal: p1 -->\n")  # a mark of ours
     assert "has a mark" not in world.cli("doctor").out
 
 
@@ -133,28 +121,9 @@ def test_an_exchange_that_bears_a_mark_is_cut_whole(marked: str) -> None:
     assert [False, True, True] == [word in left for word in ("quillwort", "Before.", "After.")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "- Is\n  so <!-- private -->",
-        "- Is <!-- private --> so",
-        "- Is so <!--PRIVATE-->",
-        "- Is so\nto me <!-- private -->",
-    ],
-)
-def test_a_mark_is_read_wherever_it_stands_in_an_item(line: str) -> None:
-    """F-STM-8: it is no part of the text, and the item is not added again."""
-    document = ShortTermDocument(EMPTY.replace("### Tasks\n", f"### Tasks\n{line}\n"))
-    assert (Item("Is so", is_private=True),) == document.memory.tasks
-    assert str(document) == str(document.with_items(tasks=["is so"]))
-
-
 def remember(brain: Brain, *events: StmEvent) -> None:
     """Write short-term memory with these events."""
-    document = ShortTermDocument(EMPTY)
-    for event in events:
-        document = document.with_event(event)
-    (brain.root / "memory/short_term.md").write_text(str(document))
+    (brain.root / "memory/short_term.md").write_text(stm_text(*events))
 
 
 @pytest.mark.slow
@@ -169,7 +138,9 @@ def test_a_private_page_is_named_to_no_remote_model(tmp_path: Path) -> None:
         write_private(tmp_path, "concrete/quillwort.md", "Quillwort", "User has quillwort. ^h1")
         write_private(tmp_path, "concrete/zanzibar/trip.md", "Trip", "User hides there. ^h2")
         (tmp_path / "memory/long_term/concrete/health").mkdir()
-        derive_manifests(brain, ["memory/long_term/concrete", "memory/long_term/concrete/zanzibar"])
+        for name in ("quillwort", "zanzibar/trip"):
+            brain.plugins.call("memory_created", brain=brain, path=f"memory/long_term/concrete/{name}.md")
+        quiet(brain)
         text = (tmp_path / index).read_text()
         (tmp_path / index).write_text(text.replace("## Related", "- [Zanzibar](gone.md) — it moved away\n\n## Related"))
         assert [True, False] == ["[Quillwort](quillwort.md" in text, "User has quillwort" in text]
@@ -256,7 +227,7 @@ def test_a_public_request_to_forget_shows_no_private_statement(tmp_path: Path) -
         brain = remote_brain(tmp_path, server)
         write_private(tmp_path, "concrete/hidden.md", "Hidden", "User is allergic to penicillin and has quillwort. ^h1")
         remember(brain, StmEvent("e1", "2025-09-15T10:00:00Z", wish))
-        promote(brain)
+        do(brain, "promote")
         brain.close()
     assert "allergic to penicillin" in sent(server)
     assert "quillwort" not in sent(server)
@@ -267,14 +238,14 @@ def test_a_summary_of_what_is_left_holds_nothing_private(tmp_path: Path) -> None
     """The summary bears no mark and goes to every model: private events that stay for the next run are left out."""
     brain = make_promoting(tmp_path)
     tell(brain, "My sister Ruth lives in Bristol.", private=True)
-    promote(brain)
+    do(brain, "promote")
     later(brain)
     page = page_with(brain, "Ruth").path
     tell(brain, "Ruth has quillwort.", private=True)
     tell(brain, "My brother Tom lives in Oslo.")
     (tmp_path / page).write_text((brain.read_text(page) or "") + "\nA note of mine.\n")
     brain.observed.note_change(page)
-    assert 1 == len(promote(brain).left)
+    assert 1 == len(do(brain, "promote", "--json").json["left"])
     memory = brain.short_term().memory
     assert ["Ruth has quillwort."] == [event.user for event in memory.events]
     assert "quillwort" not in memory.summary
@@ -288,7 +259,7 @@ def test_a_private_fact_that_a_person_edits_stays_private(tmp_path: Path) -> Non
     file = brain.tree.short_term
     line = "- We grow quillwort at home <!-- private -->\n"
     file.write_text(file.read_text().replace("### Key Facts & Decisions\n", f"### Key Facts & Decisions\n{line}"))
-    promote(brain)
+    do(brain, "promote")
     holds = [page.meta.get("private") for page in pages(brain).values() if "quillwort" in page.text]
     assert [True, True] == holds  # the statement, and what was said that day
     brain.close()
@@ -364,7 +335,7 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
     say_to(brain, "b.md", "I like tea.\n")
     if is_promoted:
         clock.advance(3600)
-        promote(brain)
+        do(brain, "promote")
     say_to(brain, "c.md", "What is my locker code word?\n")
     say_to(brain, "d.md", "What do I like?\n")
     answers = {name: (brain.root / f"inbox/{name}.response.md").read_text() for name in "bcd"}
@@ -374,7 +345,7 @@ def test_an_answer_that_tells_of_what_is_private_is_private_itself(tmp_path: Pat
     for text in answers.values():  # whichever quotes it
         assert ("giraffe" in text) == ("private: true" in text)
     clock.advance(3600)
-    promote(brain)
+    do(brain, "promote")
     for path in brain.tree.memory.rglob("*.md"):
         assert "giraffe" not in (shareable_text(path.read_text()) or "")
     brain.close()
@@ -388,8 +359,8 @@ def test_what_is_off_the_record_is_told_to_no_turn_that_is_remembered(tmp_path: 
     shown = {}
     for name, meta in (("3.md", ""), ("4.md", "---\nremember: false\n---\n")):
         (brain.root / "inbox/trip" / name).write_text(f"{meta}And the passports?\n")
-        prompt = read_prompt(brain, f"inbox/trip/{name}")
-        assert prompt is not None
+        raw = (brain.root / "inbox/trip" / name).read_bytes()
+        prompt = parse_prompt(f"inbox/trip/{name}", raw, at=iso(brain.clock.now()))
         shown[name] = [turn.prompt.path for turn in brain.conversation(prompt)]
     assert {"3.md": ["inbox/trip/2.md"], "4.md": ["inbox/trip/1.md", "inbox/trip/2.md"]} == shown
     brain.close()
@@ -420,7 +391,7 @@ def test_what_a_model_here_looks_for_is_asked_of_no_embedder_elsewhere(tmp_path:
         brain = Brain(tmp_path)
         write_machine(brain, {"api_bases": {"openai": server.url, embedder: elsewhere(server)}})
         brain.recall.reindex()
-        answer_one(brain, "inbox/q.md")
+        do(brain, "ask", "--again", "inbox/q.md")
         brain.close()
     assert "Where does Mara live?" in embedded
     assert [] == [text for text in embedded if text in CANARIES]

@@ -1,151 +1,145 @@
-"""The index: what lasts, and what happens to a damaged, old or foreign one."""
+"""The index and the words of a brain: what lasts, what is made anew, and which words lead to which."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brainiac.events import PathKind
-from brainiac.search import index as index_module
-from brainiac.search.documents import page_of
-from brainiac.search.features import EncodedPage, encode
-from brainiac.search.index import DAMAGED, Index
-from brainiac.search.text import Analyzer
-from brainiac.tree import Stamp
-
-ANALYZER = Analyzer("english")
-CONCRETE = "memory/long_term/concrete"
-
-
-def page(name: str, body: str) -> EncodedPage:
-    """Return an encoded memory page of this file name and body, its stamp made of both."""
-    text = f"---\nuuid: {name}-uuid\n---\n# {name}\n\n{body}\n"
-    path = f"{CONCRETE}/{name}.md"
-    return encode(page_of(path, text, PathKind.MEMORY), ANALYZER, Stamp(len(text), len(name), 1, 1))
-
-
-def put(index: Index, *pages: EncodedPage, is_interrupted: bool = False) -> None:
-    """Write pages into an index."""
-    with index.writing():
-        index.replace({encoded.page.path: encoded for encoded in pages}, ANALYZER.met)
-        if is_interrupted:
-            raise KeyboardInterrupt
-
-
-def titles(index: Index, *terms: str, limit: int = 5) -> list[str]:
-    """Return the titles of the pages that hold any of some terms."""
-    return [found.page.title for found in index.query(terms, limit).pages]
+from tests.support.recalled import CONCRETE, Folder, texts
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    """Give an empty index."""
-    opened = Index(tmp_path / "index", "english")
-    yield opened
-    opened.close()
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    """Give a folder whose searches are closed at the end."""
+    made = Folder(tmp_path / "brain")
+    yield made
+    made.close()
 
 
-def test_it_lasts(tmp_path: Path) -> None:
-    """What was written is there after closing; of what was interrupted nothing is."""
-    index = Index(tmp_path, "english")
-    put(index, page("garden", "- Tomatoes. ^a1"))
-    with pytest.raises(KeyboardInterrupt):
-        put(index, page("garden", "- Leeks. ^a1"), is_interrupted=True)
-    assert (["garden"], []) == (titles(index, "tomato"), titles(index, "leek"))
-    index.close()
-    index = Index(tmp_path, "english")
-    assert [f"{CONCRETE}/garden.md"] == list(index.stamps())
-    assert (["garden"], []) == (titles(index, "tomato"), titles(index, "leek"))
-    index.close()
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        ("termin", "zahnarzttermin"),
+        ("gartenhausschlüssel", "schlüssel"),
+        ("passprot", "passport"),
+        ("haus", "häuser"),
+        ("telefon", "telefonnummer"),
+        ("книга", "книгами"),
+    ],
+)
+def test_inflections_compounds_and_slips_are_alike(word: str, other: str, folder: Folder) -> None:
+    """A word leads to one that shares most runs of signs with it, whatever the language."""
+    folder.memory("words", other, "regen", "xyz")
+    assert [other] == texts(folder.recall("none"), word)
 
 
-def test_another_language_is_refused(tmp_path: Path) -> None:
-    """An index stemmed for one language does not serve another."""
-    Index(tmp_path, "english").close()
-    with pytest.raises(DAMAGED, match="english"):
-        Index(tmp_path, "german")
+@pytest.mark.parametrize(("word", "other"), [("regen", "termin"), ("tea", "team"), ("ab", "abc"), ("rat", "rot")])
+def test_what_shares_little_is_not_alike(word: str, other: str, folder: Folder) -> None:
+    """Short words and words with few runs in common are not taken for one another."""
+    folder.memory("words", other)
+    assert [] == texts(folder.recall("none"), word)
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
-    """A file that was overwritten makes the index unusable, by an error that its owner knows."""
-    Index(tmp_path, "english").close()
-    (tmp_path / "pages.db").write_bytes(b"not what it was" * 100)
-    with pytest.raises(DAMAGED):
-        Index(tmp_path, "english")
+def test_words_outlive_the_process(folder: Folder) -> None:
+    """A search opened anew knows the words of pages that it never read, compounds included; so does another language,
+    for which the index is made anew."""
+    folder.memory("a", "Der Zahnarzttermin ist am Montag.", "Der Nutzer hat zwei Häuser.")
+    for language in ("none", "none", "german"):
+        brain = folder.brain(language)
+        assert ["Der Zahnarzttermin ist am Montag."] == texts(brain.recall, "Termin")
+        brain.recall.flush()
+        brain.close()
+    assert ["Der Nutzer hat zwei Häuser."] == texts(folder.recall("german"), "Haus")
 
 
-def test_two_write_in_turn(tmp_path: Path) -> None:
-    """What one process writes the other finds, words like those asked for included."""
-    first, second = Index(tmp_path, "english"), Index(tmp_path, "english")
-    put(first, page("garden", "- Tomatoes. ^a1"))
-    assert ["garden"] == titles(second, "tomato")
-    assert 0 == len(second.having(["lee"])[0])
-    put(first, page("kitchen", "- Tomatoes and leeks. ^a1"))
-    put(second, page("garden", "- Beans. ^a1"))
-    assert (["kitchen"], ["garden"]) == (titles(first, "tomato"), titles(first, "bean"))
-    assert titles(second, "tomato", "bean") == titles(first, "tomato", "bean")
-    assert 1 == len(second.having(["lee"])[0])
-    first.close()
-    second.close()
+def test_words_that_another_process_wrote_are_learned(folder: Folder) -> None:
+    """Two searches over one index: what each writes, the other one ranks by its words."""
+    first, second = folder.recall("none"), folder.recall("none")
+    assert [] == texts(second, "Termin")
+    folder.memory("a", "Der Zahnarzttermin ist am Montag.")
+    first.rescan()
+    first.flush()
+    second.rescan()
+    assert ["Der Zahnarzttermin ist am Montag."] == texts(second, "Termin")
+    second.note_change(folder.memory("b", "Der Friseurtermin ist am Freitag."))
+    second.flush()
+    first.rescan()
+    assert 2 == len(texts(first, "Termin"))
 
 
-def test_terms_of_deleted_passages_hide_none(index: Index) -> None:
-    """A word is found however many like it were deleted before it; they are forgotten."""
-    gone = [page(f"p{number}", f"- Marke1{number:03d}a. ^a1") for number in range(300)]
-    put(index, *gone, page("kept", "- Marke1999z. ^a1"))
-    with index.writing():
-        index.replace({encoded.page.path: None for encoded in gone}, {})
-    assert ["kept"] == titles(index, "marke1999z")
-    assert ["marke1999z"] == index.holding("marke")
-    assert [1, 0] == [len(words) for words in index.having(["mar", "23a"])]
+def test_words_of_deleted_pages_crowd_out_none(folder: Folder) -> None:
+    """A word leads to one like it however many words as like it stood on pages that are gone."""
+    gone = [folder.memory(f"p{ending}", f"Gartenhaus{ending}x.") for ending in "abcdefghijklmnopqrstuvwxyz"]
+    folder.memory("zz", "Gartenhausschlüssel hängt innen.")
+    recall = folder.recall("none")
+    recall.reindex()
+    for path in gone:
+        (folder.root / path).unlink()
+        recall.note_change(path)
+    recall.flush()
+    assert ["Gartenhausschlüssel hängt innen."] == texts(recall, "Gartenhaus")
 
 
-EVERY = {"saffron": 12, "cardamom": 5, "tea": 3, "kettle": 2}
-TERMS = ("saffron", "cardamom", "tea", "kettl")
+def test_the_best_are_the_first_of_all(folder: Folder) -> None:
+    """A few hits are the first of many, of 400 pages with rare and common words."""
+    for number in range(400):
+        held = [word for word, by in {"saffron": 12, "cardamom": 5, "tea": 3}.items() if number % by == 0]
+        folder.memory(f"p{number}", f"Number {number} {' '.join(held)}.")
+    recall = folder.recall()
+    many = texts(recall, "saffron cardamom tea", limit=60)
+    assert all("saffron cardamom tea" in text for text in many[:7])  # 0, 60 .. 360
+    assert [many[:5], many[:20]] == [texts(recall, "saffron cardamom tea", limit=limit) for limit in (5, 20)]
 
 
-@pytest.fixture
-def spices(index: Index) -> Index:
-    """Give an index of 400 pages with rare and common words."""
-    texts = (" ".join(word for word, by in EVERY.items() if number % by == 0) for number in range(400))
-    put(index, *(page(f"p{number}", f"- Number {number} {text}. ^a1") for number, text in enumerate(texts)))
-    return index
-
-
-@pytest.mark.parametrize("limit", [5, 20, 60])
-def test_the_best_are_the_first_of_all(limit: int, spices: Index) -> None:
-    """Few candidates are the first of many."""
-    many = titles(spices, *TERMS, limit=400)
-    some = titles(spices, *TERMS, limit=limit)
-    assert limit == len(some)
-    assert many[:limit] == some
-
-
-def test_common_words_are_passed_over_where_rarer_ones_stand_often(
-    spices: Index, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once there are enough passages, no more are looked at; within a folder all are."""
-    monkeypatch.setattr(index_module, "_MOST_POSTINGS", 10)
-    assert {f"p{number}" for number in range(0, 400, 12)} == set(titles(spices, *TERMS, limit=400))
-    within = spices.query(TERMS, 400, allows=lambda page, _: "/p3" in page.path).pages
-    assert "p33" in {found.page.title for found in within}
-
-
-def test_counts_follow_each_commit(index: Index) -> None:
-    """In how many passages a word stands is right after each change, deleted passages left out."""
-    put(index, *(page(f"p{number}", f"- Tea number {number}. ^a1") for number in range(10)))
-    counts = []
-    for number in range(3):
-        put(index, page(f"p{number}", f"- Wine number {number}. ^a1"))
-        counts += [index.query(["tea", "wine"], 5).frequencies for _ in range(2)]
-    assert [{"tea": 9 - done, "wine": 1 + done} for done in (0, 0, 1, 1, 2, 2)] == counts
-
-
-def test_any_sign_may_stand_in_a_term(index: Index) -> None:
+def test_any_sign_may_stand_in_a_tag(folder: Folder) -> None:
     """Tags are found by all of their signs; what looks like a query of SQLite's is a word."""
-    tags = ("c++", "it's", 'a"b', "(or)", "x*", "^y", "ü-1", "a\\b", "near(a")
-    put(index, *(replace(page(f"p{tag}", "Text."), passages=(f"text #{tag}",)) for tag in tags))
-    assert [[f"p{tag}"] for tag in tags] == [titles(index, f"#{tag}") for tag in tags]
+    tags = ("c++", "it's", "(or)", "x*", "^y", "ü-1", "near(a")
+    for number, tag in enumerate(tags):
+        folder.memory(f"p{number}", f"Page {number}.", meta=f'tags: ["{tag}"]\n')
+    recall = folder.recall()
+    assert [[f"Page {number}."] for number in range(len(tags))] == [texts(recall, f"tag:{tag}") for tag in tags]
+
+
+def test_a_row_that_cannot_be_read_costs_no_answer(folder: Folder) -> None:
+    """The damaged index is made anew, and what stands in the files is found all the same."""
+    folder.memory("garden", "User grows tomatoes.")
+    brain = folder.brain()
+    brain.recall.reindex()
+    with sqlite3.connect(brain.places.cache / "index/pages.db") as database:
+        database.execute("update pages set head = 'no longer JSON'")
+    database.close()
+    for recall in (brain.recall, folder.recall()):
+        assert ["User grows tomatoes."] == texts(recall, "tomatoes")
+
+
+def test_what_there_was_no_time_for_is_counted(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While very many files wait a search takes in as many as it has time for, and says how many are left."""
+    monkeypatch.setattr("brainiac.search.pages._SETTLE_SECONDS", 600.0)  # in the background nothing is taken in
+    monkeypatch.setattr("brainiac.search.pages._QUERY_SECONDS", -1.0)
+    for name in ("garden", "kitchen", "cellar"):
+        folder.memory(name, "Tomatoes.")
+    (folder.root / "system/core_identity.md").unlink()
+    recall = folder.recall()
+    found = [(len(texts(recall, "tomatoes")), recall.status()["not_yet_indexed"]) for _ in range(3)]
+    assert [(1, 2), (2, 1), (3, 0)] == found
+
+
+def test_where_nothing_can_be_written_search_goes_on(folder: Folder) -> None:
+    """With a file in place of the cache folder memory is found all the same, and the status says what is wrong."""
+    folder.memory("garden", "User grows tomatoes.")
+    brain = folder.brain()
+    brain.places.cache.parent.mkdir(parents=True, exist_ok=True)
+    brain.places.cache.write_text("no folder")
+    assert ["User grows tomatoes."] == texts(brain.recall, "tomatoes")
+    assert str(brain.places.cache) in brain.recall.status()["problem"]
+
+
+def test_a_file_that_is_saved_between_two_searches_is_read_again(folder: Folder) -> None:
+    """However often, and though nobody tells of it: what was read of a file that has changed is not taken for it."""
+    path, recall = f"{CONCRETE}/garden.md", folder.recall()
+    for number in range(20):
+        folder.write(path, f"# Garden\n\n- User grows vegetable{number} now. ^a1\n")
+        assert [f"User grows vegetable{number} now."] == texts(recall, f"vegetable{number}")

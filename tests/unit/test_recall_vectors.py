@@ -2,91 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from brainiac.formats.markdown import PRIVATE_MARK, StmEvent
-from brainiac.formats.short_term import EMPTY, ShortTermDocument
-from brainiac.llm.completion import RemoteEmbedder
-from brainiac.search.documents import Page, Unit, UnitKind
-from brainiac.search.embed import (
-    ORDINARY_SENTENCES,
-    EmbedderError,
-    Matrix,
-    VectorFile,
-    Vectors,
-    local_embedder,
-    unit_norm,
-)
-from brainiac.search.features import encode
-from brainiac.search.query import parse_query
-from brainiac.search.retrieval import without_speakers
-from brainiac.search.search import Recall
-from brainiac.search.signals import ORDER, WEIGHTS, PageArrays, Units, rank
-from brainiac.search.text import Analyzer
-from brainiac.settings import MachineSettings, RecallSettings, Settings
-from brainiac.tree import LocalPlaces, Tree
+from brainiac import Brain
+from brainiac.formats.markdown import StmEvent
+from brainiac.search.embed import ORDINARY_SENTENCES, VectorFile, local_embedder, unit_norm
 from tests.support.commands import Shell
 from tests.support.models import make_brain, write_machine
+from tests.support.notes_texts import exchange_text, stm_text
 from tests.support.openai_server import Behaviour, Captured, ChatServer, by_request, raw, status
+from tests.support.recalled import CONCRETE, Folder, texts
 from tests.support.remote import elsewhere
 
 LANGUAGES = Path(__file__).parents[2] / "benchmarks" / "data" / "languages"
 
 
-class HashEmbedder:
-    """A real embedder of little sense: one direction a word."""
-
-    name, is_remote = "hash/1", False
-
-    def __init__(self) -> None:
-        self.embedded: list[str] = []
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
-        """Return the sum of the words' directions."""
-        self.embedded += [text for text in texts if text not in ORDINARY_SENTENCES]
-        return unit_norm(np.array([sum(map(self._direction, text.lower().split())) for text in texts]))
-
-    @staticmethod
-    def _direction(word: str) -> np.ndarray:
-        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
-        return np.random.default_rng(seed).normal(size=32)
-
-
-def test_a_vector_is_made_once(tmp_path: Path) -> None:
-    """Neither a move, nor another page with the same words, nor a restart embeds a text again."""
-    embedder = HashEmbedder()
-    page = Page("a.md", "A", (Unit("green tea"), Unit("black tea")))
-    Vectors(tmp_path, embedder).embed_page(page)
-    Vectors(tmp_path, embedder).embed_page(Page("moved.md", "B", (*page.units, Unit("coffee"))))
-    assert ["green tea", "black tea", "coffee"] == embedder.embedded
-
-
-def test_what_an_assistant_said_has_no_vector(tmp_path: Path) -> None:
-    """It is long, and found by its words: to embed it would take most of the time of an import."""
-    embedder = HashEmbedder()
-    turns = (Unit("Which tea?", side="user", speaker="user"), Unit("Green tea.", side="ai", speaker="ai"))
-    assert Vectors(tmp_path, embedder).embed_page(Page("a.md", "A", turns))
-    assert ["Which tea?"] == embedder.embedded
-
-
-def test_nearest_page(tmp_path: Path) -> None:
-    """The page with the words nearest in meaning comes first."""
-    vectors = Vectors(tmp_path, HashEmbedder())
-    for name, text in (("a", "green tea in the morning"), ("b", "boats on the lake")):
-        vectors.embed_page(Page(f"{name}.md", name, (Unit(text),)))
-    assert "b.md" == next(iter(vectors.nearest("boats")))
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    """Give a folder whose searches are closed at the end."""
+    made = Folder(tmp_path / "brain")
+    yield made
+    made.close()
 
 
 def test_a_torn_row_is_left_out(tmp_path: Path) -> None:
@@ -114,78 +61,40 @@ def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path, width: int) -> N
     assert [] == VectorFile(tmp_path, "m").missing([1])
 
 
-def test_a_query_is_embedded_once(tmp_path: Path) -> None:
-    """Candidates and signals of a query, and the query asked again, need one vector."""
-    embedder = HashEmbedder()
-    vectors = Vectors(tmp_path, embedder)
-    page = Page("a.md", "A", (Unit("boats on the lake"),))
-    vectors.embed_page(page)
-    units = Units(PageArrays([encode(page, Analyzer("english"))]), np.ones(1, bool))
-    for _ in range(2):
-        vectors.nearest("sailing boats")
-        assert "meaning" in vectors.signals("sailing boats", units)
-    assert 1 == embedder.embedded.count("sailing boats")
-
-
-def test_a_question_is_embedded_without_who_speaks() -> None:
-    """Who speaks rarely names himself, so his name would only blur the meaning; somebody told of is kept."""
-    said = Unit("I bought a kayak.", UnitKind.TURN, "x1", "2025-09-01T10:00:00Z", "Caroline", "user")
-    pages = [encode(Page("a.md", "A", (said,)), Analyzer("english"))]
-    for asked, embedded in (
-        ("What did Caroline buy?", "What did buy?"),
-        ("What is Caroline's boat?", "What is boat?"),
-        ("What did Mara buy?", "What did Mara buy?"),
-        ("Caroline", "Caroline"),
-    ):
-        query = parse_query(asked, Analyzer("english"), datetime(2025, 9, 2, tzinfo=UTC))
-        assert embedded == without_speakers(query, pages)
-
-
-def test_the_local_model_finds_other_words_in_any_language(tmp_path: Path) -> None:
+def test_the_local_model_finds_other_words_in_any_language(folder: Folder) -> None:
     """A statement is found that shares no word with the query, nor even its language."""
-    folder = tmp_path / "brain" / "memory" / "long_term"
-    folder.mkdir(parents=True)
-    for name, text in (("a", "Mum's birthday cake was chocolate."), ("b", "The car broke down on the highway.")):
-        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="auto"))
-    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    folder.memory("a", "Mum's birthday cake was chocolate.")
+    car = folder.memory("b", "The car broke down on the highway.")
+    recall = folder.recall(embedder="auto")
     recall.reindex()
     for asked in ("automobile trouble", "Probleme mit dem Auto", "自動車の故障"):
-        assert "memory/long_term/b.md" == recall.search(asked)[0].path
-    recall.close()
+        assert car == recall.search(asked)[0].path
 
 
 @pytest.mark.slow
-def test_in_a_new_brain_only_what_a_query_is_about_is_near(tmp_path: Path) -> None:
+def test_in_a_new_brain_only_what_a_query_is_about_is_near(folder: Folder) -> None:
     """Of a handful of texts each is found by what it means, and none by words that have nothing to do with any."""
-    page = tmp_path / "brain" / "memory" / "long_term" / "told.md"
-    page.parent.mkdir(parents=True)
-    texts = ("Tom lent me his drill.", "The rent is due on the first.", "My locker is 118.", "My sister is a botanist.")
-    page.write_text("# Notes\n\n" + "".join(f"- {text} ^s{n}\n" for n, text in enumerate(texts)), "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="auto"))
-    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    folder.memory(
+        "notes",
+        *("Tom lent me his drill.", "The rent is due on the first.", "My locker is 118.", "My sister is a botanist."),
+    )
+    recall = folder.recall(embedder="auto")
     recall.reindex()
-    assert ["Tom lent me his drill."] == [hit.text for hit in recall.search("Who gave me a tool?")]
-    assert "The rent is due on the first." == recall.search("landlord")[0].text
+    assert ["Tom lent me his drill."] == texts(recall, "Who gave me a tool?")
+    assert "The rent is due on the first." == texts(recall, "landlord")[0]
     for query in ("qwxz", "xylophone quark", "chess olympiad"):
-        assert [] == recall.search(query), query
-    recall.close()
+        assert [] == texts(recall, query), query
 
 
 @pytest.mark.slow
-def test_a_question_in_other_words_needs_less_nearness_than_a_word(tmp_path: Path) -> None:
+def test_a_question_in_other_words_needs_less_nearness_than_a_word(folder: Folder) -> None:
     """A sentence that shares no word with its answer still finds it; a word that nothing is about finds nothing."""
     told = json.loads((LANGUAGES / "de.json").read_text("utf-8"))["told"]
-    page = tmp_path / "brain" / "memory" / "long_term" / "told.md"
-    page.parent.mkdir(parents=True)
-    lines = [f"- {fact['text']} ^{fact['id']}" for fact in told]
-    page.write_text("# Notes\n\n" + "\n".join(lines) + "\n", "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="auto", language="german"))
-    recall = Recall(Tree(tmp_path / "brain"), LocalPlaces.of(tmp_path / "brain", "t"), settings)
+    folder.memory("notes", *(fact["text"] for fact in told))
+    recall = folder.recall("german", embedder="auto")
     recall.reindex()
-    assert "Fahrradschloss" in recall.search("Mit welchem Code öffne ich das Rad?")[0].text
-    assert [] == recall.search("Vesuv")
-    recall.close()
+    assert "Fahrradschloss" in texts(recall, "Mit welchem Code öffne ich das Rad?")[0]
+    assert [] == texts(recall, "Vesuv")
 
 
 @pytest.mark.slow
@@ -208,6 +117,13 @@ def test_an_unknown_embedder_is_named_and_search_goes_by_words(
         done = shell(*words)
         assert f"recall.embedder: '{setting}' is no embedder: name `auto`" in done.out + done.err, words
     assert "User lives in Portland" in shell("search", "portland").out
+
+
+def test_a_name_that_holds_an_address_is_no_embedder(folder: Folder) -> None:
+    """A synced setting sends neither texts nor a key to a stranger: endpoints are this machine's own."""
+    recall = folder.recall(embedder="huggingface/http://127.0.0.1:9/stranger")
+    recall.reindex()
+    assert "no addresses in it" in recall.status()["embedder"]["problem"]
 
 
 @pytest.mark.slow
@@ -260,72 +176,91 @@ def served() -> Iterator[ChatServer]:
         yield server
 
 
-def remote_recall(folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Recall:
-    """Return a search whose meaning is made at the server, spelled so that it is not known for this machine."""
+def remote_brain(folder: Folder, url: str, monkeypatch: pytest.MonkeyPatch) -> Brain:
+    """Return a brain whose search has its meaning made at a server."""
     monkeypatch.setenv("LOCAL_KEY", "sk-local")
-    (folder / "brain" / "memory" / "long_term").mkdir(parents=True, exist_ok=True)
-    places = LocalPlaces.of(folder / "brain", "t")
-    places.config.parent.mkdir(parents=True, exist_ok=True)
-    machine = {
-        "api_bases": {"openai": elsewhere(server)},
-        "api_key_variables": {"openai": "LOCAL_KEY"},
-    }
-    places.config.write_text(json.dumps(machine), "utf-8")
-    settings = Settings(recall=RecallSettings(embedder="openai/meaning-1"))
-    return Recall(Tree(folder / "brain"), places, settings, remote=RemoteEmbedder)
+    llm = {"prices": {"openai/meaning-1": [0.0, 0.0]}}
+    brain = folder.brain(embedder="openai/meaning-1", llm=llm)
+    write_machine(brain, {"api_bases": {"openai": url}, "api_key_variables": {"openai": "LOCAL_KEY"}})
+    return brain
 
 
-def test_a_model_at_a_provider(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """litellm's embedding models serve over HTTP, with this machine's endpoint and key; no text is sent twice."""
-    folder = tmp_path / "brain" / "memory" / "long_term"
-    folder.mkdir(parents=True)
-    for name, text in (("a", "User drinks oolong."), ("b", "The car broke down on the highway.")):
-        (folder / f"{name}.md").write_text(f"# Page\n\n- {text} ^s1\n", "utf-8")
-    recall = remote_recall(tmp_path, served, monkeypatch)
-    recall.reindex()
-    assert "memory/long_term/b.md" == recall.search("automobile trouble")[0].path
-    recall.search("automobile trouble")
-    recall.close()
-    asked = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
-    assert len({*ORDINARY_SENTENCES, *asked}) == sum(len(request.body["input"]) for request in served.requests)
-    assert [
-        "Page\nThe car broke down on the highway.",
-        "Page\nUser drinks oolong.",
-        "automobile trouble",
-    ] == sorted(asked)
+def asked_of(server: ChatServer) -> list[str]:
+    """Return the texts that were sent to be embedded, apart from those by which a model is measured."""
+    texts = (text for request in server.requests for text in request.body["input"])
+    return sorted(text for text in texts if text not in ORDINARY_SENTENCES)
+
+
+def test_a_model_at_a_provider(served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm's embedding models serve over HTTP, with this machine's endpoint and key; no text is sent twice: not of
+    a question asked again, of a page that moved, or after a restart. What an assistant said is not sent at all."""
+    tea, car = folder.memory("a", "User drinks oolong."), folder.memory("b", "The car broke down on the highway.")
+    said = StmEvent("e1", "2025-09-01T10:00:00Z", "Which oolong?", "Dong Ding, from Taiwan.")
+    folder.write("memory/long_term/events/2025/09.md", f"# Log\n\n{exchange_text(said)}")
+    brain = remote_brain(folder, elsewhere(served), monkeypatch)
+    brain.recall.reindex()
+    for _ in range(2):
+        assert car == brain.recall.search("automobile trouble")[0].path
+    brain.recall.flush()
+    brain.close()
+    (folder.root / tea).rename(folder.root / f"{CONCRETE}/moved.md")
+    with closing(Brain(folder.root)) as again:
+        again.recall.reindex()
+    sent = ["A\nUser drinks oolong.", "B\nThe car broke down on the highway.", "Which oolong?", "automobile trouble"]
+    assert sent == asked_of(served)
     first = served.requests[0]
     found = (first.path, first.body["model"], first.headers["Authorization"])
     assert ("/v1/embeddings", "meaning-1", "Bearer sk-local") == found
 
 
-def test_a_provider_that_fails(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_embedded_without_who_speaks(
+    served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who speaks rarely names himself, so his name would only blur the meaning; somebody told of is kept."""
+    lines = [f"{who}: {said}" for said in ("I bought a kayak.", "Good night.") for who in ("Caroline", "Bob")]
+    said = [StmEvent(f"e{n}", f"2025-09-01T10:0{n}:00Z", line) for n, line in enumerate(lines)]
+    folder.write("memory/long_term/events/2025/09.md", "# Log\n\n" + "\n".join(map(exchange_text, said)))
+    brain = remote_brain(folder, elsewhere(served), monkeypatch)
+    brain.recall.reindex()
+    before = set(asked_of(served))
+    for asked in ("Which kayak did Caroline buy?", "What is Caroline's kayak?", "Which kayak did Mara buy?"):
+        brain.recall.search(asked)
+    assert {"Which kayak did buy?", "What is kayak?", "Which kayak did Mara buy?"} == set(asked_of(served)) - before
+
+
+def test_what_has_no_vector_yet_is_ranked_by_its_words(
+    served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a provider could not embed yet neither switches meaning off for the rest nor falls behind what fits less."""
+    folder.memory("a", "The car is blue.", "Rain fell on the lake.")
+    brain = remote_brain(folder, elsewhere(served), monkeypatch)
+    brain.recall.reindex()
+    assert "The car is blue." == texts(brain.recall, "automobile")[0]
+    served.default = status(500, "busy")
+    brain.recall.note_change(folder.memory("b", "The kiln fires at 1220 degrees."))
+    assert "The kiln fires at 1220 degrees." == texts(brain.recall, "How hot does the kiln fire?")[0]
+    assert "The car is blue." == texts(brain.recall, "automobile")[0]
+
+
+def test_a_provider_that_fails(served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the provider refuses, words answer, status says why, and not every search asks it again."""
-    folder = tmp_path / "brain" / "memory" / "long_term"
-    folder.mkdir(parents=True)
-    (folder / "tea.md").write_text("# Tea\n\n- User drinks oolong. ^a\n", "utf-8")
+    folder.memory("tea", "User drinks oolong.")
     served.default = status(401, "no such key")
-    recall = remote_recall(tmp_path, served, monkeypatch)
+    recall = remote_brain(folder, elsewhere(served), monkeypatch).recall
     recall.reindex()
     for _ in range(3):
-        assert ["User drinks oolong."] == [hit.text for hit in recall.search("oolong")]
+        assert ["User drinks oolong."] == texts(recall, "oolong")
     assert "no such key" in recall.status()["embedder"]["problem"]
     assert 1 == len(served.requests)
-    recall.close()
 
 
-def test_a_name_that_holds_an_address_is_no_embedder() -> None:
-    """A synced setting sends neither texts nor a key to a stranger: endpoints are this machine's own."""
-    with pytest.raises(EmbedderError, match="not the name of a model"):
-        RemoteEmbedder("huggingface/http://127.0.0.1:9/stranger", MachineSettings())
-
-
-def test_a_model_at_a_server_of_this_machine_is_local(served: ChatServer) -> None:
+def test_a_model_at_a_server_of_this_machine_is_local(
+    served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing leaves the machine, so private texts are given to it."""
-    here = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": served.url}))
-    there = RemoteEmbedder("openai/meaning-1", MachineSettings(api_bases={"openai": "https://example.com/v1"}))
-    assert here
-    assert there
-    assert (False, True) == (here.is_remote, there.is_remote)
+    folder.memory("a", "Secret oolong.", meta="private: true\n")
+    remote_brain(folder, served.url, monkeypatch).recall.reindex()
+    assert ["A\nSecret oolong."] == asked_of(served)
 
 
 def test_embedding_is_paid_for(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,38 +303,21 @@ def test_vectors_are_compared_one_by_one(tmp_path: Path) -> None:
     assert expected == file.nearest(vectors[7], 20)
 
 
-def test_private_texts_stay(served: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_texts_stay(served: ChatServer, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider sees neither private pages, private exchanges, marked items nor private questions; words find them."""
-    folder = tmp_path / "brain" / "memory"
-    (folder / "long_term").mkdir(parents=True)
-    (folder / "long_term" / "a.md").write_text("---\nprivate: true\n---\n# A\n\n- Secret oolong. ^s1\n", "utf-8")
-    (folder / "long_term" / "b.md").write_text(f"# B\n\n- Secret sencha. ^s1\n- Other. {PRIVATE_MARK}\n", "utf-8")
-    (folder / "long_term" / "c.md").write_text("# C\n\n- Open car. ^s1\n", "utf-8")
-    events = [StmEvent("e1", "2025-09-01T10:00:00Z", "Secret assam.", "Noted.", is_private=True)]
-    events.append(StmEvent("e2", "2025-09-01T11:00:00Z", "Open road.", "Good."))
-    log = str(ShortTermDocument(EMPTY).with_event(events[0]).with_event(events[1]).with_items(facts=["Open fact"]))
-    (folder / "short_term.md").write_text(log, "utf-8")
-    recall = remote_recall(tmp_path, served, monkeypatch)
+    folder.memory("a", "Secret oolong.", meta="private: true\n")
+    folder.memory("b", "Secret sencha.", "Other. <!-- private -->")
+    folder.memory("c", "Open car.")
+    events = [
+        StmEvent("e1", "2025-09-01T10:00:00Z", "Secret assam.", "Noted.", is_private=True),
+        StmEvent("e2", "2025-09-01T11:00:00Z", "Open road.", "Good."),
+    ]
+    folder.write("memory/short_term.md", stm_text(*events, facts=["Open fact"]))
+    recall = remote_brain(folder, elsewhere(served), monkeypatch).recall
     recall.reindex()
     for word in ("oolong", "sencha", "assam"):
-        assert word in recall.search(f"{word} tea", is_private=True)[0].text
-    recall.close()
-    sent = {text for request in served.requests for text in request.body["input"]} - set(ORDINARY_SENTENCES)
-    assert ["C\nOpen car.", "Open fact", "Open road."] == sorted(text for text in sent if text)
-
-
-def test_what_has_no_vector_yet_is_ranked_by_its_words() -> None:
-    """One unit without a vector neither switches meaning off for the others nor falls behind what fits less."""
-    analyzer = Analyzer("english", UTC)
-    texts = ("The kiln fires at 1220 degrees.", "The boat is blue.", "Rain fell on the lake.")
-    page = encode(Page("a.md", "A", tuple(Unit(text) for text in texts)), analyzer)
-    units = Units(PageArrays([page]), np.ones(3, bool))
-    none = {name: np.zeros(3) for name in (*WEIGHTS, *ORDER, "full") if not name.startswith("meaning")}
-    words = {"whole": np.array([1.0, 0.2, 0.0]), "trigram": np.array([1.0, 0.2, 0.0])}
-    near = np.array([0.0, 0.3, 0.1])
-    meaning = {"embedded": np.array([0.0, 1.0, 1.0]), "meaning": near, "meaning_page": near}
-    by_words, mixed = rank(units, none | words), rank(units, none | words | meaning)
-    assert [0, 1, 2] == np.argsort(-by_words).tolist() == np.argsort(-mixed).tolist()
+        assert word in texts(recall, f"{word} tea", is_private=True)[0]
+    assert ["C\nOpen car.", "Open fact", "Open road."] == [text for text in asked_of(served) if text]
 
 
 def test_vectors_kept_in_bytes_lose_nothing_that_ranks(tmp_path: Path) -> None:

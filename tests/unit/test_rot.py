@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brainiac_plugins.organization.usage import find_stale
 
-from brainiac.clock import iso
-from brainiac.events import create, new_id
-from brainiac.formats.page import MemoryDocument, new_memory
-from brainiac.storage.statements import text_hash
-from tests.support.commands import Shell
+from brainiac.events import new_id
+from brainiac.testing import command
+from tests.support.commands import do
 from tests.support.organized import NOW, TOP, Scene, make_scene
 
 HOME = f"{TOP}/concrete/home.md"
+KEYS = """\
+created_at: 2026-01-01T00:00:00Z
+updated_at: 2026-01-01T00:00:00Z
+tags: []
+emotion: neutral
+reinforcement_count: 1
+"""
+OTHER = "\n# Other\n\n- Is known.\n\nSee [home](home.md).\n"
 
 
 @pytest.fixture
@@ -28,43 +33,35 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def found(scene: Scene) -> list[tuple[str, str, str]]:
-    return [(rot.kind, rot.path, rot.what) for rot in find_stale(scene.brain)]
+    rot = command(scene.brain, "doctor", "--json").json["rot"]
+    return [(one["kind"], one["path"], one["what"]) for one in rot]
 
 
-def home(scene: Scene, *statements: str, since: tuple[str, ...] = ()) -> None:
-    """Put a page with statements there, as Promotion does when it knows since when each holds."""
-    uuid = new_id()
-    page = new_memory("Home", uuid=uuid, now=iso(NOW), statements=statements)
-    page = str(MemoryDocument(page).set_meta(reinforcement_count=1))
-    held = MemoryDocument(page).memory.statements
-    records = [
-        {"page": uuid, "block": one.block_id, "hash": text_hash(one.text), "since": day}
-        for one, day in zip(held, since, strict=False)
-    ]
-    link = f'\nSee [itself](home.md "uuid:{uuid}").\n'
-    changes = [
-        create(HOME, page),
-        create(f"{TOP}/concrete/other.md", new_memory("Other", uuid=new_id(), now=iso(NOW), body=link)),
-    ]
-    scene.brain.commit("memory-promoted", by="promotion", changes=changes, data={"statements": records})
+def home(scene: Scene, statements: str) -> None:
+    """Put a page with statements there, and another one that links to it; both are used."""
+    for path, text in ((HOME, f"\n# Home\n\n{statements}"), (f"{TOP}/concrete/other.md", OTHER)):
+        file = scene.brain.tree.absolute(path)
+        file.write_text(f"---\nuuid: {new_id()}\n{KEYS}---\n{text}")
+        os.utime(file, (time.time() - 60,) * 2)  # a file of this moment may be half written
+    scene.brain.observed.adopt()
 
 
 def test_a_sound_memory_has_no_rot(scene: Scene) -> None:
     """Statements that hold together, pages that are linked, folders within the limit."""
-    home(scene, "User lives in Portland.", "User works at Google.", "User has a dog named Rex.")
+    home(scene, "- User lives in Portland. ^aaaa\n- User works at Google. ^bbbb\n- User has a dog named Rex. ^cccc\n")
     assert [] == found(scene)
 
 
 def test_history_that_names_nothing(scene: Scene) -> None:
-    """A retired statement says what replaced it, and that is not on the page."""
-    home(scene, "User lives in Seattle.", "User lives in Portland.")
-    text = scene.brain.read_text(HOME) or ""
-    document = MemoryDocument(text)
-    gone = document.memory.statements[1].block_id
-    scene.brain.tree.absolute(HOME).write_text(str(document.retire(gone, "2026-01-01", "zzzz")))
-    assert [("superseded", f"“User lives in Portland.” ^{gone} was replaced by ^zzzz, which is not there")] == [
-        (rot[0], rot[2]) for rot in found(scene)
-    ]
+    """A retired statement says what replaced it, and that is not on the page: it is listed, and is no fault."""
+    retired = "- ~~User lives in Portland.~~ (until 2026-01-01; replaced by ^zzzz) ^bbbb\n"
+    home(scene, f"- User lives in Seattle. ^aaaa\n\n## History\n\n{retired}")
+    assert [("superseded", HOME, "“User lives in Portland.” ^bbbb was replaced by ^zzzz, which is not there")] == found(
+        scene
+    )
+    told = do(scene.brain, "doctor")
+    assert "Nothing is wrong." in told.out
+    assert "Grows old (superseded, 1):" in told.out
 
 
 def test_orphans_uncited_pages_and_overgrown_folders(scene: Scene) -> None:
@@ -72,6 +69,7 @@ def test_orphans_uncited_pages_and_overgrown_folders(scene: Scene) -> None:
     old = scene.page("concrete/past/old", days_ago=300)
     crowd = [scene.page(f"skills/{number}", links=(old,)) for number in range(6)]
     lonely = scene.page("concrete/lonely")
+    scene.brain.observed.adopt()
     assert [
         ("orphan", lonely, "no page links to it, and it links to none"),
         ("uncited", old, "was never cited, and not used since 2025-08-05"),
@@ -79,19 +77,3 @@ def test_orphans_uncited_pages_and_overgrown_folders(scene: Scene) -> None:
     ] == found(scene)
     scene.log("CITE", old, at=NOW)
     assert "uncited" not in {rot[0] for rot in found(scene)}
-
-
-def test_the_doctor_tells_of_it_and_is_content(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rot is no fault of a file: it is listed, and the exit code stays 0."""
-    home(scene, "User lives in Portland.", "User lives in Seattle.")
-    text = scene.brain.read_text(HOME) or ""
-    gone = MemoryDocument(text).memory.statements[1].block_id
-    scene.brain.tree.absolute(HOME).write_text(str(MemoryDocument(text).retire(gone, "2026-01-01", "zzzz")))
-    os.utime(scene.brain.tree.absolute(HOME), (time.time() - 60,) * 2)  # a file of this moment may be half written
-    scene.brain.observed.adopt()
-    shell = Shell(capsys, str(scene.brain.root))
-    told = shell("doctor")
-    assert 0 == told.code, told.out
-    assert "Nothing is wrong." in told.out
-    assert "Grows old (superseded, 1):" in told.out
-    assert ["superseded"] == [rot["kind"] for rot in shell("doctor", "--json").json["rot"]]

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError, model_validator
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.errors import ConfinementError, SettingsError
 from brainiac.llm.schemas import Purpose
-from brainiac.places import bundled_path
 from brainiac.settings import PURPOSES, MachineSettings, Settings, SettingsFile, load, retired_settings
 
 
@@ -219,7 +218,7 @@ def test_endpoints_and_keys_have_no_place_in_the_tree(config: Path) -> None:
 
 def test_the_shipped_file_validates_and_shows_true_defaults() -> None:
     """The shipped config.yaml sets nothing but defaults, and what it shows commented out are settings that exist."""
-    path = bundled_path("system") / "config.yaml"
+    path = Path(__file__).parent.parent.parent / "system/config.yaml"
     assert Settings() == load(path, Settings).model_copy(update={"brain_id": "default"})
     text = path.read_text()
     assert "brain_id: default" in text

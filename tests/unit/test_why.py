@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
-from brainiac.errors import UserError
-from brainiac.history.why import find_memory, find_statement, why
+from brainiac import Brain
 from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Purpose, Result
-from brainiac.testing import make_brain
-from tests.support.commands import Shell
+from brainiac.testing import command, make_brain
+from tests.support.commands import do
 from tests.support.promotions import ScriptedEngine, set_model, with_model
 from tests.support.said import tell
 
@@ -48,9 +46,15 @@ def brain(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Brain]:
     set_model(brain.root)
     tell(brain, "first", "Some small talk first. I live in Portland since 2020. What a day!")
     tell(brain, "second", "My sister Anna works at Google.")
-    promote(brain)
+    do(brain, "promote")
     yield brain
     brain.close()
+
+
+def chains(brain: Brain, named: str) -> list[dict[str, Any]]:
+    """Return what `why` tells a script of each statement."""
+    told: list[dict[str, Any]] = do(brain, "why", named, "--json").json["chains"]
+    return told
 
 
 def page_of(brain: Brain, words: str) -> str:
@@ -65,16 +69,18 @@ def test_a_statement_leads_to_the_sentence_typed(brain: Brain) -> None:
 
     Seeds: S1, S15.
     """
-    (chain,) = why(brain, "User lives in Portland since 2020").chains
-    (step,) = chain.steps
-    (said,) = step.sources
-    assert ("NEW", "promotion", "scripted") == (step.operation, step.by, step.found_by)
-    assert "I live in Portland since 2020." == said.sentence_for(chain.text)
+    done = do(brain, "why", "User lives in Portland since 2020")
+    assert "in inbox/first.md: “I live in Portland since 2020.”" in done.out
+    assert "answered by scripted ($0.0000)" in done.out
+    (chain,) = chains(brain, "User lives in Portland since 2020")
+    (step,) = chain["steps"]
+    (said,) = step["sources"]
+    assert ("NEW", "promotion", "scripted") == (step["operation"], step["by"], step["found_by"])
     assert ("inbox/first.md", "inbox/first.md", "scripted", 0.0) == (
-        said.prompt,
-        said.read_from,
-        said.model,
-        said.cost_usd,
+        said["prompt"],
+        said["read_from"],
+        said["model"],
+        said["cost_usd"],
     )
 
 
@@ -82,31 +88,31 @@ def test_words_survive_the_file(brain: Brain) -> None:
     """With the prompt gone the journal's text is quoted, and without that the page of the day."""
     (brain.root / "inbox/first.md").unlink()
     brain.observed.note_change("inbox/first.md")
-    (chain,) = why(brain, "User lives in Portland since 2020").chains
-    assert ["journal"] == [said.read_from for said in chain.steps[0].sources]
+    (chain,) = chains(brain, "User lives in Portland since 2020")
+    assert ["journal"] == [said["read_from"] for said in chain["steps"][0]["sources"]]
     event = next(e for e in brain.journal.events(kinds={"prompt-answered"}) if e.data["prompt"] == "inbox/first.md")
     brain.committer.check_displaced()
     for change in event.changes:
         if change.path == "inbox/first.md" and change.after:
             brain.journal.blobs.delete(change.after)
-    (root,) = why(brain, "User lives in Portland since 2020").chains
-    (said,) = root.steps[0].sources
-    assert "memory/long_term/events/" == said.read_from[:24]
-    assert "I live in Portland since 2020." == said.sentence_for(chain.text)
+    (chain,) = chains(brain, "User lives in Portland since 2020")
+    (said,) = chain["steps"][0]["sources"]
+    assert "memory/long_term/events/" == said["read_from"][:24]
+    assert "“I live in Portland since 2020.”" in do(brain, "why", "User lives in Portland since 2020").out
 
 
 def test_every_change_is_told(brain: Brain) -> None:
     """A merge tells from what to what, and rests on its own exchange; what it replaced leads to the first one."""
     tell(brain, "third", "I moved to Seattle last week.")
-    promote(brain)
+    do(brain, "promote")
     page = page_of(brain, "Seattle")
-    (current,) = [c for c in why(brain, page).chains if not c.is_history]
-    assert ["NEW", "UPDATE"] == [step.operation for step in current.steps]
-    update = current.steps[1]
-    assert ("User lives in Portland since 2020", current.text) == (update.before, update.after)
-    assert ["inbox/third.md"] == [said.prompt for said in update.sources]
-    (retired,) = [c for c in why(brain, page).chains if c.is_history]
-    assert "inbox/first.md" in [said.prompt for step in retired.steps for said in step.sources]
+    (current,) = [chain for chain in chains(brain, page) if not chain["is_history"]]
+    assert ["NEW", "UPDATE"] == [step["operation"] for step in current["steps"]]
+    update = current["steps"][1]
+    assert ("User lives in Portland since 2020", current["text"]) == (update["before"], update["after"])
+    assert ["inbox/third.md"] == [said["prompt"] for said in update["sources"]]
+    (retired,) = [chain for chain in chains(brain, page) if chain["is_history"]]
+    assert "inbox/first.md" in [said["prompt"] for step in retired["steps"] for said in step["sources"]]
 
 
 def test_edits_by_hand_stand_between(brain: Brain) -> None:
@@ -115,13 +121,13 @@ def test_edits_by_hand_stand_between(brain: Brain) -> None:
     path = brain.tree.absolute(page)
     path.write_text(path.read_text().replace("in Portland", "in Portland, Oregon,"))
     brain.observed.note_change(page)
-    (chain,) = [c for c in why(brain, page).chains if "Oregon" in c.text]
-    edit = chain.steps[-1]
-    assert ("person", "edited", "User lives in Portland since 2020", chain.text) == (
-        edit.by,
-        edit.operation,
-        edit.before,
-        edit.after,
+    (chain,) = [chain for chain in chains(brain, page) if "Oregon" in chain["text"]]
+    edit = chain["steps"][-1]
+    assert ("person", "edited", "User lives in Portland since 2020", chain["text"]) == (
+        edit["by"],
+        edit["operation"],
+        edit["before"],
+        edit["after"],
     )
 
 
@@ -132,29 +138,28 @@ def test_a_moved_page_keeps_its_chain(brain: Brain) -> None:
     target.parent.mkdir()
     brain.tree.absolute(page).rename(target)
     brain.observed.adopt()
-    (chain,) = why(brain, "Anna").chains
-    assert ["NEW"] == [step.operation for step in chain.steps]
+    (chain,) = chains(brain, "Anna")
+    assert ["NEW"] == [step["operation"] for step in chain["steps"]]
 
 
-def test_what_is_meant_is_found(brain: Brain, shell: Shell) -> None:
+def test_what_is_meant_is_found(brain: Brain) -> None:
     """Path, title, uuid, block id, exact text, and with other words the nearest; nothing near is said so."""
     page = page_of(brain, "Anna")
-    (chain,) = why(brain, page).chains
-    for named in ("anna", chain.page, chain.block, f"^{chain.block}", chain.text.upper()):
-        assert chain == why(brain, named).chains[0]
-    near = why(brain, "Anna is working at Google")
-    assert (chain, False) == (near.chains[0], near.is_exact)
-    with pytest.raises(UserError, match="no memory and no statement is called 'bananas are blue'"):
-        why(brain, "bananas are blue")
-    assert 1 == shell("why", "bananas are blue").code
+    (chain,) = chains(brain, page)
+    for named in ("anna", chain["page"], chain["block"], f"^{chain['block']}", chain["text"].upper()):
+        assert chain == chains(brain, named)[0]
+    assert chain == chains(brain, "Anna is working at Google")[0]
+    assert "the nearest:" in do(brain, "why", "Anna is working at Google").out
+    done = command(brain, "why", "bananas are blue")
+    assert (1, True) == (done.code, "no memory and no statement is called 'bananas are blue'" in done.err)
 
 
 def test_an_empty_name_names_nothing(brain: Brain) -> None:
     """Pages without a uuid and statements without a block id do not have it."""
     (brain.tree.long_term / "concrete/hand.md").write_text("# By hand\n\n- A line without a block id.\n")
-    assert find_memory(brain, "hand") is not None
-    assert find_memory(brain, "") is None
-    assert [None, None] == [find_statement(brain, named) for named in ("^", "hand#^")]
+    assert 0 == command(brain, "why", "hand").code
+    assert "By hand" not in command(brain, "why", "").out
+    assert [1, 1] == [command(brain, "why", named).code for named in ("^", "hand#^")]
 
 
 def test_two_of_a_name_are_told_apart(brain: Brain) -> None:
@@ -163,19 +168,17 @@ def test_two_of_a_name_are_told_apart(brain: Brain) -> None:
         path = brain.tree.long_term / f"concrete/{folder}/twin.md"
         path.parent.mkdir()
         path.write_text("# Twin\n\n- Says this. ^abcd\n")
-    with pytest.raises(UserError, match="2 pages are called"):
-        why(brain, "Twin")
-    with pytest.raises(UserError, match="stands 2 times"):
-        why(brain, "^abcd")
+    assert "2 pages are called" in command(brain, "why", "Twin").err
+    assert "stands 2 times" in command(brain, "why", "^abcd").err
 
 
 def test_lines_of_short_term_memory_have_an_origin(brain: Brain) -> None:
     """A task leads to the exchange whose reflection wrote it."""
     tell(brain, "fourth", "/todo call Bob")
     (task,) = [item.text for item in brain.short_term().memory.tasks]
-    (chain,) = why(brain, task).chains
+    (chain,) = chains(brain, task)
     assert [("reflection", "/todo call Bob")] == [
-        (step.by, said.user.strip()) for step in chain.steps for said in step.sources
+        (step["by"], said["user"].strip()) for step in chain["steps"] for said in step["sources"]
     ]
 
 
@@ -183,17 +186,7 @@ def test_an_episodic_page_tells_who_answered(brain: Brain) -> None:
     """Its exchanges are listed with model and cost."""
     page = next(p for p in (brain.tree.relative(e.path) for e in brain.tree.walk(brain.tree.long_term / "events"))
                 if not p.endswith("_index.md"))  # fmt: skip
-    assert ["scripted", "scripted"] == [said.model for said in why(brain, page).said]
-
-
-def test_the_tree_and_json_say_the_same(brain: Brain, shell: Shell) -> None:
-    """For a person a tree with the sentence quoted; for a script the whole chain."""
-    done = shell("why", "User lives in Portland since 2020")
-    assert 0 == done.code
-    assert "in inbox/first.md: “I live in Portland since 2020.”" in done.out
-    assert "answered by scripted ($0.0000)" in done.out
-    plain = shell("why", "User lives in Portland since 2020", "--json").json
-    assert "inbox/first.md" == plain["chains"][0]["steps"][0]["sources"][0]["prompt"]
+    assert ["scripted", "scripted"] == [said["model"] for said in do(brain, "why", page, "--json").json["said"]]
 
 
 def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,8 +197,10 @@ def test_another_device_sees_the_chain(brain: Brain, tmp_path: Path, monkeypatch
         monkeypatch.setenv(variable, str(tmp_path / "other" / variable))
     other = Brain(brain.root)
     other.observed.adopt()
-    (chain,) = why(other, "User lives in Portland since 2020").chains
-    assert [(device, device)] == [(step.device, said.device) for step in chain.steps for said in step.sources]
+    (chain,) = chains(other, "User lives in Portland since 2020")
+    assert [(device, device)] == [
+        (step["device"], said["device"]) for step in chain["steps"] for said in step["sources"]
+    ]
     other.close()
 
 
@@ -213,11 +208,11 @@ def test_what_was_marked_says_so(tmp_path: Path) -> None:
     """Without a model a statement leads to the line it was marked by, and the journal tells what marked it."""
     brain = make_brain(tmp_path / "brain")
     tell(brain, "first", "/remember Der Schlüssel liegt unter dem Stein\n\nWie geht es dir?")
-    promote(brain)
-    (chain,) = why(brain, "Der Schlüssel liegt unter dem Stein").chains
-    (step,) = chain.steps
-    assert ("NEW", "promotion", "offline") == (step.operation, step.by, step.found_by)
-    assert ["inbox/first.md"] == [said.prompt for said in step.sources]
+    do(brain, "promote")
+    (chain,) = chains(brain, "Der Schlüssel liegt unter dem Stein")
+    (step,) = chain["steps"]
+    assert ("NEW", "promotion", "offline") == (step["operation"], step["by"], step["found_by"])
+    assert ["inbox/first.md"] == [said["prompt"] for said in step["sources"]]
     (event,) = brain.journal.events(kinds={"memory-promoted"})
     assert ["command"] == [one["marked_by"] for one in event.data["statements"]]
     brain.close()

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainiac_plugins.promotion.run import promote
 
-from brainiac.brain import Brain
+from brainiac import Brain
 from brainiac.events import ExchangeMadePrivate
-from brainiac.formats.page import shareable_text
-from brainiac.history.forget import find_target, forget
-from brainiac.history.undo import undo
-from brainiac.history.why import why
 from brainiac.llm.gate import Gate
-from brainiac.pipeline.daemon import Daemon, answer_one, run_once
+from brainiac.pipeline.daemon import Daemon
 from brainiac.storage.files import locked
+from brainiac.testing import run_once
+from tests.support.commands import do
 from tests.support.living import CONFIG, living, living_brain, model_machine
 from tests.support.models import make_brain, write_machine
 from tests.support.openai_server import ChatServer, by_request
@@ -43,7 +40,7 @@ def say_to(brain: Brain, name: str, text: str) -> str:
     path = f"inbox/{name}"
     (brain.root / path).parent.mkdir(parents=True, exist_ok=True)
     (brain.root / path).write_text(text)
-    answer_one(brain, path)
+    do(brain, "ask", "--again", path)
     answer = brain.answered.of(path)
     assert answer is not None
     return answer.exchange
@@ -96,7 +93,7 @@ def test_what_was_promoted_moves_to_a_private_page(brain: Brain) -> None:
     """Its statements do, the day's words are marked; a page that rests on it alone is private with name and title."""
     say_to(brain, "a.md", f"/remember {SECRET}\n/remember My sister lives in Oslo, #quilla\n")
     say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
-    promote(brain)
+    do(brain, "promote")
     run_once(brain)
     assert [path for path in telling(brain) if "/concrete/" in path]
     assert [path for path in telling(brain, "quilla") if path.endswith("/quilla.md")]
@@ -118,7 +115,7 @@ def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain) -> N
     (brain.root / "inbox/notes").mkdir(exist_ok=True)
     (brain.root / "inbox/notes/a.md").write_text("Things\n\nA quillwort in Zanzibar,\nand moss.\n")
     run_once(brain)
-    promote(brain)
+    do(brain, "promote")
     assert [path for path in telling(brain) if "/concrete/" in path]
     ask_for(brain, "notes/a.md")
     assert [] == telling(brain)
@@ -128,9 +125,9 @@ def test_a_note_that_has_a_page_of_its_own_is_private_with_it(brain: Brain) -> N
 def test_what_was_said_openly_elsewhere_stays_open(brain: Brain) -> None:
     """A statement that another exchange speaks for too is no secret of this one."""
     say_to(brain, "a.md", "/remember I have a bicycle in Bremen.\n")
-    promote(brain)
+    do(brain, "promote")
     say_to(brain, "b.md", "/remember I have a bicycle in Bremen.\n")
-    promote(brain)
+    do(brain, "promote")
     ask_for(brain, "b.md")
     assert [path for path in telling(brain, "bicycle") if "/concrete/" in path]
 
@@ -147,7 +144,7 @@ def test_an_answer_that_repeated_it_is_marked(brain: Brain) -> None:
         gate.read_note(f"inbox/{name}") for name in ("a.md", "a.response.md", "b.md", "b.response.md")
     ]
     assert "quillwort giraffe moss" in (brain.root / "inbox/b.response.md").read_text()
-    promote(brain)
+    do(brain, "promote")
     assert [] == telling(brain)
 
 
@@ -155,7 +152,7 @@ def test_a_summary_made_in_sight_of_it_goes(brain: Brain) -> None:
     """All that the program wrote of it, since nobody can tell which words tell of it; the person's own words stay,
     and where they say it too, `review.md` names the file."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
-    promote(brain)
+    do(brain, "promote")
     written = brain.short_term().memory.summary
     assert written
     file = brain.tree.short_term
@@ -168,13 +165,13 @@ def test_a_summary_made_in_sight_of_it_goes(brain: Brain) -> None:
 def test_remember_false_later_is_taken_back_and_told(brain: Brain) -> None:
     """What was kept is private at once; `review.md` says that it stays until it is purged, and how."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
-    promote(brain)
+    do(brain, "promote")
     ask_for(brain, "a.md", "---\nremember: n\n---\n")
     assert [] == telling(brain)
     review = brain.tree.review.read_text()
     assert "brainiac forget --purge inbox/a.md" in review
-    assert shareable_text(review) != review
-    assert forget(brain, find_target(brain, "inbox/a.md"))
+    assert "<!-- private -->" in review
+    do(brain, "forget", "inbox/a.md", "--yes")
     standing = [path for path in brain.tree.memory.rglob("*.md") if "quillwort" in path.read_text().lower()]
     assert [] == [path for path in standing if path != brain.tree.review]
 
@@ -192,7 +189,7 @@ def test_an_answer_made_private_takes_its_exchange_along(brain: Brain) -> None:
 def test_a_revision_that_is_private_takes_the_former_one_along(brain: Brain) -> None:
     """Text and front matter changed at once: what came of the open wording is private as well."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
-    promote(brain)
+    do(brain, "promote")
     ask_for(brain, "a.md", PRIVATE, "I have two quillworts.\n")
     assert [] == telling(brain)
 
@@ -218,14 +215,14 @@ def test_it_can_be_explained_forgotten_and_undone(brain: Brain) -> None:
     """A statement that moved keeps its sources: `why` tells them, `forget` finds it; `undo` opens it again."""
     say_to(brain, "a.md", f"/remember {SECRET}\n")
     say_to(brain, "b.md", "I have a bicycle in Bremen.\n")
-    promote(brain)
+    do(brain, "promote")
     ask_for(brain, "a.md")
-    (chain,) = why(brain, "I have a quillwort in Zanzibar").chains
-    assert any("quillwort" in said.user for step in chain.steps for said in step.sources)
+    (chain,) = do(brain, "why", "I have a quillwort in Zanzibar", "--json").json["chains"]
+    assert any("quillwort" in said["user"] for step in chain["steps"] for said in step["sources"])
     event = next(brain.journal.events(kinds={ExchangeMadePrivate}))
-    undo(brain, event)
+    do(brain, "undo", event.id)
     assert telling(brain)
-    assert forget(brain, find_target(brain, "inbox/a.md"))
+    do(brain, "forget", "inbox/a.md", "--yes")
     assert not any("have a quillwort" in path.read_text() for path in brain.tree.long_term.rglob("*.md"))
 
 
@@ -257,7 +254,7 @@ def test_what_had_been_sent_and_to_whom_is_told(tmp_path: Path) -> None:
         assert 3 == own["calls"] == later["calls"]
         assert before == len(server.requests)
         say_to(brain, "c.md", "What of my things in Zanzibar?\n")
-        promote(brain)
+        do(brain, "promote")
         brain.close()
         assert [] == [each for each in server.requests[before:] if "quillwort" in read_twice(each)]
     line = next(line for line in (tmp_path / "brain/memory/review.md").read_text().splitlines() if "a.md" in line)
@@ -280,7 +277,7 @@ def test_the_gate_heeds_a_prompt_before_anybody_has_dealt_with_it(tmp_path: Path
         brain = remote(tmp_path / "brain", server)
         say_to(brain, "a.md", "quillwort one\n")
         brain.models.ledger  # noqa: B018 - opened
-        promote(brain)
+        do(brain, "promote")
         say_to(brain, "b.md", "quillwort two\n")
         for name in ("a.md", "b.md"):
             file = brain.root / "inbox" / name
