@@ -1,6 +1,7 @@
 """Live a month of talk with a model whose every judgement readers write by hand, or that is replayed.
 
     python benchmarks/consolidation.py MONTH.json --folder DIR [--reflect] [--harms FILE] [--answers DIR] [--keep BRAIN]
+    python benchmarks/consolidation.py MONTH.json --folder DIR --scripted
     python benchmarks/consolidation.py --folder DIR --next model|verify
     python benchmarks/consolidation.py --folder DIR --truth TRUTH.json
 
@@ -22,6 +23,9 @@ A reader: let `--next` name the next request (it waits up to nine minutes), read
 month, decide as the model would, write the JSON that it asks for to `NNN.….tmp` and rename it; until it says `over`. A
 run that was stopped is started again with the same DIR: answers that stand there are taken at once. With `--answers`
 they are taken from another folder, and nobody is waited for.
+
+With `--scripted` nobody is asked: each message is stated in its own words on the page of its conversation, and all of
+it follows. That is for counting tokens, and says nothing of what memory came to.
 
 `--harms` makes the model a careless one: FILE has operations that are mixed into the answers of `consolidate`, and
 repeated when it is asked again; see `Harms`.
@@ -103,6 +107,7 @@ class Reader:
         folder: Where requests are put, and answers expected.
         answers: Recorded answers, taken in order; None to wait for a reader.
         is_reflecting: Whether the reader answers `reflect` too.
+        is_scripted: Whether nobody reads: what is said is stated in its own words.
         harms: What a careless model does besides.
         reply: The month's answer to the prompt that is being answered; None while nobody is there.
         calls: Purpose and answer of each call that a reader answered, in order.
@@ -116,6 +121,7 @@ class Reader:
     folder: Path
     answers: Path | None
     is_reflecting: bool = False
+    is_scripted: bool = False
     harms: Harms | None = None
     reply: str | None = None
     calls: list[tuple[str, str]] = field(default_factory=list)
@@ -173,6 +179,8 @@ class Reader:
 
     def _judged(self, purpose: str, sent: str) -> str:
         """Return a reader's answer to a request, with what a careless model would add to it."""
+        if self.is_scripted:
+            return scripted(purpose, sent)
         harms = self.harms if purpose == Purpose.CONSOLIDATE else None
         text = '{"operations": []}' if harms and harms.is_only_ours else self._ask(_kind(purpose), sent)
         self.calls.append((purpose, text))
@@ -197,6 +205,28 @@ class Reader:
             if answer.exists():  # what is no answer is put away, so that the reader is asked again
                 answer.replace(answer.with_suffix(".bad"))
             time.sleep(LOOK_SECONDS)
+
+
+def scripted(purpose: str, sent: str) -> str:
+    """Return the answer of a model that states each message in its own words, and of a reader to whom all follows."""
+    if purpose == VERIFY:
+        claims = re.findall(r"(?m)^> \[(\d+)\]", sent.rpartition("## Statements")[2])
+        return json.dumps({"verdicts": [{"item": claim, "verdict": "follows"} for claim in claims]})
+    if purpose != Purpose.CONSOLIDATE:
+        found = re.search(r"## Promotion Candidates\n\n(\w+): (.*)", sent)
+        return json.dumps({"kind": found[1], "title": found[2], "folder": "notes"} if found else {})
+    told = re.findall(r"\(id (e\d+)\)(?: in “(.*)”)?\nUser:\n((?:> .*\n)+)", sent)
+    rows = [(name, thread, " ".join(text.replace("\n> ", " ")[2:].split())[:300]) for name, thread, text in told]
+    operations = [
+        {
+            "action": "new",
+            "text": said,
+            "page": {"title": thread or "User", "folder": "notes", "summary": thread},
+            "evidence": [{"exchange": name, "quote": said}],
+        }
+        for name, thread, said in rows
+    ]
+    return json.dumps({"operations": operations}, ensure_ascii=False)
 
 
 def common_start(texts: Sequence[str]) -> str:
@@ -592,6 +622,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="leave the brain here")
     parser.add_argument("--first", type=int, help="only so many messages")
     parser.add_argument("--reflect", action="store_true", help="have the reader answer `reflect` too, many at once")
+    parser.add_argument("--scripted", action="store_true", help="ask nobody, only to count tokens")
     parser.add_argument("--harms", type=Path, help="operations that a careless model adds")
     parser.add_argument("--next", choices=["model", VERIFY], help="only wait for a reader's next request and name it")
     parser.add_argument("--truth", type=Path, help="only prepare the judging, or count a judgement")
@@ -613,7 +644,7 @@ def play(given: argparse.Namespace) -> int:
     messages = [{**defaults, **row} for row in rows][: given.first]
     given.folder.mkdir(parents=True, exist_ok=True)
     (given.folder / "memory.md").unlink(missing_ok=True)  # it tells the readers that the month is over
-    reader = Reader(given.folder, given.answers, given.reflect)
+    reader = Reader(given.folder, given.answers, given.reflect, given.scripted)
     if given.harms:
         texts = {row["id"]: row["text"] for row in rows}
         harms = json.loads(given.harms.read_text("utf-8"))

@@ -26,7 +26,7 @@ def say_to(brain: Brain, name: str, text: str) -> str:
     (brain.root / "inbox" / name).write_text(text)
     do(brain, "ask", "--again", f"inbox/{name}")
     answered = max(brain.journal.events(kinds={"prompt-answered"}), key=lambda event: event.seq)
-    return (brain.root / answered.data["response"]).read_text()
+    return (brain.root / str(answered.data["response"])).read_text()
 
 
 def texts(brain: Brain) -> dict[str, str]:
