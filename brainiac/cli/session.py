@@ -279,6 +279,7 @@ def since_then(memory: Brain, result: Any) -> dict[str, Any]:
     """Return the moment of memory as it stood, and what became since of what is in a verb's result; else nothing."""
     if memory.present is memory:
         return {}
+    # few commands are asked of another time
     from brainiac.history.as_of import AsOf
     from brainiac.verbs import PERSON
     from brainiac.verbs.then import since

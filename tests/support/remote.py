@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -115,7 +116,9 @@ def purpose_of(captured: Captured) -> str:
 
 
 def embedded(body: Mapping[str, Any]) -> Behaviour:
-    data = [{"object": "embedding", "index": i, "embedding": [1.0, i % 7, 0.5]} for i, _ in enumerate(body["input"])]
+    digests = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in body["input"]]  # nothing is near
+    vectors = [[float(byte) - 127.5 for byte in digest] for digest in digests]
+    data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
     usage = {"prompt_tokens": 1, "total_tokens": 1}
     return raw(json.dumps({"object": "list", "model": "m", "data": data, "usage": usage}), "application/json")
 

@@ -343,6 +343,9 @@ def live(root: Path, *, is_private: bool) -> Life:
             head = f"---\n{asked}\n---\n" if asked else ""
             questions = " ".join(f"What of topic{NUMBERS[name]:02d}?" for name in names)
             say_to(brain, path, f"{head}{questions} {text}\n")
+        for number, name in enumerate(NUMBERS):  # nothing sure is found: `queries` is shown what is
+            words = "Which quartz sundial did the zeppelin captain polish, unlike"
+            say_to(brain, f"vague/{number}.md", f"{words} topic{NUMBERS[name]:02d}?\n")
         before = len(server.requests)
         for number, meta in enumerate(PRIVATE_PROMPTS if is_private else ()):
             say_to(brain, f"private/{number}.md", f"---\n{meta}\n---\nI hide kanarie99qz in topic99.\n")
