@@ -366,7 +366,7 @@ def _revise(
 ) -> tuple[str, bool]:
     """Put a client's new wording into the file of its prompt.
 
-    Where somebody changed the file since it was answered, the new wording belongs into a file of its own.
+    Where somebody changed the file since the client wrote it, the new wording belongs into a file of its own.
 
     Args:
         brain: The brain.
@@ -380,8 +380,15 @@ def _revise(
         The path for the new wording, and whether it is written there: by this call, or by an earlier one.
     """
     brain.answered.refresh()
-    answer = brain.answered.of(path)
-    if answer is None or answer.prompt_hash != events.content_hash(before):
+    answer, digest = brain.answered.of(path), events.content_hash(before)
+    writings = (
+        event.what
+        for event in brain.journal.events_naming(path)
+        if any((change.path, change.after) == (path, digest) for change in event.changes)
+    )
+    # what somebody typed there may have been answered since: who wrote it says whose it is
+    writing = next((what for what in writings if isinstance(what, events.NoteEdited)), None)
+    if answer is None or answer.prompt_hash != digest or writing is None or not writing.client:
         path = f"{path.removesuffix('.md')}-{_hash(text)[:8]}.md"
         return path, brain.read(path) is not None
     # the last line: a daemon takes the file at once, instead of waiting whether somebody goes on typing
