@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.rule import Rule
 
 CONSOLE = Console(highlight=False, soft_wrap=True)
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 
 TOLD = {
     "01-gym.md": "My locker at the gym has the code 4711.",
