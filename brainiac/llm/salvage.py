@@ -114,8 +114,13 @@ def _of_fields(value: Any, result: type[Result]) -> Mapping[str, Any] | None:
 
 
 def _rows_of(result: type[Result]) -> tuple[str, str]:
-    """Return the field of a result that has its rows, and a field that each row must have; "" where it has no rows."""
+    """Return the field of a result that has its rows, and a field that each row must have; "" where it has no rows.
+
+    A result with another field that must be there is more than its rows: it is read as a whole.
+    """
     for name, field in result.model_fields.items():
+        if any(other.is_required() for key, other in result.model_fields.items() if key != name):
+            continue
         (row,) = get_args(field.annotation) if get_origin(field.annotation) is list else (None,)
         if isinstance(row, type) and issubclass(row, Result):
             return name, next(key for key, of_row in row.model_fields.items() if of_row.is_required())

@@ -19,11 +19,14 @@ from brainiac.llm.schemas import (
     ConsolidateRequest,
     Consolidation,
     Engine,
+    Existing,
     Operation,
+    Page,
     Queries,
     Relevance,
     Said,
     SummarizeRequest,
+    SynthesizeRequest,
 )
 from tests.support.models import (
     MODEL,
@@ -426,6 +429,19 @@ def test_operations_are_read_whatever_stands_around_them(brain: Brain, server: C
     """Thoughts, prose, fences, wrappers, bare lists, lines, quotes, commas: one call, all operations, no other."""
     server.script(say(text))
     assert TEXTS == [operation.text for operation in consolidated(brain).operations]
+    assert 1 == len(server.requests)
+
+
+def test_a_page_with_headings_is_read_as_a_whole(brain: Brain, server: ChatServer) -> None:
+    """Its sections are a part of it, and no rows that stand for all of the answer. F-MEM-10."""
+    page = {"kind": "concrete", "title": "Boat", "sections": [{"heading": "Looks", "statements": ["s1"]}]}
+    server.script(say(f"Here it is:\n{json.dumps(page, indent=1)}"))
+    row = [Existing("s1", "The boat is blue.")]
+    result = brain.models.run(
+        SynthesizeRequest(now=NOW, kind="concrete", title="Boat", candidates=row, wants_headings=True)
+    )
+    assert isinstance(result, Page)
+    assert ("Boat", ["Looks"]) == (result.title, [section.heading for section in result.sections])
     assert 1 == len(server.requests)
 
 
