@@ -138,7 +138,9 @@ def carry_out(draft: Draft, step: Step) -> list[StatementRecord]:
     match operation.action:
         case "same":
             record = _reinforce(draft, page_draft, _target_now(page_draft, step.targets[0]), record)
-        case "new" if operation.steps:
+        case "new" | "replace" if operation.steps:  # a how-to's words above its steps may stay as they are
+            if step.targets and text_hash(operation.text) != text_hash(step.targets[0].text):
+                record = _replace(draft, page_draft, step, record)
             record = _set_steps(draft, page_draft, step, record)
         case "new":
             record = _add(draft, page_draft, step, record)
@@ -400,7 +402,8 @@ def _set_steps(draft: Draft, page_draft: PageDraft, step: Step, record: Statemen
     The text of a new how-to stands above its steps, unless it is the page's title.
     """
     texts, present = step.operation.steps, _steps_of(page_draft)
-    if not present and _plain(step.operation.text) != _plain(page_draft.document.memory.title):
+    is_titled = _plain(step.operation.text) == _plain(page_draft.document.memory.title)
+    if not (present or step.targets or is_titled):
         record = _add(draft, page_draft, step, record)
     if [_plain(old.text) for old in present] == [_plain(text) for text in texts]:
         page_draft.reinforced += 1

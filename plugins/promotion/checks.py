@@ -61,6 +61,7 @@ class Sources:
     origin_of: Callable[[str], str]
     day_of: Callable[[str], str]
     pages: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
     known: Sequence[Existing] = ()
     tasks: Sequence[str] = ()
     is_past: bool = False
@@ -79,8 +80,8 @@ class Sources:
         return [*self.exchanges(), *(statement.content for statement in self.known), *self.names]
 
     def on_page(self, path: str) -> list[str]:
-        """Return the statements of a page that the model was shown."""
-        return [statement.content for statement in self.known if statement.path == path]
+        """Return what the model was shown of a page: its statements, and the steps or the line on its subject."""
+        return [self.about.get(path, ""), *(each.content for each in self.known if each.path == path)]
 
     def days_of(self, operation: Operation) -> set[str]:
         """Return the person's days of the exchanges that an operation quotes, as ISO dates."""
@@ -204,7 +205,8 @@ def _known_numbers(operation: Operation, targets: Sequence[Existing], sources: S
     days, quotes = sources.days_of(operation), sources.quotes_of(operation)
     target_texts = [f"{target.content} {target.since}" for target in targets]
     # "her 60th": what the page says already may be named again
-    on_pages = [*sources.names, *sources.on_page(operation.page.path)]
+    paths = dict.fromkeys((operation.page.path, *(target.path for target in targets)))
+    on_pages = [*sources.names, *(text for path in paths for text in sources.on_page(path))]
     short_years = {int(year) for quote in quotes for year in _SHORT_YEAR.findall(quote)}  # "’98"
     years = {century + year for year in short_years for century in (1900, 2000)}
     years |= {int(day[:4]) + step for day in days for step in (-1, 1)}  # "last September", "next summer"

@@ -54,6 +54,8 @@ def step_for(draft: Draft, candidate: Candidate) -> Step:
     if operation.action == "new":
         same_id = draft.first_ids_by_words[candidate.is_private].get(folded(operation.text), "")
         if same := draft.statement(same_id) if same_id else None:
+            if operation.steps:  # the words above a how-to are the same, and its steps are given anew
+                return Step(candidate, same.path)
             confirming = operation.model_copy(update={"action": "same"})
             return Step(replace(candidate, operation=confirming), same.path, (same,))
     targets = tuple(current for current in statements if current.is_private == candidate.is_private)
@@ -85,8 +87,8 @@ def _step_on_target(candidate: Candidate, targets: tuple[CurrentStatement, ...])
     Ours are changed. A person's own is not: a new wording is added beside it, and to end it is proposed to the person.
     """
     operation, target = candidate.operation, targets[0]
-    # a model that repeats a statement word for word has seen it confirmed
-    if operation.action == "replace" and text_hash(operation.text) == text_hash(target.text):
+    # a model that repeats a statement word for word has seen it confirmed, but for the steps below it
+    if operation.action == "replace" and not operation.steps and text_hash(operation.text) == text_hash(target.text):
         operation = operation.model_copy(update={"action": "same"})
     if operation.action == "same":
         return Step(replace(candidate, operation=operation), target.path, targets[:1])

@@ -377,6 +377,7 @@ class Consolidator:
             origin_of=lambda name: self.origin_of(question.events[name]),
             day_of=self._brain.day_of,
             pages={page.path: page.names for page in question.request.pages},
+            about={page.path: page.about for page in question.request.pages},
             known=question.request.existing,
             tasks=open_tasks(question.request.short_term),
             is_past=self._is_past,

@@ -169,3 +169,29 @@ def test_what_was_told_since_the_last_run_is_seen_beside_what_stands(brain: File
     brain.world.save("system/config.yaml", "recall: {embedder: none}\nllm: {model: offline}\n")
     answer = brain.tell("How much rent do I pay in all?", "keyless")
     assert answer.index(TOLD) < answer.index(f"(later, 2025-09-19: “{CHANGED}”)")
+
+
+def test_a_changed_step_of_a_how_to_keeps_the_other_numbers(brain: Filed) -> None:
+    """All steps are given again: the numbers of those that stay are known, whether it is stated anew or replaced."""
+    said = "My bread: 450 g flour, 350 g water, 40 minutes of rest, bake at 250."
+    steps = ["Mix 450 g flour and 350 g water", "Rest 40 minutes", "Bake at 250"]
+    brain.tell(said)
+    bread = {"title": "Bread", "kind": "skill", "folder": "kitchen"}
+    brain.states("How User bakes bread", "My bread", page=bread, steps=steps)
+    brain.promote()
+    (path,) = (path for path in brain.world.tree() if path.endswith("kitchen/bread.md"))
+    for name, (temperature, former) in {"new": (230, 250), "replace": (220, 230)}.items():
+        brain.rows.clear()
+        brain.sent.clear()
+        brain.tell(f"The bread burns, I start at {temperature} now.", name)
+        changed = [*steps[:2], f"Bake at {temperature}"]
+        page = {"path": "skills/kitchen/bread.md", "kind": "skill"}
+        ids = ["s1"] if name == "replace" else []
+        brain.states("How User bakes bread", f"I start at {temperature}", name, page=page, steps=changed, ids=ids)
+        brain.promote()
+        assert 1 == len(brain.sent["consolidate"]), brain.sent["consolidate"][-1]
+        holds, _, history = brain.file(path).partition("## History")
+        assert (True, False) == (f"Bake at {temperature}" in holds, f"Bake at {former}" in holds)
+        assert f"~~Bake at {former}~~" in history
+        assert 1 == holds.count("How User bakes bread")
+        assert "450 g flour and 350 g water" in holds
