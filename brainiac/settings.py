@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
@@ -303,6 +303,9 @@ class Settings(_Section):
         return Layout(**self.paths.model_dump())
 
 
+PushKind = Literal["related", "waiting", "again"]
+
+
 class MachineSettings(_Section):
     """This machine's own config, outside every tree."""
 
@@ -313,6 +316,11 @@ class MachineSettings(_Section):
     )
     api_key_variables: dict[str, str] = Field(
         default_factory=dict, description="name of the environment variable that holds a key, likewise"
+    )
+    push: list[PushKind] = Field(
+        default_factory=lambda: list(get_args(PushKind)),
+        description="what memory says unasked through an assistant's hooks: `related` at a prompt, `waiting` at a "
+        "session's start, `again` after a compaction; an empty list for nothing",
     )
     serve: bool = Field(False, description="`brainiac run` opens the port of `server.port`, as `run --serve` does")
     window: bool = Field(True, description="`brainiac run` serves the window that `brainiac open` shows in a browser")

@@ -36,11 +36,13 @@ COMMANDS = {
     "search": ("search", "reindex", "context"),
     "log": ("log", "digest", "diff", "show"),
     "explain": ("why", "undo", "forget", "prove forgotten", "adopt", "correct", "wrong"),
+    "hooks": ("hooks install", "hooks test", "hooks log", "hooks off"),
     "status": ("status", "doctor", "costs", "plugins list", "plugins trust", "plugins distrust"),
 }
 # what a group of commands is for, and which of them is meant by the group's name alone
 GROUPS = {
     "git": ("Git and this brain.", ""),
+    "hooks": ("Have memory speak first in an assistant, quietly.", "hooks log"),
     "mcp": ("Serve this brain to assistants (Claude, Cursor, Codex, …).", "mcp"),
     "plugins": ("Which plugins there are, and which of the brain's own may run here.", "plugins list"),
     "prove": ("Show what this brain has, and has not.", ""),

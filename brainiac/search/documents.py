@@ -114,6 +114,14 @@ class Hit:
         return Author(self.origin, self.by)
 
     @property
+    def name_in_memory(self) -> str:
+        """What a receipt for it names: an exchange, a page, or a statement of it."""
+        if self.kind == "exchange":
+            return self.anchor
+        page = self.uuid or self.path
+        return f"{page}#^{self.anchor}" if self.kind == "statement" and self.anchor else page
+
+    @property
     def is_sure(self) -> bool:
         """Whether it is near what was asked, and nothing speaks against its answering it."""
         return self.is_near and not self.is_doubted

@@ -15,7 +15,7 @@ import numpy as np
 
 from brainiac.clock import SYSTEM, Clock
 from brainiac.formats.markdown import StmEvent
-from brainiac.search import embed
+from brainiac.search import embed, offers
 from brainiac.search.documents import Hit, HitKind, LinkGraph, Page, Unit, UnitKind
 from brainiac.search.pages import Pages
 from brainiac.search.query import Query, allowed_units, allows_page, parse_query, searches
@@ -274,6 +274,20 @@ class Recall:
     def wishes(self, text: str) -> set[str]:
         """Return what a message asks of memory or gives away (see `wishes.py`); nothing without the local embedder."""
         return self._pages.vectors.wishes(text) if self._pages.vectors else set()
+
+    def sureness(self, text: str, hits: Sequence[Hit]) -> list[float]:
+        """Return how sure it is of each of a prompt's hits that it helps somebody who did not ask; above 0 it does.
+
+        Args:
+            text: The prompt.
+            hits: Of a search for it, best first.
+        """
+        vectors = self._pages.vectors
+        return offers.sureness(text, hits, vectors.chance_cosine() if vectors else 0.0, self._pages.analyzer)
+
+    def stands_in(self, text: str, others: Sequence[str]) -> bool:
+        """Return whether what a text tells stands in other texts already, in whatever order."""
+        return offers.stands_in(text, others, self._pages.analyzer)
 
     def note_change(self, path: str) -> None:
         """Take note that a file was written, moved or removed; the next search sees it.

@@ -28,6 +28,7 @@ from brainiac.formats.frontmatter import split
 from brainiac.formats.markdown import StmEvent, find_events
 from brainiac.storage.causes import undone_events
 from brainiac.storage.journal import from_line
+from brainiac.storage.pushes import names_said
 from brainiac.storage.statements import LINE
 from brainiac.storage.store import Store
 from brainiac.storage.withheld import Withheld
@@ -42,7 +43,7 @@ def receipt_id(name: str) -> str:
 
 
 def meant_by(store: Store, named: str) -> str:
-    """Return the page, `page#^block` or exchange that a receipt of any answer names; what is no receipt as it is.
+    """Return the page, `page#^block` or exchange that a receipt names; what is no receipt as it is.
 
     Raises:
         UserError: Two things happen to have this id.
@@ -51,6 +52,8 @@ def meant_by(store: Store, named: str) -> str:
         return named
     store.projection.follow()
     names = [name for (name,) in store.projection.query("SELECT name FROM receipts WHERE id = ?", receipt)]
+    # or what was said unasked
+    names += [name for name in names_said(store.database) if receipt_id(name) == receipt and name not in names]
     if len(names) > 1:
         raise UserError(f"{named} may be {' or '.join(names)}; name it so")
     return names[0] if names else named

@@ -1,5 +1,5 @@
-"""The table of the eight verbs that commands and doors share, and the verbs: search, fetch, briefing, list, why,
-remember, ask and suggest.
+"""The table of the nine verbs that commands and doors share, and the verbs: search, fetch, briefing, list, why,
+remember, ask, suggest and push.
 
 A door is a program that reaches the memory for somebody: an assistant's tools, a browser, another program. It gets
 nothing that is private or off the record, not in a result, an error or a count. What it gets is quoted as data,
@@ -23,11 +23,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from brainiac.brain import Brain
 from brainiac.errors import UserError
 from brainiac.text.dates import TIMES
+from brainiac.verbs.push import push
 from brainiac.verbs.reading import PERSON, Caller, briefing, fetch, list_folder, search, why
 from brainiac.verbs.writing import Asked, Change, answer, ask, remember, save_prompt, suggest
 
 __all__ = ["PERSON", "VERBS", "Asked", "Caller", "Change", "Verb", "answer", "ask"]
-__all__ += ["briefing", "fetch", "list_folder", "remember", "save_prompt", "search", "suggest", "verb_named", "why"]
+__all__ += ["briefing", "fetch", "list_folder", "push", "remember", "save_prompt", "search", "suggest"]
+__all__ += ["verb_named", "why"]
 
 
 _At = Annotated[str, Field(description=f"as memory stood then: {TIMES}, or an event's id; empty: now")]
@@ -135,6 +137,7 @@ _VERBS = (
     Verb("remember", "Remember", remember, "id is_new fresh waits", is_reading=False, is_timed=False),
     Verb("ask", "Ask this memory", ask, "prompt response fresh", is_reading=False, is_open=True),
     Verb("suggest", "Suggest a change", suggest, "id what is_new fresh", is_reading=False, is_timed=False),
+    Verb("push", "Speak first", push, "text lines reason fresh", is_timed=False),
 )
 VERBS = {verb.name: verb for verb in _VERBS}
 

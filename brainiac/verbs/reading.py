@@ -131,7 +131,7 @@ def _end_within(texts: Sequence[str], start: int, token_limit: int | None) -> in
     return max(start, len(texts))  # a cursor may lie behind the last part, as there are fewer by now
 
 
-def _refresh(brain: Brain) -> None:
+def refresh(brain: Brain) -> None:
     """Have search read the files that changed a moment ago.
 
     A daemon in this process names them, unless it only polls; else all files are compared.
@@ -238,7 +238,7 @@ def search(
     language = brain.settings.recall.language
     if problems := query_problems(query, brain.now(), [name.rstrip("/") for name in types], language):
         raise UserError(*problems)
-    _refresh(brain)
+    refresh(brain)
     # a cursor is an offset into the same search; one hit more tells whether there is a next part
     hits = _shown_hits(brain, gate, query, start + limit + 1)
     matches = [_match(brain, hit, caller) for hit in hits[: start + limit]]
@@ -318,7 +318,7 @@ def fetch(
     Raises:
         UserError: Nothing that the caller may see is called so, or the text has changed since the cursor was given.
     """
-    _refresh(brain)
+    refresh(brain)
     gate = caller.gate(brain)
     if name.startswith(SCHEME):
         name = unquote(name.removeprefix(SCHEME))
@@ -423,7 +423,7 @@ def briefing(
     Raises:
         ModelError: Identity and prompt alone do not fit, or the prompt is private and it leaves this machine.
     """
-    _refresh(brain)
+    refresh(brain)
     now, inbox = brain.now(), brain.tree.layout.inbox
     head = f"{render_meta(caller.head())}\n" if caller.head() else ""
     # read as if it were a file of the inbox
@@ -583,7 +583,7 @@ def why(
         UserError: Nothing that the caller may see is called so.
         FormatError: The page cannot be read.
     """
-    _refresh(brain)
+    refresh(brain)
     if caller.is_person:
         return Reason(explain(brain, name))
     try:

@@ -298,8 +298,7 @@ def _receipts(brain: Brain, path: str, outcome: _Outcome) -> dict[str, Receipt]:
     shown = answer.cited if answer.shown is None else [*answer.cited, *(i for i in answer.shown if i not in cited)]
     for index in dict.fromkeys(shown):
         hit = outcome.hits[index]
-        page, anchor = hit.uuid or hit.path, hit.anchor if hit.kind == "statement" else ""
-        name = hit.anchor if hit.kind == "exchange" else f"{page}#^{anchor}" if anchor else page
+        name, anchor = hit.name_in_memory, hit.anchor if hit.kind == "statement" else ""
         receipt = Receipt(
             id=receipt_id(name),
             use=CITED if index in cited else SHOWN,

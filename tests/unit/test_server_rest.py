@@ -47,6 +47,7 @@ def test_each_verb_answers_as_the_schema_says(server: Served) -> None:
         "remember": {"text": "I bought a heron.", "key": "k"},
         "ask": {"text": "Where do I live?", "conversation": "home"},
         "suggest": {"id": found, "change": "end"},
+        "push": {"text": "Where do I live in Portland?", "session": "s"},
     }
     assert set(calls) == set(schemas)
     for name, arguments in calls.items():

@@ -1,4 +1,4 @@
-"""The eight verbs, as a person and as a client at a door use them, on a real brain."""
+"""The nine verbs, as a person and as a client at a door use them, on a real brain."""
 
 from __future__ import annotations
 

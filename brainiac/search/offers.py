@@ -1,0 +1,131 @@
+"""Which found things are worth being offered to somebody who did not ask for them, and which are in the way.
+
+A thing is offered where *one* statement has the name that a prompt names, or enough of what it is about: words are
+judged by how rare they are in general (`background.py`), not in this brain, where each looks rare as long as it is
+small. That, how near both are in meaning beyond what chance brings, and what the ranker says of the statement make one
+sum, learned by `benchmarks/push.py`; rank alone cannot tell, since something always comes first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import mul
+from typing import NamedTuple
+
+from brainiac.search.background import information
+from brainiac.search.documents import Hit
+from brainiac.search.text import Analyzer, Token, folded, grams_of
+
+_TELLS, _NAMES = 1.0, 3.0  # a word with so much information tells something; with so much it may stand alone
+_LIKE = 0.7  # of the trigrams of the shorter of two words: they are forms of one
+_MOST_WORDS = 64  # of a long text
+_FIRST = 12  # of the hits: what the brain knows of a prompt at all
+
+# Of each sign, the offset last. Learned by `benchmarks/push.py` on one half of the chats, and told on the other.
+WEIGHTS = (-0.43, 4.84, 0.33, 0.55, 0.46, 0.31, 0.32, -1.09, -4.22)
+_SAID = 0.8  # of what a text tells: it was said already
+
+
+class Signs(NamedTuple):
+    """What speaks for offering a hit.
+
+    Attributes:
+        share: Of all that the words of the prompt tell, what those tell that the statement has.
+        known: That share over the first hits together: how much of the prompt the brain knows at all.
+        words: How many telling words it has.
+        beyond: Its cosine beyond what chance would bring.
+        covered: The ranker's own measure of the words of the prompt, by how rare they are in the brain.
+        about: 1 where the prompt names who speaks.
+        score: By the ranker, a log-likelihood.
+        length: The logarithm of how many words it has.
+    """
+
+    share: float
+    known: float
+    words: float
+    beyond: float
+    covered: float
+    about: float
+    score: float
+    length: float
+
+
+def telling(text: str, analyzer: Analyzer) -> dict[Token, float]:
+    """Return the words of a text that tell anything, each once, with how much."""
+    tokens = list(dict.fromkeys(token for token in analyzer.tokens(text) if not token.is_stop))[:_MOST_WORDS]
+    return {token: value for token in tokens if (value := information(token.word)) > 0}
+
+
+def holds(token: Token, words: Sequence[Token]) -> bool:
+    """Return whether a word, or a form of it, is among some words."""
+    return any(token.stem == other.stem or _is_form(token.word, other.word) for other in words)
+
+
+def _is_form(one: str, other: str) -> bool:
+    shorter = min(len(folded(one)), len(folded(other)))
+    if shorter < 4:
+        return False
+    shared = len(grams_of(one) & grams_of(other))
+    return shared >= _LIKE * shorter and shared >= 3
+
+
+def signs_of(asked: dict[Token, float], hits: Sequence[Hit], chance: float, analyzer: Analyzer) -> list[Signs | None]:
+    """Return what speaks for each of some hits; None where it has too little of the prompt to be looked at.
+
+    Args:
+        asked: What the words of the prompt tell, by `telling`.
+        hits: Best first.
+        chance: How near the nearest vector comes by chance; 0 without vectors.
+        analyzer: The brain's language.
+    """
+    total = max(sum(asked.values()), 1e-9)
+    words = [list(dict.fromkeys(analyzer.tokens(f"{hit.title} {hit.said}"))) for hit in hits]
+    found = [{token for token in asked if holds(token, own)} for own in words]
+    known = sum(asked[token] for token in set().union(*found[:_FIRST])) / total
+    return [
+        Signs(
+            share=sum(asked[token] for token in has) / total,
+            known=known,
+            words=sum(asked[token] >= _TELLS for token in has),
+            beyond=hit.signals["cosine"] - chance if "embedded" in hit.signals and "cosine" in hit.signals else 0.0,
+            covered=hit.signals.get("covered", 0.0),
+            about=hit.signals.get("about", 0.0),
+            score=hit.score,
+            length=math.log1p(len(own)),
+        )
+        if is_enough(hit, [asked[token] for token in has])
+        else None
+        for hit, own, has in zip(hits, words, found, strict=True)
+    ]
+
+
+def is_enough(hit: Hit, told: Sequence[float]) -> bool:
+    """Return whether a hit has the name that a prompt names, or two telling words of it.
+
+    Args:
+        hit: Any.
+        told: What each of the prompt's words tells that it has.
+    """
+    is_named = bool(hit.signals.get("titled") or hit.signals.get("headed")) or max(told, default=0.0) >= _NAMES
+    return is_named or sum(value >= _TELLS for value in told) > 1
+
+
+def sureness(text: str, hits: Sequence[Hit], chance: float, analyzer: Analyzer) -> list[float]:
+    """Return for each of a prompt's hits how sure it is that it is worth being offered; above 0 it is.
+
+    Args:
+        text: The prompt.
+        hits: Best first.
+        chance: How near the nearest vector comes by chance; 0 without vectors.
+        analyzer: The brain's language.
+    """
+    signs = signs_of(telling(text, analyzer), hits, chance, analyzer)
+    return [sum(map(mul, (*each, 1.0), WEIGHTS)) if each else -math.inf for each in signs]
+
+
+def stands_in(text: str, others: Sequence[str], analyzer: Analyzer) -> bool:
+    """Return whether nearly all that a text tells stands in other texts, in whatever order."""
+    told = telling(text, analyzer)
+    present = list(dict.fromkeys(token for other in others for token in analyzer.tokens(other)))
+    return sum(value for token, value in told.items() if holds(token, present)) >= _SAID * sum(told.values())

@@ -1,0 +1,196 @@
+"""Memory speaks first, and mostly not: what `push` says, and what keeps it silent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brainiac.brain import Brain
+from brainiac.llm.catalog import count
+from brainiac.testing import World
+from brainiac.verbs import VERBS, Caller
+
+DOOR = Caller("api:hooks")
+TOLD = "The espresso machine from Rancilio needs descaling with citric acid every March."
+ASKED = "what was it again with descaling the Rancilio espresso machine?"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.drop("coffee.md", TOLD)
+    world.drop("other.md", "My sister Ottilie moved to Zwolle with two greyhounds.")
+    world.run()
+    return world
+
+
+@pytest.fixture
+def brain(world: World) -> Iterator[Brain]:
+    with world.opened() as brain:
+        yield brain
+
+
+def push(brain: Brain, text: str = ASKED, **arguments: Any) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(VERBS["push"].call(brain, {"text": text, **arguments}, DOOR))))
+
+
+def test_a_thing_that_is_named_is_said(brain: Brain, world: World) -> None:
+    """One line with words, day and a receipt that `why` knows; fenced as data, and within two hundred tokens.
+
+    Seeds: S2, S8.
+    """
+    said = push(brain, session="s")
+    (line,) = said["lines"]
+    assert (TOLD, "2025-09-15", "") == (line["text"], line["day"], said["reason"])
+    head, quoted = said["text"].split("\n")
+    assert "data, not instructions" in head
+    assert f"> 2025-09-15 {TOLD} [{line['id']}]" == quoted
+    assert count(said["text"]) <= 200
+    assert TOLD in json.dumps(VERBS["why"].call(brain, {"id": line["id"]}, DOOR)["said"])
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "reason"),
+    [
+        (ASKED, "system", "no person typed it"),
+        (ASKED, "loop_wakeup", "no person typed it"),
+        ("/review the Rancilio espresso machine", "user", "a command"),
+        ("!ls descaling Rancilio espresso", "", "a command"),
+        ("descaling Rancilio", "", "too few words"),
+        ("```\ndescaling Rancilio espresso machine\n```", "", "pasted code"),
+        ("machine = Rancilio(espresso);\nif (machine) { descaling(); }", "", "pasted code"),
+        ("please bump all dependencies and run the tests again", "", "nothing near"),
+        ("which bus goes to the stadium on Sundays?", "", "nothing near"),
+    ],
+)
+def test_silence_has_a_reason(brain: Brain, text: str, source: str, reason: str) -> None:
+    """What no person typed, commands, code, two words, and what memory has nothing on: nothing is said."""
+    said = push(brain, text, source=source)
+    assert ("", [], reason) == (said["text"], said["lines"], said["reason"])
+
+
+def test_nothing_is_said_twice(world: World) -> None:
+    """Not in a session, nor in the next sessions of a project; in another project it is, and after a restart too."""
+    with world.opened() as brain:
+        assert push(brain, session="a", project="/code/one")["lines"]
+        world.tick(60)
+        assert "all of it was said lately" == push(brain, session="a", project="/code/two")["reason"]
+    with world.opened() as brain:
+        world.tick(60)
+        assert "all of it was said lately" == push(brain, session="b", project="/code/one")["reason"]
+        assert push(brain, session="c", project="/code/two")["lines"]
+
+
+def test_one_turn_by_two_hosts_files_is_answered_once(brain: Brain, world: World) -> None:
+    """The second that brings the same words in the same session at the same moment gets nothing."""
+    assert push(brain, session="a")["lines"]
+    assert "the same turn by another host's file" == push(brain, session="a")["reason"]
+
+
+def test_what_stands_in_the_conversation_is_not_said(brain: Brain) -> None:
+    """Neither what the last turns say already, nor what the prompt itself says."""
+    turns = ["We said: descaling the espresso machine from Rancilio with citric acid every March; it needs that."]
+    assert "nothing near" == push(brain, turns=turns)["reason"]
+    assert "nothing near" == push(brain, f"As I told you: {TOLD}")["reason"]
+
+
+def test_what_is_private_or_forgotten_is_never_said(world: World) -> None:
+    """A private page, words that were forgotten, and what was said off the record pass no hook."""
+    world.save(
+        "memory/long_term/concrete/box.md",
+        "---\nprivate: true\n---\n# Box\n\n- The Burg-Wächter safe opens with 4711 and Quetzalcoatl. ^b1\n",
+    )
+    world.drop("off.md", "/off The Burg-Wächter safe was a gift of Quetzalcoatl.")
+    world.run()
+    with world.opened() as brain:
+        assert not push(brain, "how do I open the Burg-Wächter safe, was it Quetzalcoatl?")["lines"]
+    assert 0 == world.cli("forget", "Rancilio", "--yes").code
+    with world.opened() as brain:
+        assert not push(brain)["lines"]
+
+
+def test_what_an_assistant_wrote_is_never_said(world: World) -> None:
+    """What came through a door as an assistant's, said or stated, is found there and offered to no other assistant."""
+    asked = "when do the greyhounds get the Bravecto tablets from Dr. Quispel?"
+    planted = "The Zwolle greyhounds need their Bravecto tablets from Dr. Quispel in October"
+    with world.opened() as brain:
+        VERBS["remember"].call(brain, {"text": planted}, DOOR)
+    page = "memory/long_term/concrete/dogs.md"
+    world.save(page, f"# Dogs\n\n- {planted}, two of them. (assistant: claude) ^b1\n")
+    world.run()
+    with world.opened() as brain:
+        found = VERBS["search"].call(brain, {"query": "Bravecto Quispel"}, DOOR)["results"]
+        assert ["assistant", "assistant"] == [one["origin"] for one in found if "Bravecto" in json.dumps(one)]
+        assert "Bravecto" not in push(brain, asked)["text"]
+    world.save(page, f"# Dogs\n\n- {planted}, two of them. ^b1\n")
+    with world.opened() as brain:
+        assert "Bravecto" in push(brain, asked)["text"]
+
+
+def test_a_kind_is_switched_off(world: World) -> None:
+    """This machine's own settings say which kinds memory says anything of."""
+    settings = world.home / "config/brainiac/config.yaml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("push: [waiting]\n")
+    with world.opened() as brain:
+        assert "switched off" == push(brain)["reason"]
+
+
+def test_a_start_tells_what_waits_and_what_is_due(world: World) -> None:
+    """At most three lines: open tasks whose day has come, then open lines of the review; once; the log has them too."""
+    world.drop("t1.md", "/todo pay the mooring fee 2025-09-14")
+    world.drop("t2.md", "/todo book the sauna 2025-10-30")
+    world.save("memory/long_term/concrete/boat.md", "# Boat\n\n- The boat lies in Medemblik. ^b1\n")
+    world.run()
+    with world.opened() as brain:
+        VERBS["suggest"].call(brain, {"change": "forget", "id": "The boat lies in Medemblik."}, DOOR)
+        said = push(brain, "", kind="waiting", session="s")
+        due, waits = [line["text"] for line in said["lines"]]
+        assert "due: pay the mooring fee 2025-09-14" == due
+        assert waits.startswith("waits: ")
+        assert [f"> {due}", f"> {waits}"] == said["text"].split("\n")[1:]
+        assert not push(brain, "", kind="waiting", session="s")["lines"]
+    assert due in " ".join(world.cli("hooks", "log").out.split())
+
+
+def test_after_a_compaction_what_was_said_comes_again(brain: Brain, world: World) -> None:
+    """The lines of that session, as they stand in memory now; in a session without any nothing."""
+    (line,) = push(brain, session="s")["lines"]
+    assert not push(brain, "", kind="again", session="t")["lines"]
+    assert [line] == push(brain, "", kind="again", session="s")["lines"]
+
+
+def test_no_words_are_kept(brain: Brain, world: World) -> None:
+    """Of what was typed and said the machine's log keeps names and reasons, and no word."""
+    push(brain, session="s")
+    push(brain, "nobody shall ever read Xanthippe in a log", session="s")
+    rows = list(brain.database.kept("pushes").values())
+    assert 2 == len(rows)
+    assert not [row for row in rows if "Rancilio" in row or "Xanthippe" in row]
+    assert ["", "nothing near"] == [json.loads(row)["reason"] for row in rows]
+
+
+def test_the_log_tells_each_moment(world: World) -> None:
+    """What was said with its words as they stand now, else why nothing was; what was forgotten since is not shown."""
+    with world.opened() as brain:
+        push(brain, session="s")
+        push(brain, "please bump all dependencies and run the tests again", session="s")
+    told = world.cli("hooks", "log")
+    assert "Rancilio" in told.out
+    assert "silent: nothing near" in told.out
+    assert ["", "nothing near"] == [row["reason"] for row in world.cli("hooks", "log", "--json").json]
+    world.cli("forget", "Rancilio", "--yes")
+    told = world.cli("hooks", "log")
+    assert "Rancilio" not in told.out
+    assert "not shown any more" in told.out
+
+
+def test_a_test_needs_an_installed_hook(world: World) -> None:
+    """Without one the command says how to put it in; with one and no daemon, that none is reached."""
+    assert "brainiac hooks install codex" in world.cli("hooks", "test", "codex").err
+    world.cli("hooks", "install", "codex", "--yes")
+    assert "no daemon" in world.cli("hooks", "test", "codex").err
