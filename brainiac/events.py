@@ -1240,6 +1240,10 @@ class NoteEdited(FoundEvent):
     client: str = ""
 
 
+class NoteSaved(EventData):
+    """A person changed a file in the window, which wrote it for them."""
+
+
 class NotesEdited(FoundEvent):
     """Files were found new, changed or moved at a start."""
 

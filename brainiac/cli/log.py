@@ -50,6 +50,7 @@ _SENTENCES: dict[type[events.EventData], str] = {
     events.ExchangeMadePrivate: "{prompt} → made private, with what came of it",
     events.NoteMerged: "{paths} → your save was merged with what was written meanwhile",
     events.CopySetAside: "{of} → a copy from another device had nothing new, so it is gone",
+    events.NoteSaved: "{paths} → edited by you in the window",
     events.NoteMoved: "{paths} → moved by hand",
     events.NoteDeleted: "{paths} → deleted by hand",
     events.NotesEdited: "{paths} → found changed at a start",

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from typing import Annotated, Any
 
 import typer
@@ -16,18 +15,15 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.search.documents import NO_DAY, Hit
-from brainiac.search.features import day_of
-from brainiac.search.query import FIELDS_HELP, excerpt, matches, without_fields
-from brainiac.search.signals import contributions
+from brainiac.search.documents import Hit
+from brainiac.search.query import FIELDS_HELP
+from brainiac.search.shown import ShownHit, reasons, shown_hit
 from brainiac.search.text import Analyzer
 from brainiac.terminal import one_line, say, show
 from brainiac.text.tokens import as_sentence
 
-_SHOWN_SIGNALS = 8
 # of the index's status, what `--json` shows
 _INDEX_STATE = ("engine", "freshness", "pages", "not_yet_indexed", "not_yet_embedded", "problem", "embedder")
-_WAYS = {"meaning": "by meaning", "context": "by the talk around it", "day": "by its day", "title": "by its title"}
 
 
 @session.command(is_reading=True, is_timed=True)
@@ -57,16 +53,15 @@ def search(
     took_ms = round((time.perf_counter() - start) * 1000, 1)
     status = brain.recall.status()
     analyzer = Analyzer(brain.settings.recall.language, brain.zone)
-    words = without_fields(text)  # `tag:` and the like are no words that an excerpt could hold
-    excerpts = [excerpt(" ".join(hit.text.split()), words, analyzer=analyzer) for hit in hits]
-    pairs = list(zip(hits, excerpts, strict=True))
-    hits_as_json = [asdict(hit) | {"archive": hit.is_archived, "excerpt": shown} for hit, shown in pairs]
+    shown = [shown_hit(hit, text, analyzer, brain.zone) for hit in hits]
+    hits_as_json = [asdict(one.hit) | {"archive": one.hit.is_archived, "excerpt": one.text} for one in shown]
     state = {key: status[key] for key in _INDEX_STATE if key in status}
     yield {"query": text, "took_ms": took_ms, **state, "hits": hits_as_json} | since
-    for place, (hit, shown) in enumerate(pairs, 1):
-        _print_hit(brain, place, hit, shown, list(matches(shown, words, analyzer)))
+    for place, one in enumerate(shown, 1):
+        _print_hit(brain, place, one)
     if explain:
-        session.print_table(("hit", "score", "signal", "value", "weight", "adds"), _signal_rows(hits))
+        rows = [(str(place), f"{hit.score:.2f}", *row) for place, hit in enumerate(hits, 1) for row in reasons(hit)]
+        session.print_table(("hit", "score", "signal", "value", "weight", "adds"), rows)
         ranked = brain.recall.rank(text)
         if ranked:
             n_pages = len(ranked.units.pages)
@@ -88,43 +83,17 @@ def reindex(brain: Brain) -> None:
     say(f"Indexed {count} files in {took:.1f} s ({status['engine']}, {status['bytes'] / 1e6:.1f} MB).")
 
 
-def _print_hit(brain: Brain, place: int, hit: Hit, shown: str, found: Sequence[tuple[int, int, str]]) -> None:
-    """Print a hit for a person: the words around the match, on a terminal bold, the page, and how it was found.
-
-    Args:
-        brain: The brain.
-        place: Its number.
-        hit: The hit.
-        shown: The part of it that holds most of the query, on one line.
-        found: Where in that the words of the query stand.
-    """
+def _print_hit(brain: Brain, place: int, one: ShownHit) -> None:
+    """Print a hit for a person: the words around the match, on a terminal bold, the page, and how it was found."""
     from rich.text import Text  # rich is heavy
 
-    who = hit.author.named if hit.by else hit.speaker  # an answer of a model that is not named is an `ai`'s
-    text = Text(shown)  # never as markup: what was said may look like it
-    for start, end, _ in found:
+    text = Text(one.text)  # never as markup: what was said may look like it
+    for start, end in one.places:
         text.stylize("bold", start, end)
-    session.print_styled(Text(f"{place}. {f'{who}: ' if who else ''}").append_text(text))
-    day = day_of(hit.at, brain.zone)
-    about = [hit.title, "undated" if day == NO_DAY else str(date.fromordinal(day))]
-    about += ["archived"] if hit.is_archived else []
-    about += [_WAYS[hit.found_by]] if hit.found_by in _WAYS else []
-    anchor = f"#^{hit.anchor}" if hit.kind == "statement" and hit.anchor else ""
-    session.print_path(f"{hit.path}{anchor}", brain.tree.absolute(hit.path), before=f"   {' · '.join(about)} · ")
-    for former in hit.former:
+    session.print_styled(Text(f"{place}. {f'{one.who}: ' if one.who else ''}").append_text(text))
+    session.print_path(one.link, brain.tree.absolute(one.hit.path), before=f"   {' · '.join(one.about)} · ")
+    for former in one.hit.former:
         session.print_styled(Text(f"   {as_sentence(former)}"))
-
-
-def _signal_rows(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
-    """Return a table row for each of the strongest signals of each hit."""
-    rows: list[tuple[str, ...]] = []
-    for place, hit in enumerate(hits, 1):
-        parts = contributions(hit.signals)
-        for name in sorted(parts, key=lambda name: -abs(parts[name][2]))[:_SHOWN_SIGNALS]:
-            value, weight, adds = parts[name]
-            if adds:
-                rows.append((str(place), f"{hit.score:.2f}", name, f"{value:.3f}", f"{weight:+.2f}", f"{adds:+.2f}"))
-    return rows
 
 
 def _print_remarks(hits: Sequence[Hit], status: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ _KEPT = (
     | events.ExchangesFiled | events.ExchangesImported | events.ImportStarted | events.InboxTidied
     | events.ExchangeForgotten | events.MemoryForgotten | events.TextsPurged
     | events.PurgeHonoured | events.NoteMerged | events.CopyMerged | events.MarkersMerged
-    | events.StatementCorrected | events.StatementsAdopted
+    | events.StatementCorrected | events.StatementsAdopted | events.NoteSaved
 )  # fmt: skip
 # in their commits processes write pages
 _FILING = events.ExchangesFiled | events.ExchangesImported | events.InboxTidied | events.OutcomeEvent

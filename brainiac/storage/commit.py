@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from brainiac.errors import StorageError, UserError, storage_trouble
-from brainiac.events import Change, Event, EventData, PathKind, PluginEvent, TreeTidied
+from brainiac.events import (
+    Change,
+    Event,
+    EventData,
+    NoteMerged,
+    NoteSaved,
+    PathKind,
+    PluginEvent,
+    TreeTidied,
+    content_hash,
+    write,
+)
 from brainiac.storage.external_edits import ExternalEdits
 from brainiac.storage.files import read_bytes
 from brainiac.storage.transactions import Plan, Transactions
@@ -90,6 +101,33 @@ class Committer(Transactions):
             if "displaced" in recorded.data:  # a person saved in that very moment
                 self.edits.saves.check_displaced()
             return recorded
+
+    def save(self, path: str, base: str, content: bytes) -> bool:
+        """Write a file for a person who changed it, as their editor would, and merge it where it is another by now.
+
+        Args:
+            path: The file, relative.
+            base: Hash of the version that they had loaded.
+            content: The whole file as they want it.
+
+        Returns:
+            Whether somebody else had changed it meanwhile, so that both were merged.
+
+        Raises:
+            ConflictError: The file is being saved at this moment; nothing was changed.
+            ConfinementError: The path leaves the brain.
+        """
+        with self.commit_lock():
+            self.finish_pending()
+            path = self._confined(path)
+            present = self.edits.notice([path])[path]
+            if present is None or content_hash(present) == base:
+                self.commit(NoteSaved(), by="person", changes=[write(path, present, content)])
+                return False
+            if content_hash(content) not in (base, content_hash(present)):
+                event = NoteMerged(stale=content_hash(present), save=content_hash(content))
+                self.edits.saves.merge_later(event, path, base, present, content)
+            return True
 
     def recover(self) -> Recovery:
         """Finish what a crash interrupted: a commit, checks of displaced saves, and temporary files to be removed.

@@ -424,6 +424,8 @@ def _line_row(event: Event, device: str) -> Row:
 # journal does not continue from there (a git checkout took it back), it is folded anew.
 
 _UNKEPT = "hash-only"  # owner, in the database, of the hashes of files whose texts are not kept
+# what a command or the window wrote for a person: an editor may still show what stood there before
+_WRITTEN = (events.NoteSaved, events.StatementCorrected)
 _TRAIL_LENGTH = 64  # an editor that is left open for days holds a version that many exchanges follow
 _SEEN = """
 CREATE TABLE IF NOT EXISTS seen(
@@ -570,7 +572,8 @@ class FileStates:
         if former is not None and former.hash == change.after:
             trail, is_ours, is_reported = former.trail, former.is_ours, former.is_reported
         else:
-            is_by_person = event.by == "person" or change.op == "observe"
+            is_found = event.by == "person" and not isinstance(event.what, _WRITTEN)
+            is_by_person = is_found or change.op == "observe"
             # an edit of which the bus does not know yet stays so until another is recorded, which the bus gets: all but
             # a displaced save, which is merged without the bus having seen it
             is_displaced_save = isinstance(event.what, NoteMerged) and bool(event.what.displaced_by)

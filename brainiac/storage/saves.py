@@ -213,7 +213,8 @@ class ConcurrentSaves:
 
         Where both changed the same lines, the person's win over ours, and their later ones over their earlier ones.
         """
-        path, event = step.path, NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
+        path = step.path
+        event = NoteMerged(displaced_by=intent.event.id, save=content_hash(save))
         base = self._write_ahead.base_of(step)
         if present is None:
             self._transactions.run_merge(event, [create(path, save)], path, base, save)
@@ -221,19 +222,32 @@ class ConcurrentSaves:
         # it is what was last merged from the swapped-out file; else what the save has seen, at most what we swapped out
         if base == step.before:
             base = self._base_of(step.versions, save) or base
-        kind, state, former = (
-            self._tree.kind_of(path),
-            self._states.get(path),
-            self._transactions.kept_text(base) or b"",
-        )
+        self.merge_later(event, path, base, present, save)
+
+    def merge_later(self, event: NoteMerged, path: str, base: str | None, present: bytes, save: bytes) -> None:
+        """Merge a person's save into a file that somebody changed since they loaded it.
+
+        Args:
+            event: What happens; that it names a `stale` version says that the save is the later of the two.
+            path: The file.
+            base: Hash of the version that the save was made from.
+            present: The file as it stands, and is recorded.
+            save: The save.
+
+        Raises:
+            ConflictError: The file moved meanwhile; nothing was changed.
+        """
+        kind, state = self._tree.kind_of(path), self._states.get(path)
+        former = self._transactions.kept_text(base) or b""
         # where it is not ours, the person saved twice, and the present file is the later save
         is_ours = state is not None and state.is_ours and state.hash == content_hash(present)
+        is_later = is_ours or bool(event.stale)
         if kind is PathKind.ACCESS_LOG and save.startswith(former):
             merged = Merge(present + save[len(former) :])  # the added lines, though the log may be cleared
         elif max(len(former), len(present), len(save)) > MAX_BYTES:
-            merged = Merge(save if is_ours else present, (_TOO_LARGE,))
+            merged = Merge(save if is_later else present, (_TOO_LARGE,))
         else:
-            merged = merge(kind, former, present, save, prefer="theirs" if is_ours else "ours")
+            merged = merge(kind, former, present, save, prefer="theirs" if is_later else "ours")
         changes = [update(path, present, merged.text)] if merged.text != present else []
         self._run(event, changes, path, base, save, merged, _WE if is_ours else "two saves of yours")
 

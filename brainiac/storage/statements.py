@@ -27,6 +27,7 @@ from brainiac.storage.store import Store
 LINE = "line-"  # begins the id of an event made of a line that a person wrote
 _COMMANDED = {
     events.NoteMerged.kind,
+    events.NoteSaved.kind,
     events.StatementCorrected.kind,
     events.ExchangeForgotten.kind,
     events.MemoryForgotten.kind,

@@ -223,6 +223,22 @@ class Store:
         with storage_trouble():
             return self.committer.commit(event, by=by, changes=changes, data=data, cause=cause, expect=expect)
 
+    def save(self, path: str, base: str, text: str) -> bool:
+        """Write a file as a person changed it; see `Committer.save`.
+
+        Args:
+            path: The file, relative.
+            base: Hash of the version that they had loaded.
+            text: The whole file as they want it.
+
+        Raises:
+            ConflictError: Somebody keeps saving the file.
+            StorageError: The disk is full or cannot be written.
+        """
+        content = text.encode("utf-8", "surrogateescape")
+        with storage_trouble():
+            return self.retry(lambda: self.committer.save(path, base, content))
+
     def record(
         self,
         event: EventData | PluginEvent | str,

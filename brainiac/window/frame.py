@@ -33,13 +33,15 @@ class Done:
         message: A sentence.
         undo: What takes it back: an event's id or `path#^block`; "" for nothing.
         is_problem: Whether it was not done.
-        to: The path of another page than the one that the form stood on.
+        to: The path of another page than the one that the form stood on, with its query.
+        draft: The fields of a form whose wish was not done, so that nobody has to write them again.
     """
 
     message: str = ""
     undo: str = ""
     is_problem: bool = False
     to: str = ""
+    draft: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

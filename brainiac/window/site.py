@@ -236,7 +236,8 @@ class _Site:
         done = await in_thread(self._carry_out, action, self._visit(request, path, given))
         query = dict(parse_qsl(back.query)) if path == back.path else {}
         if done.to:
-            path, query = done.to, {}
+            to = urlsplit(done.to)
+            path, query = to.path, dict(parse_qsl(to.query))
         if done.message:
             query["said"] = self.desk.keep(done)
         return RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
@@ -245,7 +246,7 @@ class _Site:
         try:
             return action(visit)
         except BrainiacError as error:
-            return Done(guard.message_and_status(error)[0], is_problem=True)
+            return Done(guard.message_and_status(error)[0], is_problem=True, draft=visit.given)
 
     async def live(self, request: Request) -> Response:
         """Return the stream of what happens: that something changed, never what; and an answer as it comes."""

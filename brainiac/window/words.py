@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import MutableMapping, Sequence
 from datetime import date, datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
@@ -27,10 +29,15 @@ def shown(value: Any) -> Any:
     return _UNSEEN.sub(lambda match: f"[U+{ord(match[0]):04X}]", value)
 
 
-def memory_html(text: str) -> Markup:
-    """Return a text of memory as HTML, which htmx does not look into; what is very long is cut."""
+def memory_html(text: str, path: str = "") -> Markup:
+    """Return a text of memory as HTML, which htmx does not look into; what is very long is cut.
+
+    Args:
+        text: Markdown.
+        path: Of the file that it stands in, from which its links count; "" where it is not known.
+    """
     cut = text[:MAX_CHARACTERS]
-    html = _PARSER.render(shown(cut.replace("\r", "")))
+    html = _PARSER.render(shown(cut.replace("\r", "")), {"path": path})
     if len(cut) < len(text):
         html += f"<p><small>… and {len(text) - len(cut):,} more characters, in its file</small></p>"
     return Markup('<div class="words" dir="auto" hx-ignore>{}</div>').format(Markup(html))
@@ -62,17 +69,57 @@ def _host(url: str) -> str:
         return ""
 
 
+def _page(url: str, title: str, path: str) -> str:
+    """Return the window's path of the page of memory that a link means; "" where it means none."""
+    uuid = title.removeprefix("uuid:").strip() if title.startswith("uuid:") else ""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.scheme or parts.netloc or not (uuid or parts.path.endswith(".md") or title == _WIKI):
+        return ""
+    target = unquote(parts.path)
+    if title != _WIKI:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        while target.startswith("../"):  # it is not known from where
+            target = target[3:]
+    fragment = unquote(parts.fragment).removeprefix("^")
+    return f"/page?name={quote(uuid or target, safe='')}" + (f"#b-{quote(fragment)}" if fragment else "")
+
+
+def _wiki(state: StateInline, silent: bool) -> bool:
+    """Read `[[name]]`, `[[name#part|words]]` as a link."""
+    match = _WIKI_LINK.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        link = state.push("link_open", "a", 1)
+        link.attrs = {"href": quote(match["name"].strip(), safe="/#^"), "title": _WIKI}
+        state.push("text", "", 0).content = (match["words"] or match["name"]).strip()
+        state.push("link_close", "a", -1)
+    state.pos = match.end()
+    return True
+
+
+_WIKI = "\0wiki"  # no title that a text can have
+_WIKI_LINK = re.compile(r"\[\[(?P<name>[^\[\]\n|]+)(?:\|(?P<words>[^\[\]\n]+))?\]\]")
 _Environment = MutableMapping[str, Any]
 
 
 def _link_open(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: _Environment) -> str:
-    url = str(tokens[index].attrGet("href") or "")
+    url, title = (str(tokens[index].attrGet(name) or "") for name in ("href", "title"))
+    env["host"] = ""
+    if page := _page(url, title, env.get("path", "")):
+        env["is_page"] = True
+        return f'<a href="{escape(page)}">'
     env["host"] = _host(url)
     return f'<a href="{escape(url)}" rel="noreferrer noopener nofollow">' if env["host"] else '<span class="dead">'
 
 
 def _link_close(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: _Environment) -> str:
     host = env.pop("host", "")
+    if env.pop("is_page", False):
+        return "</a>"
     return f"</a> <small>↗ {escape(host)}</small>" if host else "</span>"
 
 
@@ -83,6 +130,7 @@ def _image(self: RendererHTML, tokens: Sequence[Token], index: int, options: Any
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_link_open` decides, by other rules
+    parser.inline.ruler.before("link", "wiki", _wiki)
     for name, rule in (("link_open", _link_open), ("link_close", _link_close), ("image", _image)):
         parser.add_render_rule(name, rule)
     return parser

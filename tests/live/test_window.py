@@ -212,7 +212,14 @@ HOSTILE = (
     " ![p](http://evil.example/p.png) </textarea></title></script> \u202egnp.exe {{ 7 * 7 }} {% raw %}"
     ' " onfocus="document.title=\'owned\'" autofocus="'
 )
-NAMED = ("/why?name={}", "/wrong?name={}", "/forget?name={}")
+NAMED = (
+    "/why?name={}",
+    "/wrong?name={}",
+    "/forget?name={}",
+    "/page?name={}",
+    "/page?edit=all&name={}",
+    "/near?name={}",
+)
 
 
 @with_and_without_script

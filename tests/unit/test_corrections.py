@@ -62,6 +62,17 @@ def test_a_correction_stands_in_place_and_the_former_wording_under_history(brain
     assert ([OLD], []) == (statements(brain), statements(brain, history=True))
 
 
+def test_an_editor_that_shows_the_former_wording_takes_no_correction_back(brain: Brain) -> None:
+    """Also of a page that nobody but the person has written."""
+    file, shown = brain.tree.long_term / "concrete/bike.md", "# Bike\n\n- My bike is red. ^b1\n- It has a bell. ^b2\n"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(shown)
+    do(brain, "correct", "My bike is red.", "--to", "My bike is green.")
+    file.write_text(shown.replace("a bell", "two bells"))
+    brain.observed.note_change(brain.tree.relative(file))
+    assert "- My bike is green. ^b1\n- It has two bells. ^b2\n" in file.read_text()
+
+
 def test_an_exchange_is_found_with_what_holds_instead(brain: Brain) -> None:
     """What was typed stays as it is; whoever finds it is told that it no longer holds, and what does."""
     put_right(brain)

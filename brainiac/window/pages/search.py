@@ -1,0 +1,41 @@
+"""Search: what memory has of some words, as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from brainiac import verbs
+from brainiac.errors import UserError
+from brainiac.search.query import FIELDS_HELP, without_fields
+from brainiac.search.shown import reasons, shown_hit
+from brainiac.search.text import Analyzer
+from brainiac.window.frame import Action, Page, Visit
+
+STEP, MOST = 10, 100  # hits at first and with each "more", and at most
+
+
+def search(visit: Visit) -> Mapping[str, Any]:
+    """Return what `brainiac search` finds, what is sure of it apart."""
+    brain, query = visit.brain, visit.given.get("q", "").strip()
+    number = visit.given.get("n", "")
+    limit = min(MOST, max(STEP, int(number))) if number.isascii() and number.isdigit() and len(number) < 4 else STEP
+    values: dict[str, Any] = {"q": query, "help": FIELDS_HELP, "problem": "", "groups": [], "more": 0}
+    if not query:
+        return values
+    try:
+        found = verbs.search(brain, query, limit=limit)
+    except UserError as error:  # half typed: `type:ev` is no type yet
+        return values | {"problem": str(error)}
+    analyzer = Analyzer(brain.settings.recall.language, brain.zone)
+    rows = [(shown_hit(each.hit, query, analyzer, brain.zone), each.id, reasons(each.hit)) for each in found.matches]
+    # a list without words to be near has nothing that would be unsure
+    sure = [row for row in rows if row[0].hit.is_sure or not without_fields(query).strip()]
+    perhaps = [row for row in rows if row not in sure]
+    more = min(MOST, limit + STEP) if found.cursor and limit < MOST else 0
+    groups = [group for group in (("Found", sure), ("Perhaps", perhaps)) if group[1]]
+    return values | {"groups": groups, "more": more, "fresh": found.fresh}
+
+
+PAGES = (Page("/search", "Search", search),)
+ACTIONS: dict[str, Action] = {}

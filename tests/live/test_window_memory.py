@@ -1,0 +1,184 @@
+"""The window's pages of what memory holds: search, a page with its editor, and what is near; in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.browser import NARROW, chromium, visiting, windowed
+from tests.support.living import Living, living_brain
+from tests.support.models import UUID, write_memory
+from tests.support.pipeline import eventually
+
+with_and_without_script = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+MARA = "memory/long_term/concrete/mara.md"
+PORTLAND = "memory/long_term/concrete/portland.md"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Living]:
+    """A daemon of a brain with three pages that know each other."""
+    root = living_brain(tmp_path / "brain")
+    write_memory(root, "concrete/portland.md", "Portland", 1, "User lives in Portland, since 2020. ^f3k9")
+    link = f'[Portland](portland.md "uuid:{UUID}1")'
+    tail = "- Her bike is green. ^m2\n\n## Related Memories\n\n- [[heron]]\n"
+    write_memory(root, "concrete/mara.md", "Mara", 2, f"Mara moved to {link}. ^m1", tail)
+    write_memory(root, "concrete/heron.md", "Heron", 3, "A heron stood at the Willamette. ^h1")
+    with windowed(root) as daemon:
+        yield daemon
+
+
+def daemon_day() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def page_of(path: str) -> str:
+    return f"/page?name={quote(path)}"
+
+
+@with_and_without_script
+def test_search_shows_why_and_what_is_asked(browser: Any, daemon: Living, script: bool) -> None:
+    """While it is typed, or by the button: the words are marked, a half typed filter says what there is, the score is
+    folded, and the title leads to the page.
+    """
+    with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
+        visitor.go("/search")
+        box = visitor.page.get_by_label("Words")
+
+        def look_for(words: str) -> None:
+            box.fill("")
+            box.press_sequentially(words)
+            if not script:
+                box.press("Enter")
+
+        look_for("herons Willamette")
+        visitor.await_text("A heron stood at the Willamette.")
+        assert ["heron", "Willamette"] == visitor.page.locator("mark").all_inner_texts()
+        assert not visitor.page.get_by_role("table").is_visible()
+        visitor.page.get_by_text("explain").first.click()
+        assert "weight" in visitor.page.get_by_role("table").inner_text()
+        if not script:
+            box = visitor.page.get_by_label("Words")
+        look_for("bike type:co")
+        visitor.await_text("is no type of page; there are concrete")
+        look_for("bike type:concrete")
+        visitor.await_text("Her bike is green.")
+        assert "after:2024-05" in visitor.text()
+        visitor.page.get_by_role("link", name="Mara").click()
+        visitor.await_text("Mara moved to Portland.")
+
+
+@with_and_without_script
+def test_a_page_tells_all_of_itself(browser: Any, daemon: Living, script: bool) -> None:
+    """Links in its words and wiki links lead to pages; what links to it; what is near; private; as it was."""
+    with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
+        visitor.go(page_of(PORTLAND))
+        assert "User lives in Portland, since 2020." in visitor.text()
+        assert "Linked from" in visitor.text()
+        visitor.page.get_by_role("link", name="Mara", exact=True).click()
+        assert ["why", "wrong", "forget", "edit"] == visitor.page.locator(".part .can").first.locator(
+            "a"
+        ).all_inner_texts()
+        visitor.page.get_by_role("link", name="heron", exact=True).click()
+        assert "A heron stood at the Willamette." in visitor.text()
+        visitor.go(page_of(MARA))
+        visitor.page.get_by_role("link", name="near").click()
+        assert {"Portland", "Heron"} <= set(visitor.page.locator("svg.near a text").all_text_contents())
+        listed = visitor.page.locator("main li").all_inner_texts()
+        assert ["Heron linked from here", "Portland linked from here"] == sorted(listed)
+        visitor.page.set_viewport_size(NARROW)
+        assert not visitor.page.locator("svg.near").is_visible()
+        assert visitor.page.locator("main li").first.is_visible()
+        visitor.go(page_of(MARA))
+        visitor.page.get_by_role("button", name="make it private").click()
+        visitor.await_text("No model elsewhere sees it, and no door.")
+        assert "private: true" in (daemon.root / MARA).read_text()
+        visitor.page.get_by_role("button", name="make it public again").click()
+        visitor.await_text("Models and doors may see it.")
+        assert "private: false" in (daemon.root / MARA).read_text()
+        visitor.page.get_by_label("as it was on").fill(daemon_day())
+        visitor.page.get_by_role("button", name="Show").click()
+        visitor.await_text("as it is now")
+        assert "Her bike is green." in visitor.text()
+
+
+@with_and_without_script
+def test_what_is_edited_here_and_in_vim_is_merged(browser: Any, daemon: Living, script: bool) -> None:
+    """Whoever saves first, the other had loaded the file before: both changes stand, and of one statement that both
+    changed both texts, named in the review. What is not edited stays as it is, line ends too, and undo takes back.
+    """
+    file = daemon.root / MARA
+
+    def has(*parts: str) -> bool:
+        return all(part in file.read_text() for part in parts)
+
+    with visiting(browser, daemon.root, java_script_enabled=script) as visitor:
+        heron = daemon.root / "memory/long_term/concrete/heron.md"
+        heron.write_bytes(heron.read_bytes().replace(b"\n", b"\r\n"))
+        loaded, ended = file.read_text(), heron.read_bytes()
+        visitor.go("/page?name=heron&edit=all")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("Nothing was changed.")
+        visitor.page.get_by_role("link", name="edit: A heron").click()
+        visitor.page.get_by_label("This statement").fill("A heron stood there.")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("Saved.")
+        assert ended.replace(b"at the Willamette", b"there") == heron.read_bytes()
+        visitor.page.get_by_role("button", name="undo").click()
+        visitor.await_text("Taken back.")
+        assert ended == heron.read_bytes()
+        visitor.go(page_of(MARA))
+        visitor.page.get_by_role("link", name="edit: Her bike").click()
+        visitor.page.get_by_label("This statement").fill("Her bike is red.")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("Saved.")
+        assert has("- Her bike is red. ^m2\n")
+        # vim had loaded the file before
+        file.write_text(loaded.replace("Mara moved", "Mara Lund moved"))
+        eventually(lambda: has("Mara Lund moved", "Her bike is red."), "vim's save is merged with the window's")
+        # and now the window did
+        visitor.go(page_of(MARA))
+        visitor.page.get_by_role("link", name="edit", exact=True).click()
+        text = visitor.page.get_by_label("The whole file").input_value()
+        assert text == file.read_text()
+        file.write_text(text.replace("[[heron]]", "[[heron]] by day"))
+        visitor.page.get_by_label("The whole file").fill(text.replace("is red", "is blue") + "\nShe rides to work.\n")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("had been changed meanwhile")
+        assert has("[[heron]] by day", "Her bike is blue.", "She rides to work.")
+        # both change one statement
+        visitor.go(page_of(MARA))
+        visitor.page.get_by_role("link", name="edit: Her bike").click()
+        file.write_text(file.read_text().replace("is blue", "is black"))
+        visitor.page.get_by_label("This statement").fill("Her bike is white.")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("had been changed meanwhile")
+        assert has("Her bike is white.", "Her bike is black.")
+        assert "Her bike is" in (daemon.root / "memory/review.md").read_text()
+        # nothing left of it is no save, and what was typed is not lost
+        visitor.page.get_by_role("link", name="edit: Mara Lund").click()
+        visitor.page.get_by_label("This statement").fill("  ")
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("nothing is left of it")
+        assert has("Mara Lund moved")
+        # what no program can read can be put right here
+        text = file.read_text()
+        file.write_text(text.replace("tags: []", "tags: ["))
+        visitor.go(page_of(MARA))
+        visitor.await_text("front matter")
+        visitor.page.get_by_role("link", name="edit", exact=True).click()
+        visitor.page.get_by_label("The whole file").fill(text)
+        visitor.page.get_by_role("button", name="Save").click()
+        visitor.await_text("Saved.")
+        assert text == file.read_text()
