@@ -155,6 +155,8 @@ def main() -> int:
         copy = Copy(given.brain, given.folder / "copy", server.url)
         for number, question in enumerate(questions, 1):
             request, reply = (given.folder / f"{number:03d}.{kind}.md" for kind in ("request", "answer"))
+            if request.exists() and not reply.exists():
+                continue  # it waits for its reader
             sent: list[Captured] = []
 
             def serve(captured: Captured, reply: Path = reply, sent: list[Captured] = sent) -> Behaviour:
