@@ -11,18 +11,18 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from brainiac import events
+from brainiac import __version__, events
 from brainiac.brain import Brain, Turn
-from brainiac.clock import Clock, parse_iso
+from brainiac.clock import ManualClock, parse_iso
 from brainiac.errors import ConfinementError, FormatError, StorageError, UserError
 from brainiac.events import Change, Event, EventData, PathKind, PluginEvent
 from brainiac.formats.discretion import asks_for_privacy, is_private_event
@@ -38,10 +38,10 @@ from brainiac.library import read_prompt
 from brainiac.llm.gate import Gate
 from brainiac.llm.gateway import Gateway
 from brainiac.storage.causes import moment_named, undone_events
-from brainiac.storage.files import locked
+from brainiac.storage.files import locked, read_bytes
 from brainiac.storage.journal import Journal
 from brainiac.storage.links import Edits
-from brainiac.storage.projection import TABLES, Projection
+from brainiac.storage.projection import TABLES, VERSION, Projection
 from brainiac.storage.said import exchanges_in_pages
 from brainiac.storage.statements import text_hash
 from brainiac.storage.withheld import units_of
@@ -50,7 +50,7 @@ from brainiac.text.tokens import pieces
 FOLDER = "as_of"  # in the cache
 KEPT = 4  # moments; the one that was asked for longest ago goes
 VECTOR_SECONDS = 4.0  # for those that the present brain has not; what is left comes later
-_MADE, _MARKS = "made.json", "marks.json"
+_MADE, _MARKS = "made.json", "private.json"
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED})
 _LISTS = ("tasks", "goals", "facts")  # of short-term memory
 _READING = frozenset({"find", "tasks", "help", "private", "off"})  # commands of a prompt that change nothing
@@ -67,16 +67,6 @@ _ORDERS = frozenset(
 
 
 # --- the brain of then ---------------------------------------------------------------------------------------------
-
-
-class _Standing(Clock):
-    """A clock whose day does not go on."""
-
-    def __init__(self, at: str) -> None:
-        self._now = parse_iso(at)
-
-    def now(self) -> datetime:
-        return self._now
 
 
 class _JournalUntil(Journal):
@@ -138,11 +128,12 @@ class AsOf(Brain):
         at: The moment.
         past: Its files by the journal.
         users: How many are reading in it.
+        made: Which making of the folder it reads: another process may have made it again.
     """
 
     def __init__(self, present: Brain, folder: Path, last: Event, at: str, past: Past) -> None:
-        super().__init__(folder / "brain", clock=_Standing(at), is_reading=True)
-        self._now, self._last, self.at, self.past, self.users = present, last, at, past, 0
+        super().__init__(folder / "brain", clock=ManualClock(parse_iso(at)), is_reading=True)
+        self._now, self._last, self.at, self.past, self.users, self.made = present, last, at, past, 0, ""
         self.places = replace(present.places, state=folder / "state", cache=folder / "cache")
         self.__dict__["git"] = None  # the cache may lie in a repository of another kind
         self._answers: dict[str, bytes] = {}  # by prompt
@@ -164,6 +155,9 @@ class AsOf(Brain):
         gateway = Gateway(self)
         gateway.ledger = self._now.models.ledger  # calls cost now, whatever they ask
         return gateway
+
+    def _said_in(self, path: str) -> None:
+        """Return nothing: what somebody asks of then is no memory of then, for others who ask meanwhile."""
 
     def kept_text(self, digest: str | None) -> str | None:
         return self._now.kept_text(digest)
@@ -228,7 +222,11 @@ class AsOf(Brain):
 
 
 class _Opened(dict[str, AsOf]):
-    """The moments that a process has open, by the names of their folders."""
+    """The moments that a process has open, by the names of their folders, and the marks that it has read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marks: dict[str, Any] = {}
 
     def drop(self, name: str) -> None:
         """Close a moment, if it is open; while somebody reads in it, whoever ends last closes it."""
@@ -246,81 +244,83 @@ _mutex = threading.Lock()  # of what is opened
 
 
 @contextmanager
-def standing(brain: Brain, when: str) -> Iterator[AsOf]:
+def standing(brain: Brain, when: str, *, is_door: bool = False) -> Iterator[AsOf]:
     """Within this context there is the brain as it stood at a time that a person names, of a day at its end.
 
     Args:
         brain: As it stands now.
         when: As `moment_named` reads it.
+        is_door: Whether a client asks, which gets no hint of events that it cannot name wholly.
 
     Raises:
         UserError: It is no time, or no journal goes back so far.
     """
-    at, event_id = moment_named(brain, when, is_end=True)
+    at, event_id = moment_named(brain, when, is_end=True, is_whole=is_door)
     past = Past(brain, at, event_id)
     last = brain.journal.find(event_id) if event_id else brain.journal.last_until(at, past.other_device)
     assert last is not None, "the journal goes back so far"
-    name, opened = f"{last.id}", brain.state_of(FOLDER, _Opened)
+    name, opened = last.id, brain.state_of(FOLDER, _Opened)
     top = brain.places.cache / FOLDER
     folder = top / name
     top.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _mutex, locked(brain.places.state / f"{FOLDER}.lock"):
-        if name in opened and opened[name].at != at:  # the same tree, and another clock
-            opened.drop(name)
-        marks = _Marks(brain, top / _MARKS)
-        made = _made(folder)
-        if not made or not _is_current(brain, made, marks):
-            opened.drop(name)
-            shutil.rmtree(folder, ignore_errors=True)
-            _make_room(top, opened)
-            try:
-                _make(brain, folder, last, Past(brain, at, last.id), marks)
-            except OSError:
-                shutil.rmtree(top, ignore_errors=True)  # it is the first to make room
-                raise
-        os.utime(folder / _MADE)
+        for gone in [each for each in opened if not (top / each).exists()]:  # another process made room
+            opened.drop(gone)
+        try:
+            marks, made = _Marks(brain, top / _MARKS, opened.marks), _made(folder)
+            if not _is_current(brain, made, marks):
+                opened.drop(name)
+                shutil.rmtree(folder, ignore_errors=True)
+                _make_room(top, opened)
+                made = _make(brain, folder, last, Past(brain, at, last.id), marks)
+        except (OSError, sqlite3.Error):  # where the disk is full, it is the first to make room
+            opened.close()
+            shutil.rmtree(top, ignore_errors=True)
+            raise
+        os.utime(folder)
         then = opened.get(name)
-        if then is None:
-            shutil.copytree(
-                brain.tree.system, folder / "brain/system", dirs_exist_ok=True, ignore_dangling_symlinks=True
-            )
+        if then is None or (then.made, then.at) != (made["id"], at):
+            opened.drop(name)
             then = opened[name] = AsOf(brain, folder, last, at, past)
+            then.made = made["id"]
         then.users += 1
     try:
         yield then
     finally:
-        then.users -= 1
-        if opened.get(name) is not then and not then.users:
-            then.close()
+        with _mutex:
+            then.users -= 1
+            if opened.get(name) is not then and not then.users:
+                then.close()
 
 
 def _made(folder: Path) -> dict[str, Any]:
     """Return what a moment's folder was made of; empty where it is not whole."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, TypeError):
         return dict(json.loads((folder / _MADE).read_bytes()))
     return {}
 
 
 def _make_room(top: Path, opened: _Opened) -> None:
     """Remove the moments that were asked for longest ago, so that there is room for one more."""
-    folders = sorted((folder for folder in top.iterdir() if folder.is_dir()), key=_asked_for)
+    folders = sorted((folder for folder in top.iterdir() if folder.is_dir()), key=lambda folder: folder.stat().st_mtime)
     for folder in folders[: max(0, len(folders) - KEPT + 1)]:
         opened.drop(folder.name)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _asked_for(folder: Path) -> float:
-    """Return when a moment was asked for last."""
-    with suppress(OSError):
-        return (folder / _MADE).stat().st_mtime
-    return 0.0
-
-
 def _is_current(brain: Brain, made: dict[str, Any], marks: _Marks) -> bool:
-    """Return whether what was hidden when a moment was made is what is hidden now."""
+    """Return whether a moment was made whole, by this version, and what is hidden by it is what is hidden now."""
+    if made.get("basis") != _basis(brain, marks):
+        return False
     own = brain.journal.events(since_seq=made["seq"], kinds=_ORDERS) if brain.journal.last()[0] != made["seq"] else ()
     is_same = made["foreign"] == brain.journal.foreign_sizes() or made["orders"] == _foreign_orders(brain)
-    return made["marks"] == marks.digest and is_same and next(iter(own), None) is None
+    return is_same and next(iter(own), None) is None
+
+
+def _basis(brain: Brain, marks: _Marks) -> list[Any]:
+    """Return what a moment depends on beside the journals: the program, the marks, and the files of `system/`."""
+    stamps = brain.tree.scan(brain.tree.system).items()
+    return [__version__, VERSION, marks.digest, sorted([path, str(stamp)] for path, stamp in stamps)]
 
 
 def _foreign_orders(brain: Brain) -> list[str]:
@@ -337,6 +337,7 @@ class _Marks:
     Args:
         brain: The brain.
         file: Keeps it.
+        known: What this process knows of it: for each path the time of its last change, and its marks.
 
     Attributes:
         exchanges: Ids.
@@ -344,25 +345,27 @@ class _Marks:
         units: Hashes of the statements on private pages.
     """
 
-    def __init__(self, brain: Brain, file: Path) -> None:
-        kept: dict[str, Any] = {"until": 0, "files": {}}
+    def __init__(self, brain: Brain, file: Path, known: dict[str, Any]) -> None:
+        tree, prompts = brain.tree, f"{brain.tree.layout.inbox}/"
+        # a daemon in this process has recorded what became of prompts; the pages are few
+        is_seen = bool(known) and brain.unsettled is not None and brain.unsettled() == []
         with suppress(OSError, ValueError):
-            kept = json.loads(file.read_bytes())
-        tree, until, files = brain.tree, kept["until"], kept["files"]
-        stamps = tree.scan(tree.inbox, tree.memory)
-        changed = [path for path, stamp in stamps.items() if stamp.ctime_ns >= until]
-        now = {path: marks for path, marks in files.items() if path in stamps}
-        for path in changed:
-            now.pop(path, None)
-            if marks := self._read(brain, path):
-                now[path] = marks
-        newest = max((stamp.ctime_ns for stamp in stamps.values()), default=0)
-        if now != files or newest > until:
+            known.update({} if known else json.loads(file.read_bytes()))
+        files = {path: known[path] for path in known if is_seen and path.startswith(prompts)}
+        newest = max((changed for changed, _ in known.values()), default=0)
+        for path, stamp in tree.scan(tree.memory, *(() if is_seen else (tree.inbox,))).items():
+            kept = known.get(path)
             # within one tick of the file system's clock a file may be written twice
-            file.write_text(json.dumps({"until": newest, "files": now}), "utf-8")
-        self.exchanges = {each for marks in now.values() for each in marks["exchanges"]}
-        self.pages = {each for marks in now.values() for each in marks.get("page", ())}
-        self.units = {each for marks in now.values() for each in marks.get("units", ())}
+            is_kept = kept and kept[0] == stamp.ctime_ns < newest
+            files[path] = kept if is_kept else [stamp.ctime_ns, self._read(brain, path)]
+        if files != known:
+            known.clear()
+            known.update(files)
+            file.write_text(json.dumps(files), "utf-8")
+        now = [marks for _, marks in files.values() if marks]
+        self.exchanges = {each for marks in now for each in marks.get("exchanges", ())}
+        self.pages = {each for marks in now for each in marks.get("page", ())}
+        self.units = {each for marks in now for each in marks.get("units", ())}
         marked = [sorted(each) for each in (self.exchanges, self.pages, self.units)]
         self.digest = hashlib.sha256(json.dumps(marked).encode()).hexdigest()
 
@@ -370,7 +373,7 @@ class _Marks:
     def _read(brain: Brain, path: str) -> dict[str, list[str]]:
         """Return what of a file is private or off the record; empty for nothing."""
         with suppress(OSError, ConfinementError):
-            content = brain.read(path) or b""
+            content = read_bytes(Path(f"{brain.tree.root}/{path}")) or b""  # a scan has passed no link
             if not any(key in content.replace(b"\0", b"").lower() for key in (b"priv", b"remember", b"\xef\xbd")):
                 return {}
             text = decode_text(content)
@@ -393,10 +396,10 @@ class _Marks:
 # --- making one ----------------------------------------------------------------------------------------------------
 
 
-def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) -> None:
-    """Make the brain of a moment in a folder; it counts only when its last file is there."""
-    made = {"seq": brain.journal.last()[0], "foreign": brain.journal.foreign_sizes(), "marks": marks.digest}
-    made["orders"] = _foreign_orders(brain)
+def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) -> dict[str, Any]:
+    """Make the brain of a moment in a folder; it counts only when its last file is there, which is returned."""
+    made = {"id": events.new_id(), "basis": _basis(brain, marks), "seq": brain.journal.last()[0]}
+    made |= {"foreign": brain.journal.foreign_sizes(), "orders": _foreign_orders(brain)}
     root, layout = folder / "brain", brain.tree.layout
     for name in (layout.inbox, layout.memory, layout.logs, layout.plugins):
         (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -421,10 +424,12 @@ def _make(brain: Brain, folder: Path, last: Event, past: Past, marks: _Marks) ->
             withdrawal.plan_all()
             _carry_out(then, withdrawal)
         _carry_out(then, _hidden_by_hand(then, marks))
+        then.projection.follow()  # now, while nobody else does
         _index(then)
     finally:
         then.close()
     (folder / _MADE).write_text(json.dumps(made), "utf-8")
+    return made
 
 
 def _write(then: AsOf, path: str, content: bytes, at: str) -> None:
@@ -475,7 +480,12 @@ def _hidden_by_hand(then: AsOf, marks: _Marks) -> Edits:
     """Plan the private mark for the pages of then that are private now, or have a statement of such a page."""
     edits = Edits(then)
     for path, page in then.pages().pages.items():
-        is_hidden = bool({page.uuid, then.past.present_path(path)} & marks.pages)
+        now = then.past.present_path(path)
+        is_hidden = bool({page.uuid, now} & marks.pages)
+        if not then.present.tree.holds(now):  # gone: it counts as what it was at last
+            sql = "SELECT coalesce(after, before) FROM changes WHERE path = ? ORDER BY event DESC LIMIT 1"
+            text = then.present.kept_text(then.present.projection.value(sql, now))
+            is_hidden |= text is None or shareable_text(text) is None
         if is_hidden or (marks.units and any(text_hash(each.text) in marks.units for each in page.statements)):
             edits.write(path, edit_meta(edits.read(path) or "", private=True))
     path = then.tree.relative(then.tree.short_term)

@@ -45,13 +45,15 @@ def find_event(store: Store, id_part: str) -> Event:
     raise UserError(f"no event has the id {id_part!r}; `brainiac log` lists them")
 
 
-def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str, str]:
+def moment_named(store: Store, text: str, *, is_end: bool = False, is_whole: bool = False) -> tuple[str, str]:
     """Return the ISO 8601 UTC moment that a person names, and the id of the event where they named one, else "".
 
     Args:
         store: Whose time zone, language and clock count.
         text: A time as `time_named` reads it, or the id of an event: then the moment at which it happened.
         is_end: Of a day or a month its last second is meant, but at most now; else the moment at which it begins.
+        is_whole: Whether only a whole id counts, and nothing is told of other events: by a part of one a client could
+            learn of what it may not see. A whole one has its time in it.
 
     Raises:
         NoMomentError: It is none of these, or is still to come.
@@ -59,7 +61,10 @@ def moment_named(store: Store, text: str, *, is_end: bool = False) -> tuple[str,
     """
     now = store.now()
     named = time_named(text, now, store.settings.recall.language)
-    if named is None and _EVENT_ID.fullmatch(text.strip()):
+    if named is None and is_whole:
+        if event := store.journal.find(text.strip().lower()):
+            return event.at, event.id
+    elif named is None and _EVENT_ID.fullmatch(text.strip()):
         event = find_event(store, text)
         return event.at, event.id
     if named is None:

@@ -25,7 +25,7 @@ from brainiac.storage.journal import Journal, from_line, to_line
 from brainiac.tree import Stamp, Tree
 
 _BATCH = 5000  # events whose rows are inserted together
-_VERSION = 9  # of the schema, and of what is taken from events: another one has the tables made anew
+VERSION = 9  # of the schema, and of what is taken from events: another one has the tables made anew
 _PAGES = frozenset({PathKind.MEMORY, PathKind.ARCHIVED, PathKind.INDEX_PAGE, PathKind.REVIEW})
 _SCHEMA = """
 -- How far each journal was read: seq and id; of another device's file bytes and the last of them; '' has the basis.
@@ -135,7 +135,7 @@ class Projection:
     def __init__(self, database: StateDatabase, tree: Tree, journal: Journal) -> None:
         self._tree, self._journal = tree, journal
         # all that the tables depend on besides the journals; where it differs, they are made anew
-        self._basis = f"{_VERSION} {journal.device} {tree.layout}"
+        self._basis = f"{VERSION} {journal.device} {tree.layout}"
         self._database = database
         database.add(_SCHEMA, self._follow)
         self.follow()

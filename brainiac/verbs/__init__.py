@@ -112,7 +112,7 @@ class Verb:
             from brainiac.history.as_of import standing
             from brainiac.verbs.then import since
 
-            with standing(brain, at) as then:
+            with standing(brain, at, is_door=not caller.is_person) as then:
                 result = self.function(then, **checked, caller=caller)
                 return dict(result.to_json()) | {"at": then.at, "since": since(then, result, caller)}
         return dict(self.function(brain, **checked, caller=caller).to_json())

@@ -92,6 +92,7 @@ def rebuild(
 ) -> None:
     """Make memory again, into a new brain, from all that was ever said; this brain is only read."""
     with opened_brain(is_reading=True) as brain:
+        since = brain.day_of(moment_named(brain, since)[0]) if since else ""  # the new brain has events of its own
         is_made_from(brain, into)  # raises where it cannot be
         require_model(brain, model)
         raw = make_raw(brain, into)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 from brainiac import verbs
+from brainiac.history.as_of import standing
 from brainiac.testing import World
-from brainiac.verbs import VERBS, Caller
+from brainiac.verbs import PERSON, VERBS
+from tests.support.as_of import DENTIST, DOOR, HOME, everything, found, made, page, process, say, through_door
+from tests.support.openai_server import ChatServer
+from tests.support.openai_server import say as answer
 
 DAY = 86400.0
-DOOR = Caller("api:test")
-HOME = "memory/long_term/concrete/home.md"
-DENTIST = "memory/long_term/concrete/dentist.md"
 
 
 @pytest.fixture
@@ -33,40 +35,6 @@ def world(tmp_path: Path) -> World:
     say(world, "three", "What is my cat called?")
     world.tick(DAY)
     return world
-
-
-def page(world: World, path: str, title: str, *statements: str, head: str = "") -> None:
-    """Save a page by hand, and have a daemon see it."""
-    uuid = f"0199{title.encode().hex():0<28}"[:32]
-    uuid = f"{uuid[:8]}-{uuid[8:12]}-7{uuid[13:16]}-8{uuid[17:20]}-{uuid[20:32]}"
-    lines = "\n".join(f"- {text} ^s{number}a{number}" for number, text in enumerate(statements))
-    world.save(path, f"---\nuuid: {uuid}\n{head}---\n# {title}\n\n{lines}\n")
-    world.run()
-
-
-def say(world: World, name: str, text: str) -> None:
-    world.drop(f"{name}.md", text)
-    world.run()
-
-
-def found(world: World, query: str, at: str = "") -> list[str]:
-    """Return the texts that a search finds."""
-    said = world.cli("search", query, "--json", *(["--at", at] if at else []))
-    assert said.code == 0, said.err
-    return [hit["text"] for hit in json.loads(said.out)["hits"]]
-
-
-def through_door(world: World, verb: str, at: str, **arguments: Any) -> str:
-    with world.opened() as brain:
-        try:
-            return json.dumps(VERBS[verb].call(brain, {**arguments, "at": at}, DOOR), ensure_ascii=False)
-        except Exception as error:  # noqa: BLE001 - what is refused is told in words, which are looked through too
-            return str(error)
-
-
-def everything(world: World) -> dict[str, bytes]:
-    """Return every file of the brain."""
-    return {str(path.relative_to(world.root)): path.read_bytes() for path in world.root.rglob("*") if path.is_file()}
 
 
 def test_search_finds_what_stood(world: World) -> None:
@@ -225,7 +193,7 @@ def test_few_moments_are_kept(world: World) -> None:
     [top] = (world.home / "cache").rglob("as_of")
     assert 4 >= len([folder for folder in top.iterdir() if folder.is_dir()])
     for file in top.rglob("made.json"):
-        file.unlink()
+        file.write_text('{"seq": 1}')  # as another version may have left it
     assert "I live in Leeds." in found(world, "Where do I live?", "2025-09-15")
     pages = [path for path in top.rglob("home.md") if path.stat().st_mode & 0o222]
     assert [] == pages
@@ -234,7 +202,6 @@ def test_few_moments_are_kept(world: World) -> None:
 def test_nothing_can_be_written_there(world: World) -> None:
     """Whoever gets the brain as it stood can change nothing by it."""
     from brainiac.errors import BrainiacError
-    from brainiac.history.as_of import standing
 
     before = everything(world)
     with world.opened() as brain, standing(brain, "2025-09-15") as then:
@@ -261,3 +228,127 @@ def test_a_second_device(tmp_path: Path) -> None:
         assert "I live in Leeds." in found(world, "Where do I live?", "2025-09-15")
         assert "I live in Bristol." in found(world, "Where do I live?", "2025-09-16")
         assert re.search("Bristol", world.cli("why", HOME, "--at", "2025-09-16").out)
+
+
+def test_a_day_ends_where_the_person_lives(world: World) -> None:
+    """What was said after midnight there is of the next day, and a moment with a zone is that moment."""
+    settings = yaml.safe_load((world.root / "system/config.yaml").read_text()) | {"time_zone": "Pacific/Auckland"}
+    world.save("system/config.yaml", yaml.safe_dump(settings))
+    world.run()
+    world.tick(4 * 3600)  # to 13:00 UTC, which is 01:00 there
+    page(world, HOME, "Home", "I live in Bristol.")
+    assert "I live in Portland." in found(world, "Where do I live?", "2025-09-18")
+    assert "I live in Bristol." in found(world, "Where do I live?", "2025-09-19")
+    assert "I live in Portland." in found(world, "Where do I live?", "2025-09-18T12:30:00+00:00")
+
+
+def test_an_event_named_at_a_door(world: World) -> None:
+    """A client names an event wholly or not at all: by a part of an id it learns of no event, its kind or its time."""
+    [*_, event] = [e for e in json.loads(world.cli("log", "--all", "--json").out) if e["at"].startswith("2025-09-15")]
+    assert "I live in Leeds." in through_door(world, "search", event["id"], query="Where do I live?")
+    for part in (event["id"][:8], event["id"][-8:], event["id"][:-1] + "g", "0" * 36):
+        refused = through_door(world, "search", part, query="Where do I live?")
+        assert "is no time" in refused, part
+        assert not any(word in refused for word in (event["id"], event["kind"]))
+
+
+def test_a_private_page_that_was_deleted_or_moved_with_its_folder(world: World) -> None:
+    """What a page was at last counts, and where it is; a folder's new name brings no file of it a new time."""
+    page(world, HOME, "Home", "I live in Portland.", head="private: true\n")
+    assert "Leeds" not in through_door(world, "search", "2025-09-15", query="Where do I live?")
+    places = (world.root / HOME).parent
+    places.rename(places.with_name("places"))
+    for is_seen in (False, True):
+        if is_seen:
+            world.run()
+        assert "Leeds" not in through_door(world, "search", "2025-09-15", query="Where do I live?")
+    (world.root / HOME.replace("concrete", "places")).unlink()
+    world.run()
+    for verb, name in (("search", "query"), ("briefing", "prompt"), ("ask", "text")):
+        assert "Leeds" not in through_door(world, verb, "2025-09-15", **{name: "Where do I live?"}), verb
+    assert "Dr Novak" in through_door(world, "search", "2025-09-15", query="Who is my dentist?")
+
+
+def test_another_process_makes_a_moment_again(world: World) -> None:
+    """A process that has it open sees at once what was forgotten through another one."""
+    with world.opened() as brain:
+        with standing(brain, "2025-09-15") as then:
+            assert any("shed" in match.hit.text for match in verbs.search(then, "spare key", caller=PERSON).matches)
+        assert 0 == world.cli("forget", "spare key", "--yes").code
+        assert not any("shed" in text for text in found(world, "spare key", "2025-09-15"))
+        with standing(brain, "2025-09-15") as then:
+            assert not any("shed" in match.hit.text for match in verbs.search(then, "spare key", caller=PERSON).matches)
+            assert not any("shed" in event.user for event in then.short_term().memory.events)
+
+
+def test_processes_make_a_moment_and_are_killed(world: World) -> None:
+    """Two at once find the same; one that is killed while it makes it, or has no room for it, leaves nothing half."""
+    search = ("search", "Where do I live?", "--json", "--at", "2025-09-15")
+    first, second = process(world, *search), process(world, *search)
+    texts = [[hit["text"] for hit in json.loads(each.communicate()[0])["hits"]] for each in (first, second)]
+    assert texts[0] == texts[1]
+    assert "I live in Leeds." in texts[0]
+    [moment] = made(world)
+    for file in ("made.json", "brain/memory/short_term.md"):
+        (moment.parent / file).unlink()
+    killed = process(world, *search)
+    while not (moment.parent / "brain/memory/short_term.md").exists() and killed.poll() is None:
+        time.sleep(0.001)
+    killed.kill()
+    killed.communicate()
+    assert [] == made(world)
+    assert "I live in Leeds." in found(world, "Where do I live?", "2025-09-15")
+    [moment] = made(world)
+    moment.unlink()
+    full = process(world, *search, limit=60_000)
+    _, told = full.communicate()
+    assert 1 == full.returncode, told
+    assert "Traceback" not in told
+    assert not moment.parent.exists(), told
+    assert "I live in Leeds." in found(world, "Where do I live?", "2025-09-15")
+
+
+def test_a_model_is_asked_of_then(world: World) -> None:
+    """It gets memory of then with the identity of now, its cost counts now, and the question is nobody's memory."""
+    with ChatServer() as server:
+        server.default = answer("You live in Leeds.", tokens=(1000, 100))
+        settings = {"llm": {"model": "openai/gpt-4o-mini"}, "recall": {"embedder": "none"}}
+        (world.home / "config/brainiac").mkdir(parents=True, exist_ok=True)
+        machine = {"api_bases": {"openai": server.url}, "api_key_variables": {"openai": "HOME"}}
+        (world.home / "config/brainiac/config.yaml").write_text(yaml.safe_dump(machine))
+        config = world.root / "system/config.yaml"
+        config.write_text(yaml.safe_dump((yaml.safe_load(config.read_text()) or {}) | settings))
+        world.run()
+        before = json.loads(world.cli("costs", "--json").out)
+        with world.opened() as brain:
+            for name in ("Ada", "Bea"):
+                text = f"# Identity\n\nYour name is {name}.\n"
+                (world.root / "system/core_identity.md").write_text(text)
+                asked = VERBS["ask"].call(brain, {"text": "Where do I live?", "at": "2025-09-15"}, DOOR)
+                assert "You live in Leeds." in json.dumps(asked)
+                [*_, body] = map(json.dumps, server.bodies)
+                assert f"Your name is {name}." in body
+                assert "I live in Leeds." in body
+                assert "Portland" not in body
+                with standing(brain, "2025-09-15") as then:
+                    assert not list(then.tree.scan(then.tree.inbox))
+    after = json.loads(world.cli("costs", "--json").out)
+    assert before != after
+    kinds = {event["kind"] for event in json.loads(world.cli("log", "--all", "--json").out)[-2:]}
+    assert {"model-called"} == kinds
+
+
+def test_all_commands_name_a_moment_alike(world: World) -> None:
+    """`show`, `diff`, `log`, `digest`, `rebuild` read the times that `search` reads; `undo` the same ids of events."""
+    event = json.loads(world.cli("log", "--all", "--json", "--memory").out)[-1]["id"]
+    commands = [("search", "Leeds", "--at"), ("show", HOME, "--at"), ("diff", "--since"), ("log", "--since")]
+    commands += [("digest", "--since"), ("rebuild", "--into", str(world.folder / "other"), "--yes", "--from")]
+    for command in commands:
+        for when in ("2025-09-15", "3 days ago", "last Monday", "September 2025", event, event[-8:]):
+            assert world.cli(*command, when).code in (0, 1), (command, when)
+        for when, why in (("soon", "is no time"), ("2031-01-01", "still to come")):
+            wrong = world.cli(*command, when)
+            assert (2, True) == (wrong.code, why in " ".join(wrong.err.split())), (command, when)
+        unknown = world.cli(*command, "abcdef12")
+        assert (1, True) == (unknown.code, "no event has the id 'abcdef12'" in unknown.err), command
+    assert "no event has the id 'abcdef12'" in world.cli("undo", "abcdef12").err
