@@ -43,6 +43,9 @@ class Problem:
     is_doubt: bool = False
 
 
+READ_AGAIN = frozenset({"new", "replace", "end"})  # the actions whose texts a second reader reads
+
+
 @dataclass(frozen=True)
 class Sources:
     """What an operation may rest on.
@@ -55,6 +58,8 @@ class Sources:
         known: The statements that were shown, nearest first.
         tasks: The open goals and tasks that were shown.
         is_past: Whether the exchanges are of long ago, and open and end no task of today.
+        is_read_again: Whether a second reader reads what is stated: it can tell a number that was worked out from an
+            invented one, which no code can.
     """
 
     events: Mapping[str, StmEvent]
@@ -65,6 +70,7 @@ class Sources:
     known: Sequence[Existing] = ()
     tasks: Sequence[str] = ()
     is_past: bool = False
+    is_read_again: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -128,7 +134,8 @@ def problems_of(operation: Operation, targets: Sequence[Existing], sources: Sour
     if operation.action in ("replace", "end", "forget", "tick", "drop"):
         problems += _change_problems(operation, targets, sources)
     # Digits are the same in every language; whether a number is a date, an age or a price does not matter here.
-    problems += _number_problems(operation, targets, sources)
+    if not (sources.is_read_again and operation.action in READ_AGAIN):
+        problems += _number_problems(operation, targets, sources)
     return [*problems, *_soft_problems(operation, targets, sources)]
 
 

@@ -41,6 +41,7 @@ from brainiac.llm.schemas import (
     Request,
     Result,
     Said,
+    VerifyRequest,
 )
 from brainiac.storage.links import LinkOrigins
 from brainiac.storage.said import FiledExchanges, author_on_page, said_at
@@ -381,7 +382,13 @@ class Consolidator:
             known=question.request.existing,
             tasks=open_tasks(question.request.short_term),
             is_past=self._is_past,
+            is_read_again=self._is_read_again(question.request),
         )
+
+    def _is_read_again(self, request: ConsolidateRequest) -> bool:
+        """Return whether a second reader reads what the model states."""
+        reading = VerifyRequest(now=request.now, is_private=request.is_private, claims=())
+        return self._brain.models.engine_for(reading).name != OFFLINE
 
     def _with_names(self, operation: Operation, question: Question) -> Operation:
         """Return an operation with paths from the root, without a page that was not shown."""

@@ -19,7 +19,7 @@ from brainiac.llm.gate import Gate
 from brainiac.llm.schemas import OFFLINE, Claim, Existing, Quoted, Verdict, Verdicts, VerifyRequest
 
 from .apply import Candidate
-from .checks import Sources
+from .checks import READ_AGAIN, Sources
 from .draft import Draft
 from .filing import NAME
 from .request import paid_answer
@@ -61,7 +61,7 @@ class SecondReader:
                 candidate
                 for candidate in candidates
                 if candidate.is_private == is_private and candidate.id not in verdicts
-                if candidate.operation.action in ("new", "replace", "end") and not candidate.operation.marked_by
+                if candidate.operation.action in READ_AGAIN and not candidate.operation.marked_by
             ]
             verdicts |= self._ask(unread, draft, is_private=is_private) if unread else {}
         return verdicts

@@ -14,7 +14,8 @@ from brainiac.errors import ConfinementError
 from brainiac.formats.page import parse_exchanges
 from brainiac.health.doctor import examine
 from brainiac.llm.context.assembler import schema_of
-from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose
+from brainiac.llm.schemas import ConsolidateRequest, Consolidation, Evidence, Page, Purpose, Verdict, Verdicts
+from tests.support.models import set_sections
 from tests.support.promotions import ScriptedEngine, later, make_brain, operations, page_with, pages, statements, tell
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,9 @@ def decided(action: str, text: str, about: str = "", **fields: Any) -> Any:
         return operations({"action": action, "text": text, "ids": ids or ["s99"], **fields})(request)
 
     return consolidate
+
+
+UNREAD = "llm: {model: scripted, models: {verify: offline}}"  # no second reader
 
 
 @pytest.fixture
@@ -87,9 +91,26 @@ def test_what_rests_on_nothing_is_refused_twice_and_not_written(
     assert TOLD in said(brain)
 
 
+@pytest.mark.parametrize("verdict", ["follows", "does not"])
+def test_a_number_is_the_second_reader_s_to_judge(brain: Brain, verdict: str) -> None:
+    """No code can tell one that was worked out of words from an invented one; nobody is asked twice. Seeds: I8."""
+    read = Verdicts(verdicts=[Verdict(item="1", verdict=verdict)])
+    text = "I play the cello since 2011."
+    answers(brain, {Purpose.CONSOLIDATE: decided("new", text, "Google"), Purpose.VERIFY: read})
+    tell(brain, TOLD)
+    promote(brain)
+    assert 1 == len([row for row in brain.__dict__["engine"].of(Purpose.CONSOLIDATE) if TOLD in str(row.said)])
+    assert (text in statements(brain)) == (verdict == "follows")
+    assert (text in (brain.read_text("memory/review.md") or "")) == (verdict != "follows")
+
+
 @pytest.mark.parametrize("action", ["new", "replace"])
 def test_a_number_that_nobody_typed_waits_for_the_person(brain: Brain, action: str) -> None:
-    """Asked again once by name; then the line in the review has it with the person's own words. Seeds: I8, I9."""
+    """Asked again once by name; then the line in the review has it with the person's own words. Seeds: I8, I9.
+
+    So it is where no second reader reads it.
+    """
+    set_sections(brain.root, UNREAD)
     answers(brain, {Purpose.CONSOLIDATE: decided(action, "I play the cello since 2011.", "Google")})
     tell(brain, TOLD)
     promote(brain)
@@ -206,6 +227,7 @@ def test_what_only_the_assistant_said_bears_its_name(brain: Brain) -> None:
 
 def test_what_is_asked_once_more_shows_only_what_it_rests_on(brain: Brain) -> None:
     """One operation of a long log is asked about: the second request holds its exchange, and no other page."""
+    set_sections(brain.root, UNREAD)
     evidence = [Evidence(exchange="e2", quote="I play the cello")]
     answers(brain, {Purpose.CONSOLIDATE: decided("new", "I play 7 cellos.", evidence=evidence, ids=[])})
     for text in ("Good morning!", TOLD, "Good night!"):
