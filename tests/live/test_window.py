@@ -212,14 +212,8 @@ HOSTILE = (
     " ![p](http://evil.example/p.png) </textarea></title></script> \u202egnp.exe {{ 7 * 7 }} {% raw %}"
     ' " onfocus="document.title=\'owned\'" autofocus="'
 )
-NAMED = (
-    "/why?name={}",
-    "/wrong?name={}",
-    "/forget?name={}",
-    "/page?name={}",
-    "/page?edit=all&name={}",
-    "/near?name={}",
-)
+NAMED = ("/why?name={}", "/wrong?name={}", "/forget?name={}")
+OF_PAGES = ("/page?name={}", "/page?edit=all&name={}", "/near?name={}")
 
 
 @with_and_without_script
@@ -241,6 +235,7 @@ def test_a_hostile_memory_does_nothing_on_any_page(browser: Any, tmp_path: Path,
         page = "memory/long_term/concrete/evil.md"
         names = [page, f"{page}%23%5Ee1", f"{page}%23%5Ee2"]
         paths = [*PATHS, *(path.format(name) for path in NAMED for name in names)]
+        paths += [*(path.format(page) for path in OF_PAGES), f"/page?edit=e1&name={page}"]
         for path in paths:
             visitor.go(path)
             if script:
@@ -263,7 +258,7 @@ def test_every_page_can_be_read_by_everybody(browser: Any, daemon: Living, schem
     daemon.answer("one.md", "I live in Portland.")
     name = "memory/long_term/concrete/portland.md%23%5Ef3k9"
     with visiting(browser, daemon.root, viewport=size, color_scheme=scheme) as visitor:
-        for path in (*PATHS, *(path.format(name) for path in NAMED)):
+        for path in (*PATHS, *(path.format(name) for path in (*NAMED, *OF_PAGES))):
             visitor.go(path)
             visitor.check_access()
         visitor.go()

@@ -68,6 +68,8 @@ def test_search_shows_why_and_what_is_asked(browser: Any, daemon: Living, script
         assert not visitor.page.get_by_role("table").is_visible()
         visitor.page.get_by_text("explain").first.click()
         assert "weight" in visitor.page.get_by_role("table").inner_text()
+        if script:
+            visitor.check_access()
         if not script:
             box = visitor.page.get_by_label("Words")
         look_for("bike type:co")
@@ -97,6 +99,8 @@ def test_a_page_tells_all_of_itself(browser: Any, daemon: Living, script: bool) 
         assert {"Portland", "Heron"} <= set(visitor.page.locator("svg.near a text").all_text_contents())
         listed = visitor.page.locator("main li").all_inner_texts()
         assert ["Heron linked from here", "Portland linked from here"] == sorted(listed)
+        if script:
+            visitor.check_access()
         visitor.page.set_viewport_size(NARROW)
         assert not visitor.page.locator("svg.near").is_visible()
         assert visitor.page.locator("main li").first.is_visible()

@@ -27,7 +27,7 @@ from brainiac.window.frame import Done, Page, Visit
 MAX_NEAR, MAX_BACK = 60, 200
 MAX_NAME = 400  # characters of words by which a statement without an id is named in a link
 MAX_EDITED = 1_000_000  # characters; a larger file is one for an editor
-ROW, WIDTH, BOX = 32, 720, 250  # of the picture, in its units
+ROW = 32  # height of one in the picture, in its units
 _PAGES = (PathKind.MEMORY, PathKind.ARCHIVED)
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -66,14 +66,12 @@ class Neighbour:
         title: Its title.
         is_from: It links here.
         is_to: It is linked from here.
-        y: In the picture.
     """
 
     path: str
     title: str
     is_from: bool
     is_to: bool
-    y: int = 0
 
 
 # --- the page -------------------------------------------------------------------------------------------
@@ -291,7 +289,7 @@ def near(visit: Visit) -> Mapping[str, Any]:
         top = (height - len(column) * ROW) // 2 + ROW // 2
         columns.append([(each, top + number * ROW) for number, each in enumerate(column)])
     values = {"title": memory.title, "path": memory.path, "more": len(found) - len(shown)}
-    return values | {"left": columns[0], "right": columns[1], "near": shown, "height": height, "row": ROW}
+    return values | {"left": columns[0], "right": columns[1], "near": shown, "height": height}
 
 
 PAGES = (
