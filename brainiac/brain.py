@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -203,5 +202,5 @@ class Brain(Library):
     def _is_known_fault(self, plugin: str, failed: PluginFailed) -> bool:
         """Return whether the journal has the same failure of a plugin within the last day."""
         since = iso(self.clock.now() - timedelta(days=1))
-        recent = takewhile(lambda event: event.at >= since, self.journal.events(reverse=True))
+        recent = self.journal.events(kinds={PluginFailed}, reverse=True, since=since)
         return any(event.by == plugin and event.what == failed for event in recent)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -116,6 +118,28 @@ def stamp_of(path: str | os.PathLike[str]) -> Stamp | None:
     return Stamp.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
+# Two changes within one tick of a file system's clock have one time: what is so recent is looked at again.
+SETTLED_NS = 2_000_000_000
+
+
+class Folder(NamedTuple):
+    """What is right in a folder.
+
+    Attributes:
+        kinds: The kind of each file by its relative path.
+        counts: How many files of each kind there are.
+        subfolders: Absolute paths.
+        misfits: What is passed over.
+        changed_ns: When the folder changed last: by its time, and by that which nobody can set.
+    """
+
+    kinds: Mapping[str, PathKind]
+    counts: Counter[PathKind]
+    subfolders: Sequence[str]
+    misfits: Sequence[Misfit]
+    changed_ns: tuple[int, int]
+
+
 class SourceFolder(NamedTuple):
     """A folder with a person's own notes.
 
@@ -186,6 +210,7 @@ class Tree:
         # asked for each file of each scan; bounded, since a hostile tree may have any number of names; a new cache,
         # since the kinds of paths depend on the sources
         self._kind_of = lru_cache(maxsize=65536)(self._classify)
+        self._folders: dict[str, Folder] = {}  # as `survey` found them last
 
     @property
     def is_there(self) -> bool:
@@ -374,8 +399,36 @@ class Tree:
         files = ((self.relative(top), stamp) for top in tops if (stamp := stamp_of(top)))
         return stamps | dict(files)
 
+    def survey(self, top: Path) -> Iterator[Folder]:
+        """Yield a folder and all below it, as `walk` would enter them; one that is as it was is not listed again.
+
+        The time of a folder tells what is in it, and not who may read a file in it.
+        """
+        stack = [str(top)]
+        while stack:
+            name = stack.pop()
+            try:
+                status = os.lstat(name)
+                changed_ns = status.st_mtime_ns, status.st_ctime_ns
+            except OSError:
+                changed_ns = 0, 0
+            folder = self._folders.get(name)
+            if folder is None or folder.changed_ns != changed_ns:
+                misfits, subfolders = list[Misfit](), list[str]()
+                entries = self.walk(Path(name), misfits=misfits, is_deep=False, subfolders=subfolders)
+                kinds = {path: self._classify(path) for path in (self.relative(entry.path) for entry in entries)}
+                folder = Folder(kinds, Counter(kinds.values()), subfolders, misfits, changed_ns)
+                if not misfits and 0 < max(changed_ns) < time.time_ns() - SETTLED_NS:
+                    self._folders[name] = folder
+            yield folder
+            stack += folder.subfolders
+
     def walk(
-        self, *tops: Path, misfits: list[Misfit] | None = None, is_deep: bool = True
+        self,
+        *tops: Path,
+        misfits: list[Misfit] | None = None,
+        is_deep: bool = True,
+        subfolders: list[str] | None = None,
     ) -> Iterator[os.DirEntry[str]]:
         """Yield every regular file below the folders in no particular order, without ignored names and symlinks.
 
@@ -383,6 +436,7 @@ class Tree:
             tops: Absolute paths of the folders.
             misfits: Gets what is passed over although a person may expect that it is read.
             is_deep: Whether subfolders are entered.
+            subfolders: Gets the absolute paths of those that would be entered.
         """
         stack = [str(top) for top in tops]
         while stack:
@@ -401,6 +455,8 @@ class Tree:
                     is_folder, why = _look_at(entry)
                     if is_folder:
                         stack += [entry.path] * is_deep
+                        if subfolders is not None:
+                            subfolders.append(entry.path)
                     elif not why:
                         yield entry
                     if misfits is not None:

@@ -11,7 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -118,16 +117,19 @@ def overview(brain: Brain, may_show: Callable[[str], bool] | None = None) -> Ove
 
     misfits: list[Misfit] = []
 
-    def shown_paths(top: Path) -> Iterator[str]:
-        return filter(is_shown, (tree.relative(entry.path) for entry in tree.walk(top, misfits=misfits)))
-
-    # asked once for each path: of more files than it remembers, `kind_of` would work it out each time
-    inbox = {path: tree.kind_of(path) for path in shown_paths(tree.inbox)}
+    inbox: dict[str, PathKind] = {}
+    counts: Counter[PathKind] = Counter()
+    for top in (tree.inbox, tree.memory):
+        for folder in tree.survey(top):
+            misfits += folder.misfits
+            shown = {path: kind for path, kind in folder.kinds.items() if is_shown(path)} if may_show else folder.kinds
+            counts += Counter(shown.values()) if may_show else folder.counts
+            if top == tree.inbox:
+                inbox |= shown
     prompts = sorted(path for path, kind in inbox.items() if kind is PathKind.PROMPT)
     without_response = [path for path in prompts if response_path(path) not in inbox]
     journals = [folder for folder in subfolders(tree.journal) if folder.name != "blobs"]  # those are thousands of files
     deque(tree.walk(*journals, misfits=misfits), maxlen=0)
-    counts = Counter(inbox.values()) + Counter(map(tree.kind_of, shown_paths(tree.memory)))
     notes = sum(map(is_shown, tree.source_notes()))
     text = brain.read_text(tree.short_term) or ""
     exchanges = ((shareable_text(text) or "") if may_show else text).count("\n<!-- event: ")
@@ -238,9 +240,8 @@ def _problems(brain: Brain, *, is_named: bool) -> Iterator[str]:
 def _faults(brain: Brain) -> list[dict[str, Any]]:
     """Return the plugin errors of the last 24 hours, newest first."""
     since = iso(brain.clock.now() - timedelta(days=1))
-    # all kinds are read: with a filter and no faults, the whole journal would be read
-    events = takewhile(lambda event: event.at >= since, brain.journal.events(reverse=True))
-    return [{"at": event.at, "plugin": event.by, **event.data} for event in events if event.kind == PluginFailed.kind]
+    events = brain.journal.events(kinds={PluginFailed}, reverse=True, since=since)
+    return [{"at": event.at, "plugin": event.by, **event.data} for event in events]
 
 
 def _spent_today_usd(brain: Brain) -> float:

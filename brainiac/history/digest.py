@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
@@ -43,6 +43,7 @@ FORGOTTEN_PARTS = {
 }
 _TASKS = {"open": "opened", "tick": "done", "drop": "dropped"}
 _SIGNS = {"learned": "+", "changed": "~", "ended": "-", "over": "-"}
+_MOVED = "SELECT path FROM changes WHERE source = ?"
 FIRST_LINE = "<!-- Derived, and written anew after each run; a copy that you change is moved aside. Checksum: {} -->\n"
 KINDS = (
     events.MemoryPromoted,
@@ -180,41 +181,71 @@ class _Text(NamedTuple):
 _NO_TEXT = _Text(None, "", is_private=False)
 
 
-def digest_since(store: Store, since: str) -> Digest:
-    """Return the changes on this device since an ISO 8601 moment, those that were undone left out.
+def digest_since(store: Store, since: str, most: int = 0) -> Digest:
+    """Return the changes on this device since a moment, those that were undone left out.
 
-    The newest lines, about `MAX_LINES` at most.
+    Args:
+        store: Whose journal and pages.
+        since: The moment, ISO 8601.
+        most: About how many lines at most, the newest, for the person alone; 0 for `MAX_LINES`, for a file, which may
+            be read by others.
     """
-    undone, reader = undone_events(store), None
-    for event in store.journal.events(kinds=set(KINDS), reverse=True):
-        if event.at < since or (reader and len(reader.digest.lines) >= MAX_LINES):
+    undone, reader = undone_events(store), _Reader(store, is_quick=most > 0)
+    for event in store.journal.events(kinds=set(KINDS), reverse=True, since=since):
+        if len(reader.digest.lines) >= (most or MAX_LINES):
             break
         if event.id not in undone:
-            reader = reader or _Reader(store)  # it reads all pages, which nothing to tell is not worth
             reader.add_event(event)
-    return reader.digest if reader else Digest()
+    return reader.digest
 
 
 class _Reader:
-    """Collects the lines of a digest from the events of this device's journal."""
+    """Collects the lines of a digest from the events of this device's journal, newest first.
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._pages = store, store.pages()
-        self.digest = Digest()
+    Args:
+        store: Whose journal and pages.
+        is_quick: Whether to read only the pages that the events changed, where they stand by now: of what they wrote,
+            only a newer event, or a person, can have put something on another page. Words that stand on a private page
+            too are told then.
+    """
+
+    def __init__(self, store: Store, *, is_quick: bool) -> None:
+        self._store, self._is_quick, self.digest = store, is_quick, Digest()
         self._hashes: set[str] = set()  # of the statements that newer events wrote
+        self._looked_at: set[str] = set()
+        self._pages: Mapping[str, Memory] = {}
+        self._path_by_uuid: Mapping[str, str] = {}
         # the statements on pages by the hash of their text; of several with the same text a private one, so that
         # nothing private is shown; else one that holds now
         self._texts: dict[str, _Text] = {}
-        for page in self._pages.pages.values():
+
+    def _read(self, paths: Iterable[str]) -> None:
+        """Read the pages that stood at these paths, where they stand now; or all, once."""
+        found, todo = set[str](), list(paths) if self._is_quick else []
+        while todo:
+            if (path := todo.pop()) not in self._looked_at:
+                self._looked_at.add(path)
+                found.add(path)
+                todo += [row[0] for row in self._store.projection.query(_MOVED, path)]
+        if not found and (self._is_quick or self._pages):
+            return
+        read = self._store.pages(found if self._is_quick else None)
+        self._pages, self._path_by_uuid = {**self._pages, **read.pages}, {**self._path_by_uuid, **read.path_by_uuid}
+        for page in read.pages.values():
             for statement in page.statements:
+                digest = text_hash(statement.text)
                 text = _Text(page, one_line(statement.text), page.is_private, statement)
-                other = self._texts.setdefault(text_hash(statement.text), text)
+                other = self._texts.setdefault(digest, text)
                 is_other_ended = other.statement is not None and other.statement.is_history
                 if text.is_private or (is_other_ended and not other.is_private):
-                    self._texts[text_hash(statement.text)] = text
+                    self._texts[digest] = text
+
+    def _page(self, uuid: str) -> Memory | None:
+        return self._pages.get(self._path_by_uuid.get(uuid, "")) if uuid else None
 
     def add_event(self, event: Event) -> None:
         """Add the lines of one event."""
+        self._read(change.path for change in event.changes)
         match event.what:
             case events.MemoryPromoted(statements=statements, refused=refused, proposals=proposals, tasks=tasks):
                 self._add_statements(event, statements)
@@ -292,7 +323,9 @@ class _Reader:
             case _:
                 self.digest.withheld += 1
                 return
-        pages = [self._pages.pages.get(self._pages.path_by_uuid.get(uuid, "")) for uuid in uuids]
+        if self._is_quick:  # such an event changed none
+            self._read(filter(None, map(self._store.pages().path_by_uuid.get, uuids)))
+        pages = [self._page(uuid) for uuid in uuids]
         is_open = all(page is not None and not page.is_private for page in pages)
         if former:
             statement = self._texts.get(former, _NO_TEXT)
@@ -313,10 +346,10 @@ class _Reader:
             former: Hash of its former words; "" for none.
         """
         new_text = self._texts.get(row.hash, _NO_TEXT)
-        present = self._pages.statement(row.page, row.block) if new_text is _NO_TEXT else None
+        page = self._page(row.page) if new_text is _NO_TEXT and row.block else None
+        present = next((each for each in page.statements if each.block_id == row.block), None) if page else None
         # a person reworded it in the page; one in the words of a newer event is that event's line
-        if present is not None and text_hash(present.text) not in self._hashes:
-            page = self._pages.pages[self._pages.path_by_uuid[row.page]]
+        if page and present and text_hash(present.text) not in self._hashes:
             new_text = _Text(page, one_line(present.text), page.is_private, present)
         former_text = self._texts.get(former, _NO_TEXT)
         self._hashes.add(row.hash)
@@ -377,7 +410,7 @@ class _Reader:
     @cached_property
     def _open_exchanges(self) -> set[str]:
         """The ids of the exchanges on pages and in short-term memory that are not private."""
-        pages = (page for page in self._pages.memories.values() if not page.is_private)
+        pages = (page for page in self._store.pages().memories.values() if not page.is_private)
         exchanges = [event for page in pages for event in parse_exchanges(page.text)]
         exchanges += self._store.short_term().memory.events
         return {event.id for event in exchanges if not event.is_private}
@@ -398,7 +431,7 @@ class _Reader:
     def _add_moves(self, event: Event) -> None:
         """Add the pages that were moved and still exist."""
         for change in event.changes:
-            page = self._pages.pages.get(change.path)
+            page = self._pages.get(change.path)
             if change.op != "move" or page is None:
                 continue
             if page.is_private:

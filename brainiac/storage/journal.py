@@ -48,6 +48,7 @@ _FILE = re.compile(r"[\d-]+\.jsonl")
 _MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are alike
 _COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
+_AT, _HEAD_BYTES = re.compile(rb'"at"\s*:\s*"([0-9TZ:.+-]+)"'), 200  # before anything that has words
 
 
 def to_line(event: Event) -> bytes:
@@ -100,7 +101,7 @@ def _pieces_back(path: Path) -> Iterator[bytes]:
     with suppress(FileNotFoundError), open(path, "rb") as file:
         at, rest = file.seek(0, os.SEEK_END), b""
         while at > 0:
-            size = min(_BLOCK_BYTES, at)
+            size = min(max(_BLOCK_BYTES, len(rest)), at)  # a line of megabytes is not split again for each block
             at = file.seek(at - size)
             rest, *whole = (file.read(size) + rest).split(b"\n")
             yield from reversed(whole)
@@ -274,7 +275,11 @@ class Journal:
                 self._disk.fsync(path)
 
     def events(
-        self, since_seq: int = 0, kinds: Collection[type[EventData] | str] | None = None, reverse: bool = False
+        self,
+        since_seq: int = 0,
+        kinds: Collection[type[EventData] | str] | None = None,
+        reverse: bool = False,
+        since: str = "",
     ) -> Iterator[Event]:
         """Stream this device's events.
 
@@ -282,9 +287,10 @@ class Journal:
             since_seq: Only those after it.
             kinds: Only these; those of plugins by their names.
             reverse: Newest first.
+            since: Only those from this moment on, ISO 8601.
         """
-        if reverse or since_seq:
-            newest_first = self._lines_after(since_seq)
+        if reverse or since_seq or since:
+            newest_first = self._lines_after(since_seq, since)
             lines = newest_first if reverse else reversed(list(newest_first))
         else:
             lines = chain.from_iterable(map(_lines_of, self._files()))
@@ -476,12 +482,13 @@ class Journal:
             self._newest_path = self.folder / name if name else None
         return self._newest_path
 
-    def _lines_after(self, since_seq: int) -> Iterator[tuple[Path, bytes]]:
-        """Yield this device's lines after a `seq`, newest first, each with its file."""
+    def _lines_after(self, since_seq: int, since: str = "") -> Iterator[tuple[Path, bytes]]:
+        """Yield this device's lines after a `seq` and from a moment on, newest first, each with its file."""
         for path in reversed(self._files()):
             for line in lines_back(path):
                 match = _SEQ.match(line)
-                if match and int(match[1]) <= since_seq:
+                at = _AT.search(line, 0, _HEAD_BYTES) if since else None
+                if (match and int(match[1]) <= since_seq) or (at and at[1].decode() < since):
                     return  # all lines before it are older still
                 yield path, line
 

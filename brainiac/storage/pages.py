@@ -22,12 +22,10 @@ from brainiac.events import Change, PathKind, write
 from brainiac.formats.markdown import Link
 from brainiac.formats.page import Memory, Statement, parse_memory
 from brainiac.storage.files import read_bytes
-from brainiac.tree import Stamp, Tree, slugify
+from brainiac.tree import SETTLED_NS, Stamp, Tree, slugify, stamp_of
 
 INDEX = "_index.md"
 _KINDS = frozenset({PathKind.MEMORY, PathKind.INDEX_PAGE, PathKind.ARCHIVED})
-# Two saves within one tick of a file system's clock have one time: a file written so recently is read again.
-_SETTLED_NS = 2_000_000_000
 
 
 class PageSet:
@@ -36,6 +34,7 @@ class PageSet:
     Args:
         tree: The brain's places.
         former: An earlier set; pages whose files are unchanged since are taken from it and not read again.
+        only: The paths of the pages to be read; None for all.
 
     Attributes:
         root: The folder of long-term memory, relative.
@@ -45,7 +44,7 @@ class PageSet:
         memories: The pages of long-term memory that are no index pages.
     """
 
-    def __init__(self, tree: Tree, former: PageSet | None = None) -> None:
+    def __init__(self, tree: Tree, former: PageSet | None = None, only: Iterable[str] | None = None) -> None:
         self._tree = tree
         self.root, self.archive = tree.relative(tree.long_term), tree.relative(tree.archive)
         self.pages: dict[str, Memory] = {}
@@ -54,13 +53,18 @@ class PageSet:
         self._settled: dict[str, tuple[Stamp, Memory | FormatError]] = {}
         self._names: dict[str, set[str]] = {}  # what `names_in` returned, by folder
         settled = former._settled if former else {}
-        for path, stamp in sorted(tree.scan(tree.long_term, tree.archive).items()):
+        if only is None:
+            stamps = tree.scan(tree.long_term, tree.archive)
+        else:
+            self._settled = settled  # a later set of all pages has use for them
+            stamps = {path: stamp for path in only if (stamp := stamp_of(tree.absolute(path)))}
+        for path, stamp in sorted(stamps.items()):
             if tree.kind_of(path) not in _KINDS:
                 continue
             former_stamp, page = settled.get(path, (None, None))
             if former_stamp != stamp:
                 page = self._read(path)
-            if page is not None and time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
+            if page is not None and time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > SETTLED_NS:
                 self._settled[path] = stamp, page
             if isinstance(page, Memory):
                 self.pages[path] = page

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
@@ -291,11 +291,17 @@ class Store:
         """
         return page_text(self.tree, path)
 
-    def pages(self) -> PageSet:
-        """Return all memory pages as they are now; pages unchanged since the last call are not read again."""
+    def pages(self, only: Iterable[str] | None = None) -> PageSet:
+        """Return memory pages as they are now; pages unchanged since the last call are not read again.
+
+        Args:
+            only: The paths of those that are meant; None for all.
+        """
         # a new set each time: another caller may still use the former one, which never changes
-        self._pages = PageSet(self.tree, self._pages)
-        return self._pages
+        pages = PageSet(self.tree, self._pages, only)
+        if only is None or self._pages is None:
+            self._pages = pages
+        return pages
 
     def holds_secret(self, path: str, content: bytes) -> bool:
         """Return whether a text at a path has a secret in it; always False here, `Brain` overrides it."""

@@ -91,20 +91,21 @@ class Desk:
         """Return a message, once."""
         return self._messages.pop(name, Done())
 
-    def ask(self, text: str, key: str) -> LiveAnswer:
+    def ask(self, text: str, key: str, conversation: str = "") -> LiveAnswer:
         """Drop a prompt into the inbox, and have it answered; a form that comes twice asks once.
 
         Args:
             text: The prompt.
             key: Of the form.
+            conversation: Its folder in the inbox.
 
         Raises:
-            UserError: There is no text.
+            UserError: There is no text, or it cannot be asked there.
         """
         with self._mutex:
             if answer := self.answers.get(self._keys.get(key, "")):
                 return answer
-            path = verbs.save_prompt(self.brain, text)
+            path = verbs.save_prompt(self.brain, text, conversation=conversation)
             if key:
                 self._keys[key] = path
             return self._follow(path, text, is_again=False)

@@ -36,7 +36,7 @@ KEEP_ALIVE_SECONDS = 15.0
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        "manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "Referrer-Policy": "same-origin",  # with `no-referrer` a browser sends forms with `Origin: null`
     "X-Content-Type-Options": "nosniff",

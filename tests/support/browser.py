@@ -25,7 +25,15 @@ from brainiac.window.sessions import Sessions
 from tests.support.living import CONFIG, Living, living, living_brain, places_of
 from tests.support.pipeline import eventually
 
-PATHS = ("/", "/search?q=script+heron", "/status")  # the pages that need nothing, for the tests of every page
+PATHS = (
+    "/",
+    "/ask",
+    "/search?q=script+heron",
+    "/status",
+    "/status?seen=1",
+    "/share?text=A+heron",
+    "/phone",
+)  # the pages that need nothing, for the tests of every page
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 CLIENTS = Path(__file__).parent.parent.parent / ".venv/clients/node_modules"  # `make clients` puts them there
 REQUIRED = "BRAINIAC_BROWSER"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import unicodedata
 from pathlib import Path
 
@@ -376,3 +377,28 @@ def test_find_root_refuses_what_is_no_brain(root: Path, tmp_path: Path, monkeypa
     for mistyped in ("../not-there", "not-there"):
         with pytest.raises(NotABrainError, match="is not a folder"):
             find_root(mistyped)
+
+
+def test_a_folder_is_surveyed_anew_once_it_changed(tree: Tree) -> None:
+    """One that is as it was is not listed again; what comes, goes or changes its kind in it is seen at once."""
+    folder, page = tree.long_term / "concrete", tree.long_term / "concrete/heron.md"
+
+    def found() -> set[str]:
+        return {path for each in tree.survey(tree.memory) for path in each.kinds}
+
+    assert set() == found()
+    page.write_text("# Heron\n")
+    assert {"memory/long_term/concrete/heron.md"} == found()
+    time.sleep(2.1)  # until its time tells
+    (first,) = [each for each in tree.survey(tree.memory) if each.kinds]
+    (second,) = [each for each in tree.survey(tree.memory) if each.kinds]
+    assert first is second
+    os.utime(folder, (1_000_000_000, 1_000_000_000))  # as a backup does that is put back
+    page.unlink()
+    assert set() == found()
+    folder.joinpath("deeper").mkdir()
+    folder.joinpath("deeper/rook.md").symlink_to("../../../secret.md")
+    assert set() == found()
+    assert ["is a link; links are not followed"] == [
+        misfit.what for each in tree.survey(tree.memory) for misfit in each.misfits
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from brainiac.window.frame import Action, Page
-from brainiac.window.pages import memory, page, search, status, today
+from brainiac.window.pages import ask, memory, page, phone, search, status, today
 
-_MODULES = (today, search, page, memory, status)
+_MODULES = (today, ask, search, page, memory, status, phone)
 PAGES: tuple[Page, ...] = tuple(each for module in _MODULES for each in module.PAGES)
 ACTIONS: dict[str, Action] = {name: action for module in _MODULES for name, action in module.ACTIONS.items()}

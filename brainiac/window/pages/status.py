@@ -1,17 +1,87 @@
-"""Status: how the brain stands, as `brainiac status` prints it."""
+"""Status: how the brain stands, what models did and cost, and what a model sees for the last prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from brainiac.errors import BrainiacError
 from brainiac.health.overview import overview
+from brainiac.library import read_prompt
+from brainiac.tree import subfolders
+from brainiac.verbs import briefing
 from brainiac.window.frame import Action, Page, Visit
+
+DAYS = 30  # that the charts show
+CHART_HEIGHT, BAR_WIDTH = 60, 10
+_LAST = "SELECT prompt FROM exchanges WHERE is_kept ORDER BY at DESC, event DESC LIMIT 1"
 
 
 def status(visit: Visit) -> Mapping[str, Any]:
     """Return the values of the page."""
-    return {"state": overview(visit.brain)}
+    brain = visit.brain
+    running = [answer for answer in visit.desk.answers.values() if not answer.done.is_set()]
+    return {
+        "state": overview(brain),
+        "running": [answer.prompt for answer in running],
+        "freshness": brain.recall.status()["freshness"],
+        "devices": list(_devices(visit)),
+        "costs": _costs(visit),
+        "seen": _seen(visit) if visit.given.get("seen") else None,
+    }
+
+
+def _devices(visit: Visit) -> Iterator[tuple[str, str]]:
+    """Yield each device with the last day of which its journal has come here."""
+    for folder in subfolders(visit.brain.tree.journal):
+        if folder.name != "blobs":
+            yield folder.name, max((file.stem for file in folder.glob("[0-9]*.jsonl")), default="")
+
+
+def _costs(visit: Visit) -> Mapping[str, Any]:
+    """Return what models did in the last days: by purpose with the share of the most, and the money of each day."""
+    from brainiac.llm.catalog import cost_rows  # with it come the requests to models
+
+    brain = visit.brain
+    days = [brain.midnight(-ago).date().isoformat() for ago in reversed(range(DAYS))]
+    purposes: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0])
+    by_day = dict.fromkeys(days, 0.0)
+    for row in cost_rows(brain, days[0]):
+        sums = purposes[row.purpose]
+        for place, number in enumerate((row.calls, row.input_tokens + row.output_tokens, row.cost_usd)):
+            sums[place] += number
+        by_day[row.day] = by_day.get(row.day, 0.0) + row.cost_usd
+    most = [max(column) or 1 for column in zip(*purposes.values(), strict=True)]
+    table = [
+        (purpose, [(number, round(100 * number / top)) for number, top in zip(sums, most, strict=True)])
+        for purpose, sums in sorted(purposes.items(), key=lambda item: (-item[1][2], -item[1][1], item[0]))
+    ]
+    dearest = max(by_day.values(), default=0.0)
+    bars = [
+        {"day": day, "usd": usd, "x": number * BAR_WIDTH, "height": round(CHART_HEIGHT * usd / dearest, 1)}
+        for number, (day, usd) in enumerate(by_day.items())
+        if usd > 0
+    ]
+    width = BAR_WIDTH * len(by_day)
+    return {"table": table, "bars": bars, "dearest": dearest, "height": CHART_HEIGHT, "width": width, "days": DAYS}
+
+
+def _seen(visit: Visit) -> Mapping[str, Any]:
+    """Return what a model is shown for the last prompt, by block; it is assembled now, since nobody stores it."""
+    brain, prompt = visit.brain, None
+    if path := brain.projection.value(_LAST):
+        with suppress(BrainiacError):
+            prompt = read_prompt(brain, path)
+    memory = briefing(brain, prompt.said if prompt else "").memory
+    most = max(memory.block_tokens.values(), default=0) or 1
+    blocks = [
+        (block, tokens, round(100 * tokens / most), block.name in memory.cached)
+        for block in memory.blocks
+        if (tokens := memory.block_tokens[block.name])
+    ]
+    return {"prompt": prompt.said if prompt else "", "memory": memory, "blocks": blocks}
 
 
 PAGES = (Page("/status", "Status", status, is_live=True),)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from brainiac import events
 from brainiac.brain import Brain
@@ -68,7 +69,7 @@ def today(visit: Visit) -> Mapping[str, Any]:
     brain, now = visit.brain, iso(visit.brain.now())
     never = iso(brain.now() - timedelta(days=DAYS))
     seen = visit.desk.sessions.remembered(SEEN)
-    answers = [_shown_answer(brain, answer) for answer in _answers(visit)]
+    answers = [shown_answer(brain, answer) for answer in _answers(visit)]
     return {
         "key": secrets.token_urlsafe(12),
         "answers": answers,
@@ -89,7 +90,7 @@ def _answers(visit: Visit) -> list[LiveAnswer]:
     brain, answers = visit.brain, list(reversed(visit.desk.answers.values()))[:MAX_ANSWERS]
     since, known = iso(brain.now() - timedelta(days=1)), {answer.prompt for answer in answers}
     kinds, undone = {events.PromptAnswered}, undone_events(brain)
-    recorded = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=kinds, reverse=True))
+    recorded = brain.journal.events(kinds=kinds, reverse=True, since=since)
     for event in islice(recorded, MAX_ANSWERS):
         what = event.what
         if isinstance(what, events.PromptAnswered) and what.prompt not in known and event.id not in undone:
@@ -100,7 +101,7 @@ def _answers(visit: Visit) -> list[LiveAnswer]:
     return answers[:MAX_ANSWERS]
 
 
-def _shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
+def shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
     """Return an answer for the template: from its file, where there is one, else what came of it so far."""
     response: Response | None = None
     asked = answer.asked
@@ -114,9 +115,22 @@ def _shown_answer(brain: Brain, answer: LiveAnswer) -> dict[str, Any]:
     if response is not None:
         folder = response.path.rpartition("/")[0]
         receipts = [row for row in (receipt.to_json(folder) for receipt in response.receipts) if row["use"] == CITED]
+    for row in receipts:
+        row["words"] = _passage(brain, row.get("path", ""), row.get("block", ""))
     text = response.text if response else answer.text
     values = {"prompt": answer.prompt, "asked": asked, "text": text, "problem": answer.problem, "receipts": receipts}
     return values | {"is_done": answer.done.is_set(), "model": response.model if response else ""}
+
+
+def _passage(brain: Brain, path: str, block: str) -> str:
+    """Return the words of a statement or a prompt; "" for a whole page, and where it is gone."""
+    page = brain.pages([path]).pages.get(path)
+    if page is not None:
+        return next((each.text for each in page.statements if block and each.block_id == block), "")
+    with suppress(BrainiacError):
+        if path and brain.tree.kind_of(path) is PathKind.PROMPT and (prompt := read_prompt(brain, path)):
+            return prompt.text
+    return ""
 
 
 # --- what is due -----------------------------------------------------------------------------------------------------
@@ -169,7 +183,7 @@ def _waiting(brain: Brain) -> Iterator[Row]:
     if state.spent_today_usd >= 0.8 * state.budget_usd > 0:
         yield Row(f"${state.spent_today_usd:.2f} of today’s ${state.budget_usd:.2f} are spent.", "budget")
     undone, since = undone_events(brain), iso(brain.now() - timedelta(days=DAYS))
-    forgotten = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=set(_FORGOTTEN), reverse=True))
+    forgotten = brain.journal.events(kinds=set(_FORGOTTEN), reverse=True, since=since)
     for event in forgotten:
         is_kept = any(change.before and change.before in brain.journal.blobs for change in event.changes)
         if event.id not in undone and is_kept:
@@ -182,7 +196,7 @@ def _waiting(brain: Brain) -> Iterator[Row]:
 
 def _happened(brain: Brain, since: str) -> Iterator[Row]:
     """Yield what was said, and what memory learned, changed and ended since a moment, newest first."""
-    digest = digest_since(brain, since)
+    digest = digest_since(brain, since, MAX_SHOWN)
     rows = [_said(brain, event) for event in _said_since(brain, since)]
     for line in digest.lines:
         if line.what == "asked":  # it waits
@@ -200,7 +214,7 @@ def _happened(brain: Brain, since: str) -> Iterator[Row]:
 def _said_since(brain: Brain, since: str) -> Iterator[Event]:
     kinds: set[type[events.EventData] | str] = {events.PromptAnswered, events.NoteCaptured}
     undone = undone_events(brain)
-    recorded = takewhile(lambda event: event.at >= since, brain.journal.events(kinds=kinds, reverse=True))
+    recorded = brain.journal.events(kinds=kinds, reverse=True, since=since)
     return islice((event for event in recorded if event.id not in undone), MAX_SHOWN)
 
 
@@ -223,10 +237,11 @@ def _said(brain: Brain, event: Event) -> Row | None:
 
 def ask(visit: Visit) -> Done:
     """Drop what was written as a prompt like any other."""
-    answer = visit.desk.ask(visit.given.get("text", ""), visit.given.get("key", ""))
+    conversation = visit.given.get("in", "")
+    answer = visit.desk.ask(visit.given.get("text", ""), visit.given.get("key", ""), conversation)
     if not visit.has_script:
         answer.done.wait(QUICK_SECONDS)
-    return Done()
+    return Done(to=f"/ask?in={quote(conversation)}" if conversation else "/")
 
 
 def ask_again(visit: Visit) -> Done:
