@@ -10,7 +10,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -37,6 +37,11 @@ def one_line(text: object) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def few(names: Sequence[str], number: int = 10) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:number]) + (f" and {len(names) - number} more" if len(names) > number else "")
 
 
 def opening(shown: str, file: Path | None) -> str:

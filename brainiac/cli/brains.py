@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, few, local_time, print_list, print_table
+from brainiac.cli.session import SHOWN_AT_MOST, YesOption, agree, command, local_time, print_list, print_table
 from brainiac.errors import NotABrainError, SettingsError, UserError
 from brainiac.events import PathKind
 from brainiac.formats.authors import SERVICES
@@ -31,7 +31,7 @@ from brainiac.storage.files import Disk
 from brainiac.storage.pages import Source, find_sources, set_allowed
 from brainiac.storage.store import git_folder
 from brainiac.storage.versions import merge
-from brainiac.terminal import one_line, say
+from brainiac.terminal import few, one_line, say
 from brainiac.tree import LocalPlaces, Tree, default_brain, find_root, is_brain, set_default_brain
 
 

@@ -15,7 +15,6 @@ import typer
 from brainiac import verbs
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.log import sentence
 from brainiac.cli.session import agree, command, local_time, note_edits, print_list
 from brainiac.errors import UserError
 from brainiac.events import Event, ExchangeEvent, ExchangesImported
@@ -24,6 +23,7 @@ from brainiac.history.exchanges import Said
 from brainiac.history.forget import Target, find_target, find_words, plan_forget
 from brainiac.history.forget import forget as take_out
 from brainiac.history.purge import BEYOND, Traces, purge
+from brainiac.history.sentences import sentence
 from brainiac.history.undo import SaidMatch, Undone, possible_targets, take_back
 from brainiac.history.undo import correct as correct_statement
 from brainiac.history.why import StatementMatch, Step, find_memory, find_statement

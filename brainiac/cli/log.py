@@ -1,17 +1,13 @@
-"""What happened and what memory held: `brainiac log`, `diff`, `show` and `digest`.
-
-Events in a person's words are printed by `run` too.
-"""
+"""What happened and what memory held: `brainiac log`, `diff`, `show` and `digest`."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -22,129 +18,20 @@ import typer
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.cli import session
-from brainiac.cli.session import command, few, local_time, moment_named, opened_brain, print_table
+from brainiac.cli.session import command, local_time, moment_named, opened_brain, print_table
 from brainiac.clock import iso, parse_iso
 from brainiac.errors import UserError
-from brainiac.events import Event, PathKind, StatementRecord
+from brainiac.events import Event, PathKind
 from brainiac.history import past
 from brainiac.history.digest import by_page, digest_since
-from brainiac.history.forget import Target
+from brainiac.history.sentences import counted, news, paths_of, sentence
 from brainiac.storage.store import Store
 from brainiac.terminal import say
 from brainiac.terminal import show as print_text
 from brainiac.tree import find_root
 
-_SENTENCES: dict[type[events.EventData], str] = {
-    events.PromptAnswered: "{prompt} → answered ({model})",
-    events.PromptRefused: "{prompt} → not answered: {reason}",
-    events.AnswerDiscarded: "{prompt} → changed while it was answered, so that answer was thrown away",
-    events.NoteCaptured: "{prompt} → taken in",
-    events.ResponseArrived: "{response} → noted, by hand",
-    events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
-    events.ImportStarted: "{source} → imported, all in one `undo`",
-    events.StatementCorrected: "{paths} → put right by you",
-    events.ReviewSettled: "memory/review.md → {count} decided at once, all in one `undo`",
-    events.StatementsEnded: "{paths} → over by its last day",
-    events.MemoryForgotten: "{path} → forgotten",
-    events.TextsPurged: "forgotten texts → destroyed for good",
-    events.ExchangeMadePrivate: "{prompt} → made private, with what came of it",
-    events.NoteMerged: "{paths} → your save was merged with what was written meanwhile",
-    events.CopySetAside: "{of} → a copy from another device had nothing new, so it is gone",
-    events.NoteSaved: "{paths} → edited by you in the window",
-    events.NoteMoved: "{paths} → moved by hand",
-    events.NoteDeleted: "{paths} → deleted by hand",
-    events.NotesEdited: "{paths} → found changed at a start",
-    events.DeviceTookOver: "{device} → runs the processes now",
-    events.PluginFailed: "{by} → failed in {hook}: {error}",
-}
-_UNDONE = {
-    events.PromptAnswered.kind: "an answer",
-    events.ExchangeReflected.kind: "what was noted of an exchange",
-    events.MemoryPromoted.kind: "a promotion",
-    events.ExchangesImported.kind: "an import",
-    events.MemoryOrganized.kind: "an organization",
-    events.ExchangeForgotten.kind: "a forgetting",
-    events.MemoryForgotten.kind: "a forgetting",
-    events.ProposalDecided.kind: "what you ticked in the review",
-    events.EventUndone.kind: "an undo",
-}
-_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
 LOOK_EVERY_SECONDS = 0.5
 COLUMNS = ("time", "id", "event", "by", "what", "because of")
-
-
-# --- events in a person's words ------------------------------------------------------------------------------------
-
-
-def sentence(event: Event) -> str:
-    """Return a sentence about an event; "" for events of the program's own upkeep.
-
-    For an event of a plugin's own kind it names the changed files and the kind; "" where no file was changed.
-    """
-    what, paths = event.what, _paths(event)
-    if isinstance(what, events.PluginEvent):
-        return f"{paths} → {event.kind}" if event.changes else ""
-    if type(what) in _SENTENCES:
-        values = {field.name: getattr(what, field.name) for field in fields(what)}
-        return _SENTENCES[type(what)].format(**values, paths=paths, by=event.by)
-    return _sentence_with_counts(event, paths)
-
-
-def _sentence_with_counts(event: Event, paths: str) -> str:
-    """Return the sentence about an event whose fields have to be counted or looked at; "" for others."""
-    match event.what:
-        case events.MemoryPromoted() as promoted:
-            return f"{_count(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
-        case events.CatchUpStarted(exchanges=exchanges, model=model):
-            return f"{_count(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
-        case events.ExchangesFiled(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
-        case events.ExchangesImported(service=service, episodes=episodes):
-            n_exchanges = sum(map(len, episodes.values()))
-            n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
-            exchanges_on = f"{_count(n_exchanges, 'exchange')} on " if n_exchanges else ""
-            return f"{service} → {exchanges_on}{_count(n_files, 'file')} imported"
-        case events.InboxTidied(exchanges=exchanges):
-            return f"{_count(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
-        case events.MemoryOrganized(done=done) if done:
-            return f"memory → organized ({_count(len(done), 'change')})"
-        case events.ExchangeForgotten() as forgotten:
-            return f"{Target.of(forgotten).count} → forgotten, with what rested on it alone"
-        case events.ProposalMade(proposals=(events.ForgetProposal(is_hiding=True) as hidden,)):
-            return f"{Target.of(hidden).count} → hidden as you asked, until you decide in memory/review.md"
-        case events.ProposalMade():
-            return "memory/review.md → asks you something"
-        case events.ProposalDecided(how="applied"):
-            return "memory/review.md → done as you ticked it"
-        case events.ProposalDecided(how="declined"):
-            return "memory/review.md → left as you said"
-        case events.ProposalDecided(how="lapsed"):
-            return "memory/review.md → what nobody decided for 30 days is asked no more"
-        case events.PluginTrusted(plugin=plugin, is_trusted=is_trusted):
-            return f"{plugin} → {'trusted on this machine' if is_trusted else 'trusted no more'}"
-        case events.StatementsAdopted(statements=statements):
-            return f"{_count(len(statements), 'statement')} → released by you"
-        case events.DeletionsHeld(count=count):
-            return f"{_count(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
-        case events.EventUndone(kind_=kind):
-            return f"{_UNDONE.get(events.present_form(kind, {})[0], kind)} → taken back: {paths}"
-        case events.CopyMerged(of=path):
-            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
-        case events.MarkersMerged(path=path):
-            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
-        case events.NoteEdited(client=client):
-            is_new = all(change.op == "create" for change in event.changes)
-            what = "put there" if is_new or client else "edited"
-            return f"{paths} → {what} by {client or 'hand'}"
-    return ""
-
-
-def news(brain: Brain, event: Event) -> str:
-    """Return the sentence about an event that a person wants to know of; "" for others, as for a saved prompt."""
-    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
-    if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
-        return ""
-    return sentence(event)
 
 
 def moment(at: datetime, now: datetime) -> str:
@@ -152,32 +39,6 @@ def moment(at: datetime, now: datetime) -> str:
     days = (now.date() - at.date()).days
     day = {0: "", 1: "yesterday "}.get(days, f"{at:%a} " if 1 < days < 7 else f"{at:%Y-%m-%d} ")
     return f"{day}{at:%H:%M}"
-
-
-def _changes(statements: tuple[StatementRecord, ...]) -> str:
-    """Return how many statements were learned, changed, ended and heard again."""
-    counts = Counter(_VERBS.get(statement.operation, statement.operation.lower()) for statement in statements)
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
-
-
-def _noun(kind: str) -> str:
-    """Return what a person calls a difference of a kind."""
-    return "other line" if kind == "line" else kind
-
-
-def _both_stand(event: Event) -> str:
-    """Return the end of a sentence about a merge in which both sides had changed the same; "" for another merge."""
-    return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
-
-
-def _paths(event: Event, arrow: str = "to") -> str:
-    """Return the first three files that an event changed, and how many more."""
-    return few([f"{each.source} {arrow} {each.path}" if each.source else each.path for each in event.changes], 3)
 
 
 # --- `log` -----------------------------------------------------------------------------------------------------------
@@ -265,7 +126,7 @@ def _summary(event: Event) -> str:
     values = {key: value for key, value in event.data.items() if value not in (None, "", [], {})}
     texts = {key: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for key, v in values.items()}
     shown = ", ".join(f"{key}: {_shortened(' '.join(text.split()), 80)}" for key, text in texts.items())
-    return _paths(event, "→") or shown
+    return paths_of(event, "→") or shown
 
 
 DAYS = 7
@@ -366,11 +227,16 @@ def _print_differences(result: past.Comparison, *, is_full: bool) -> None:
         say(f"  {difference.what}{kind}{history}{origin}" + (f": {words}" if words else ""))
     for problem in result.unreadable:
         say(f"not compared: {problem}")
-    counts = [f"{_count(n, _noun(kind))} {what}" for (kind, what), n in sorted(result.counts().items())]
+    counts = [f"{counted(n, _noun(kind))} {what}" for (kind, what), n in sorted(result.counts().items())]
     same = "1 page holds" if result.equal == 1 else f"{result.equal} pages hold"
     say((", ".join(counts) or "Nothing differs") + f"; {same} the same.")
     if not is_full and any(difference.what == "reworded" for difference in result.differences):
         say("What is reworded may differ by a word that counts: --reworded lists it.")
+
+
+def _noun(kind: str) -> str:
+    """Return what a person calls a difference of a kind."""
+    return "other line" if kind == "line" else kind
 
 
 def _shortened(text: str, length: int) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 import typer
 
 from brainiac.brain import Brain
-from brainiac.cli.log import news
 from brainiac.cli.session import YesOption, by_reason, command, local_time, opened_brain, print_list
 from brainiac.errors import SettingsError, UserError
 from brainiac.events import Event
+from brainiac.history.sentences import news
 from brainiac.logs import configure
 from brainiac.pipeline.daemon import Daemon, run_once
 from brainiac.server.address import MINE, own_token, read_address, token_of

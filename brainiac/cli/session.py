@@ -25,7 +25,7 @@ from brainiac.errors import BrainiacError, ModelError, NoMomentError, SettingsEr
 from brainiac.storage import causes
 from brainiac.storage.serving import is_running, require_alone
 from brainiac.storage.store import Store
-from brainiac.terminal import beneath, clean, is_terminal, one_line, opening, output, say, show, silenced
+from brainiac.terminal import beneath, clean, few, is_terminal, one_line, opening, output, say, show, silenced
 from brainiac.text.dates import TIMES
 from brainiac.tree import find_root
 
@@ -344,11 +344,6 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
     for prompt, reason in reasons.items():
         prompts.setdefault(reason, []).append(prompt)
     return [f"{few(paths, 2)}: {reason}" for reason, paths in prompts.items()]
-
-
-def few(names: Sequence[str], number: int = SHOWN_AT_MOST) -> str:
-    """Return the first names, and how many more there are."""
-    return ", ".join(names[:number]) + (f" and {len(names) - number} more" if len(names) > number else "")
 
 
 def problems_of(error: Exception) -> Sequence[str]:

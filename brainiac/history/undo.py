@@ -103,16 +103,8 @@ def undo_all(brain: Brain, commits: Sequence[Event]) -> list[Undone]:
         UserError: An event changed nothing or is taken back already, or files stand in the way; each is named.
         ConflictError: Somebody keeps writing the files.
     """
-    if len(commits) > 1:
-        reversed_before: set[str] = set()  # paths
-        obstacles: list[str] = []
-        for event in commits:
-            found = _plan_reversal(brain, event).obstacles
-            # a file that a later event of them changed too is no obstacle: that event is undone first
-            obstacles += [str(obstacle) for obstacle in found if obstacle.path not in reversed_before]
-            reversed_before |= {change.path for change in event.changes}
-        if obstacles:
-            raise UserError(*obstacles)
+    if len(commits) > 1 and (obstacles := [str(each) for step in plan_all(brain, commits) for each in step.obstacles]):
+        raise UserError(*obstacles)
     results = []
     for event in commits:
         undone = brain.retry(partial(_undo, brain, event))
@@ -121,6 +113,25 @@ def undo_all(brain: Brain, commits: Sequence[Event]) -> list[Undone]:
         results.append(undone)
     write_digest(brain)
     return results
+
+
+def plan_all(brain: Brain, commits: Sequence[Event]) -> list[Undoing]:
+    """Return the plans for undoing several events in the present tree, without the texts of the files.
+
+    Args:
+        brain: The brain.
+        commits: Events of this device, newest first.
+    """
+    plans: list[Undoing] = []
+    reversed_before: set[str] = set()  # paths
+    for event in commits:
+        undoing = _plan_reversal(brain, event)
+        # a file that a later event of them changed too is no obstacle: that event is undone first
+        undoing.obstacles = [each for each in undoing.obstacles if each.path not in reversed_before]
+        undoing.changes = [replace(change, before=None, after=None) for change in undoing.changes]
+        reversed_before |= {change.path for change in event.changes}
+        plans.append(undoing)
+    return plans
 
 
 def undo(brain: Brain, event: Event) -> Undone:

@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import socket
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -47,6 +47,8 @@ _BLOCK_BYTES = 65_536
 _FILE = re.compile(r"[\d-]+\.jsonl")
 _MARK_BYTES = 64  # the end of a line has ids and hashes, so that no two are alike
 _COARSE_SECONDS = 2  # the coarsest file times: two changes of a folder within this may have the same one
+# the beginning of a line as `to_line` writes it
+_HEAD = re.compile(rb'\{"seq":\d+,"id":"[^"\\]*","at":"([^"\\]*)","kind":"([^"\\]*)","by":"([^"\\]*)"')
 _SEQ = re.compile(rb'\s*\{\s*"seq"\s*:\s*(\d+)')
 _AT, _HEAD_BYTES = re.compile(rb'"at"\s*:\s*"([0-9TZ:.+-]+)"'), 200  # before anything that has words
 
@@ -213,6 +215,25 @@ class _Tail:
     size: int
     seq: int
     last_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a journal of which only the beginning was read.
+
+    Attributes:
+        at: When, ISO 8601.
+        device: Whose; "" for this one's.
+        kind: The event's kind, as it stands there: it may be a former name.
+        by: Who did it.
+        raw: The whole line.
+    """
+
+    at: str
+    device: str
+    kind: str
+    by: str
+    raw: bytes
 
 
 class Journal:
@@ -392,6 +413,31 @@ class Journal:
         files_until = (path for path in reversed(self._files(device)) if path.name[:10] <= at[:10])
         events = self._parse(((path, line) for path in files_until for line in lines_back(path)), None)
         return next((event for event in events if event.at <= at), None)
+
+    def lines_between(self, first: str, last: str, device: str = "") -> Iterator[Line]:
+        """Yield the lines of a device's events from one moment until before another, those of the last file first.
+
+        Read are the files of these days, and the next one, which has what was recorded while the clock was ahead.
+
+        Args:
+            first: ISO 8601.
+            last: Likewise.
+            device: Another device; "" for this one.
+        """
+        paths = self._files(device)
+        start = bisect_left(paths, first[:10], key=lambda path: path.stem)
+        end = bisect_right(paths, last[:10], key=lambda path: path.stem)
+        for path in reversed(paths[start : end + 1]):
+            for raw in lines_back(path):
+                head = _HEAD.match(raw)
+                if head is None:  # it is written otherwise, or is none
+                    for event in self._parse([(path, raw)], None):
+                        if first <= event.at < last:
+                            yield Line(event.at, device, event.kind, event.by, raw)
+                    continue
+                at, kind, by = (part.decode("utf-8", "replace") for part in head.groups())
+                if first <= at < last:
+                    yield Line(at, device, kind, by, raw)
 
     def has_written(self, digest: str) -> bool:
         """Return whether a file had this content after some event of this device."""

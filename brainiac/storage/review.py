@@ -34,6 +34,12 @@ _ID = re.compile(r"<!-- proposal: (\S+) -->")
 _LINE = re.compile(r"^[^\n]*<!-- proposal: (?P<id>\S+) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ALL = re.compile(r"^[^\n]*<!-- proposals: (?P<id>\S[^\n]*?) -->[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _BOX = re.compile(r"[ \t]*[-*+][ \t]+\[(?P<mark>[xX -])\][ \t]")
+# as `differences_change` writes it
+_DIFFERS = re.compile(
+    r"^- (?!\[)(?P<path>\S[^\n]*?): [^\n]*?(?: changed it, and )"
+    r"(?:both stand; keep what holds: `(?P<kept>[^\n]*?)` or `(?P<other>[^\n]*)`)?[^\n]*(?:\n|\Z)",
+    re.MULTILINE,
+)
 _SECTION = re.compile(
     rf"^## (?P<title>{'|'.join(SECTIONS.values())})[ \t]*\r?(?:\n|\Z)"
     r"(?P<body>(?:(?!#{1,6} )[^\n]*\n|[^#\n][^\n]*\Z)*)",
@@ -129,6 +135,34 @@ def _change(tree: Tree, with_lines: Callable[[str], str]) -> list[events.Change]
     before = None if content is None else decode_text(content)
     after = with_lines(EMPTY if before is None or not before.strip() else before)
     return [] if after == before else [events.write(tree.relative(tree.review), content, after)]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A line in `review.md` on two texts that both stand in a file.
+
+    Attributes:
+        path: The file.
+        texts: The two, on one line each and cut where they are long; none for a sentence.
+        start: Offset of the line in the text; `text[start:end]` is the line with its end.
+        end: See `start`.
+    """
+
+    path: str
+    texts: tuple[str, ...]
+    start: int
+    end: int
+
+    def is_of(self, number: int, line: str) -> bool:
+        """Return whether a line of the file is one of the texts."""
+        return one_line(PRIVATE.sub("", line.strip()))[:_MAX_SHOWN] == self.texts[number]
+
+
+def find_differences(text: str) -> list[Standing]:
+    """Return the lines of `review.md` on what differs between two versions, in order."""
+    lines = _DIFFERS.finditer(text)
+    found = ((line, tuple(filter(None, (line["kept"], line["other"])))) for line in lines)
+    return [Standing(line["path"], texts, line.start(), line.end()) for line, texts in found]
 
 
 # --- what a person decided -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from brainiac.brain import Brain
 from brainiac.errors import BrainiacError, UserError
 from brainiac.server.guard import message_and_status
 from brainiac.window.sessions import Sessions
-from brainiac.window.words import memory_html, relative_day, shown
+from brainiac.window.words import changed_lines, differing, in_place, memory_html, relative_day, shown
 
 FOLDER = Path(__file__).parent
 MAX_KEPT = 100  # messages, keys of forms and answers that this process remembers
@@ -223,4 +223,5 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"words": memory_html, "day": relative_day, "field": _field}
+    environment.filters |= {"differing": differing, "changed_lines": changed_lines, "in_place": in_place}
     return environment

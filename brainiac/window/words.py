@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import posixpath
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -16,8 +17,11 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from brainiac.clock import parse_iso
+from brainiac.formats.markdown import decode_text
 
 MAX_CHARACTERS = 20_000
+MAX_COMPARED = 2_000  # words of two texts that are compared word by word; what is longer differs as a whole
+AROUND = 240  # characters that are shown on each side of a quote
 # what turns the direction of the text after it, or is seen by nobody: shown, so that nothing is disguised by it
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
@@ -41,6 +45,41 @@ def memory_html(text: str, path: str = "") -> Markup:
     if len(cut) < len(text):
         html += f"<p><small>… and {len(text) - len(cut):,} more characters, in its file</small></p>"
     return Markup('<div class="words" dir="auto" hx-ignore>{}</div>').format(Markup(html))
+
+
+def differing(before: str, after: str) -> tuple[Markup, Markup]:
+    """Return two texts as HTML with what differs marked: what only the first has, and what only the second has."""
+    cut = [text[:MAX_CHARACTERS] + "…" * (len(text) > MAX_CHARACTERS) for text in (before, after)]
+    sides = [re.findall(r"\w+|\W", shown(text.replace("\r", ""))) for text in cut]
+    marked = Markup(""), Markup("")
+    is_long = sum(map(len, sides)) > MAX_COMPARED
+    compared = [("replace", 0, len(sides[0]), 0, len(sides[1]))] if is_long and sides[0] != sides[1] else None
+    for what, *ends in compared or difflib.SequenceMatcher(None, sides[0], sides[1], autojunk=False).get_opcodes():
+        pieces = "".join(sides[0][ends[0] : ends[1]]), "".join(sides[1][ends[2] : ends[3]])
+        signs = [Markup("{}")] * 2 if what == "equal" else [Markup("<del>{}</del>"), Markup("<ins>{}</ins>")]
+        added = [sign.format(piece) if piece else "" for sign, piece in zip(signs, pieces, strict=True)]
+        marked = marked[0] + added[0], marked[1] + added[1]
+    return marked
+
+
+def changed_lines(before: str | bytes | None, after: str | bytes | None) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text that were changed, each run of them before and after."""
+    texts = (decode_text(text) if isinstance(text, bytes) else text or "" for text in (before, after))
+    sides = [text.splitlines(keepends=True) for text in texts]
+    for what, *ends in difflib.SequenceMatcher(None, sides[0], sides[1]).get_opcodes():
+        if what != "equal":
+            yield "".join(sides[0][ends[0] : ends[1]]), "".join(sides[1][ends[2] : ends[3]])
+
+
+def in_place(text: str, quote: str) -> Markup:
+    """Return a quote as HTML, marked where it stands in a text, with what stands around it."""
+    at = text.find(quote)
+    if not quote or at < 0:
+        return Markup("{}{}").format(shown(text[: 2 * AROUND]), "…" * (len(text) > 2 * AROUND))
+    start, end = max(0, at - AROUND), at + len(quote)
+    before, after = text[start:at], text[end : end + AROUND]
+    parts = "…" * (start > 0) + before, quote[:MAX_CHARACTERS], after + "…" * (end + AROUND < len(text))
+    return Markup("{}<mark>{}</mark>{}").format(*map(shown, parts))
 
 
 def relative_day(at: str, now: datetime) -> str:

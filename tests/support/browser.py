@@ -28,6 +28,8 @@ from tests.support.pipeline import eventually
 PATHS = (
     "/",
     "/ask",
+    "/review",
+    "/timeline",
     "/search?q=script+heron",
     "/status",
     "/status?seen=1",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainiac import events
-from brainiac.cli.log import sentence
+from brainiac.history.sentences import sentence
 from brainiac.storage.journal import from_line
 from tests.support.examples import examples
 

@@ -10,12 +10,12 @@ from brainiac_plugins.organization.upkeep import settle_reviews
 
 from brainiac import verbs
 from brainiac.brain import Brain
-from brainiac.cli.log import sentence
 from brainiac.errors import UserError
 from brainiac.events import NoteEdited, PromptAnswered
 from brainiac.formats.markdown import PRIVATE_MARK
 from brainiac.formats.prompt import parse_prompt
 from brainiac.history.digest import digest_since
+from brainiac.history.sentences import sentence
 from brainiac.history.undo import undo
 from brainiac.llm.catalog import count
 from brainiac.storage.causes import find_event

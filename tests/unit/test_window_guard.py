@@ -23,7 +23,8 @@ from tests.support.models import make_brain
 from tests.support.served import Reply, Served, served
 
 EVIL = "http://evil.example"
-PATHS = ("/", "/status", "/why?name=Portland", "/wrong?name=Portland", "/forget?name=Portland", "/live", "/nothing")
+NAMED = ("/run?event=x", "/why?name=Portland", "/wrong?name=Portland", "/forget?name=Portland")
+PATHS = ("/", "/review", "/timeline", "/status", *NAMED, "/live", "/nothing")
 BY_HAND = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 

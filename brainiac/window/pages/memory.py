@@ -14,7 +14,8 @@ from brainiac.window.frame import Done, Page, Visit
 
 def why(visit: Visit) -> Mapping[str, Any]:
     """Return what a memory rests on."""
-    return {"why": verbs.why(visit.brain, visit.need("name")).why}
+    name = visit.need("name")
+    return {"why": verbs.why(visit.brain, name).why, "name": name}
 
 
 def wrong(visit: Visit) -> Mapping[str, Any]:

@@ -15,8 +15,8 @@ from urllib.parse import quote
 from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
-from brainiac.errors import BrainiacError, FormatError, UserError
-from brainiac.events import Event, FileChange, PathKind
+from brainiac.errors import BrainiacError, FormatError
+from brainiac.events import Event
 from brainiac.formats.prompt import CITED, Response, error_path, parse_response
 from brainiac.health.overview import overview
 from brainiac.history.digest import digest_since
@@ -262,27 +262,6 @@ def undo(visit: Visit) -> Done:
     return Done("Taken back." + (f" What stays: {stays}" if stays else ""), undone[-1].event.id)
 
 
-def decide(visit: Visit) -> Done:
-    """Tick a question in `review.md`, or decline it, as the person does in an editor."""
-    brain, name, is_yes = visit.brain, visit.need("review"), visit.given.get("yes") == "1"
-    path = brain.tree.relative(brain.tree.review)
-
-    def tick() -> None:
-        before = brain.read_text(path) or ""
-        place = next((tick for tick in find_ticks(before) if tick.id == name), None)
-        if place is None:
-            raise UserError("this question is gone; somebody decided it")
-        line = before[place.start : place.end]
-        after = before[: place.start] + re.sub(r"\[.\]", "[x]" if is_yes else "[-]", line, count=1)
-        change = events.update(path, before, after + before[place.end :])
-        brain.commit(events.NoteEdited(), by="person", changes=[change])
-
-    brain.retry(tick)
-    # what the daemon calls when an editor saved it
-    brain.plugins.call("file_changed", brain=brain, change=FileChange("modified", path, PathKind.REVIEW))
-    return Done("Done." if is_yes else "Left as it is.")
-
-
 def see(visit: Visit) -> Done:
     """Keep that everything until a moment was looked at."""
     moment = visit.need("until")
@@ -292,4 +271,4 @@ def see(visit: Visit) -> Done:
 
 
 PAGES = (Page("/", "Today", today, is_live=True),)
-ACTIONS = {"ask": ask, "again": ask_again, "undo": undo, "decide": decide, "see": see}
+ACTIONS = {"ask": ask, "again": ask_again, "undo": undo, "see": see}

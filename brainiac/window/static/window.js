@@ -29,6 +29,23 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.form === box) box?.requestSubmit();
 });
+// what waits for a word, by keys: j and k go on and back, y, n, l and x press what stands there
+let place = -1;
+const choices = () => [...document.querySelectorAll(".kind .choice")];
+function stand(at) {
+  const all = choices();
+  place = Math.max(0, Math.min(at, all.length - 1));
+  all[place]?.focus();
+}
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, select, input:not([type=checkbox])")) return;
+  const here = document.activeElement.closest(".choice");
+  if (here) place = choices().indexOf(here);
+  if ("jk".includes(event.key)) stand(place + (event.key === "j" ? 1 : -1));
+  else if (here && !event.repeat && "ynl".includes(event.key)) here.querySelector(".key-" + event.key)?.click();
+  else if (here && event.key === "x") here.querySelector("input[type=checkbox]")?.click();
+});
+document.addEventListener("htmx:after:swap", () => { if (place >= 0 && document.activeElement === document.body) stand(place); });
 let sent = "";
 document.addEventListener("htmx:before:request", (event) => { if (event.target === box) sent = box.elements.text.value; });
 document.addEventListener("htmx:after:request", (event) => {

@@ -1,0 +1,141 @@
+"""Events of the journal as sentences for a person: what `log` and `run` print, and what the window's timeline shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+
+from brainiac import events
+from brainiac.brain import Brain
+from brainiac.events import Event, PathKind, StatementRecord
+from brainiac.history.forget import Target
+from brainiac.terminal import few
+
+_SENTENCES: dict[type[events.EventData], str] = {
+    events.PromptAnswered: "{prompt} → answered ({model})",
+    events.PromptRefused: "{prompt} → not answered: {reason}",
+    events.AnswerDiscarded: "{prompt} → changed while it was answered, so that answer was thrown away",
+    events.NoteCaptured: "{prompt} → taken in",
+    events.ResponseArrived: "{response} → noted, by hand",
+    events.PromptMoved: "{moved_from} → moved to {prompt}, its answer with it",
+    events.ImportStarted: "{source} → imported, all in one `undo`",
+    events.StatementCorrected: "{paths} → put right by you",
+    events.ReviewSettled: "memory/review.md → {count} decided at once, all in one `undo`",
+    events.StatementsEnded: "{paths} → over by its last day",
+    events.MemoryForgotten: "{path} → forgotten",
+    events.TextsPurged: "forgotten texts → destroyed for good",
+    events.ExchangeMadePrivate: "{prompt} → made private, with what came of it",
+    events.NoteMerged: "{paths} → your save was merged with what was written meanwhile",
+    events.CopySetAside: "{of} → a copy from another device had nothing new, so it is gone",
+    events.NoteSaved: "{paths} → edited by you in the window",
+    events.NoteMoved: "{paths} → moved by hand",
+    events.NoteDeleted: "{paths} → deleted by hand",
+    events.NotesEdited: "{paths} → found changed at a start",
+    events.DeviceTookOver: "{device} → runs the processes now",
+    events.PluginFailed: "{by} → failed in {hook}: {error}",
+}
+_UNDONE = {
+    events.PromptAnswered.kind: "an answer",
+    events.ExchangeReflected.kind: "what was noted of an exchange",
+    events.MemoryPromoted.kind: "a promotion",
+    events.ExchangesImported.kind: "an import",
+    events.MemoryOrganized.kind: "an organization",
+    events.ExchangeForgotten.kind: "a forgetting",
+    events.MemoryForgotten.kind: "a forgetting",
+    events.ProposalDecided.kind: "what you ticked in the review",
+    events.EventUndone.kind: "an undo",
+}
+_VERBS = {"NEW": "learned", "UPDATE": "changed", "DELETE": "ended", "REINFORCE": "heard again", "REWORD": "reworded"}
+
+
+def sentence(event: Event) -> str:
+    """Return a sentence about an event; "" for events of the program's own upkeep.
+
+    For an event of a plugin's own kind it names the changed files and the kind; "" where no file was changed.
+    """
+    what, paths = event.what, paths_of(event)
+    if isinstance(what, events.PluginEvent):
+        return f"{paths} → {event.kind}" if event.changes else ""
+    if type(what) in _SENTENCES:
+        values = {field.name: getattr(what, field.name) for field in fields(what)}
+        return _SENTENCES[type(what)].format(**values, paths=paths, by=event.by)
+    return _sentence_with_counts(event, paths)
+
+
+def _sentence_with_counts(event: Event, paths: str) -> str:
+    """Return the sentence about an event whose fields have to be counted or looked at; "" for others."""
+    match event.what:
+        case events.MemoryPromoted() as promoted:
+            return f"{counted(len(promoted.exchanges), 'exchange')} → {_changes(promoted.statements) or 'filed by day'}"
+        case events.CatchUpStarted(exchanges=exchanges, model=model):
+            return f"{counted(exchanges, 'exchange')} of before → handed to {model}, all in one `undo`"
+        case events.ExchangesFiled(exchanges=exchanges):
+            return f"{counted(len(exchanges), 'exchange')} → filed by day: short-term memory was full"
+        case events.ExchangesImported(service=service, episodes=episodes):
+            n_exchanges = sum(map(len, episodes.values()))
+            n_files = sum(not change.path.endswith("/_index.md") for change in event.changes)
+            exchanges_on = f"{counted(n_exchanges, 'exchange')} on " if n_exchanges else ""
+            return f"{service} → {exchanges_on}{counted(n_files, 'file')} imported"
+        case events.InboxTidied(exchanges=exchanges):
+            return f"{counted(len(exchanges), 'answered prompt')} → left the inbox (inbox.keep_days)"
+        case events.MemoryOrganized(done=done) if done:
+            return f"memory → organized ({counted(len(done), 'change')})"
+        case events.ExchangeForgotten() as forgotten:
+            return f"{Target.of(forgotten).count} → forgotten, with what rested on it alone"
+        case events.ProposalMade(proposals=(events.ForgetProposal(is_hiding=True) as hidden,)):
+            return f"{Target.of(hidden).count} → hidden as you asked, until you decide in memory/review.md"
+        case events.ProposalMade():
+            return "memory/review.md → asks you something"
+        case events.ProposalDecided(how="applied"):
+            return "memory/review.md → done as you ticked it"
+        case events.ProposalDecided(how="declined"):
+            return "memory/review.md → left as you said"
+        case events.ProposalDecided(how="lapsed"):
+            return "memory/review.md → what nobody decided for 30 days is asked no more"
+        case events.PluginTrusted(plugin=plugin, is_trusted=is_trusted):
+            return f"{plugin} → {'trusted on this machine' if is_trusted else 'trusted no more'}"
+        case events.StatementsAdopted(statements=statements):
+            return f"{counted(len(statements), 'statement')} → released by you"
+        case events.DeletionsHeld(count=count):
+            return f"{counted(count, 'note')} vanished at once → nothing is forgotten until you confirm it"
+        case events.EventUndone(kind_=kind):
+            return f"{_UNDONE.get(events.present_form(kind, {})[0], kind)} → taken back: {paths}"
+        case events.CopyMerged(of=path):
+            return f"{path} → what another device wrote was merged into it{_both_stand(event)}"
+        case events.MarkersMerged(path=path):
+            return f"{path} → both versions that git had of it were merged{_both_stand(event)}"
+        case events.NoteEdited(client=client):
+            is_new = all(change.op == "create" for change in event.changes)
+            what = "put there" if is_new or client else "edited"
+            return f"{paths} → {what} by {client or 'hand'}"
+    return ""
+
+
+def news(brain: Brain, event: Event) -> str:
+    """Return the sentence about an event that a person wants to know of; "" for others, as for a saved prompt."""
+    inbox = (PathKind.PROMPT, PathKind.CAPTURE, PathKind.RESPONSE, PathKind.ERROR)
+    if event.kind == events.NoteEdited.kind and all(brain.tree.kind_of(c.path) in inbox for c in event.changes):
+        return ""
+    return sentence(event)
+
+
+def _changes(statements: tuple[StatementRecord, ...]) -> str:
+    """Return how many statements were learned, changed, ended and heard again."""
+    counts = Counter(_VERBS.get(statement.operation, statement.operation.lower()) for statement in statements)
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _both_stand(event: Event) -> str:
+    """Return the end of a sentence about a merge in which both sides had changed the same; "" for another merge."""
+    return "; where both had changed the same, both texts stand" if event.data.get("differs") else ""
+
+
+def paths_of(event: Event, arrow: str = "to") -> str:
+    """Return the first three files that an event changed, and how many more."""
+    return few([f"{each.source} {arrow} {each.path}" if each.source else each.path for each in event.changes], 3)
