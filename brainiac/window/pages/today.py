@@ -16,7 +16,7 @@ from brainiac import events
 from brainiac.brain import Brain
 from brainiac.clock import iso
 from brainiac.errors import BrainiacError, FormatError
-from brainiac.events import Event
+from brainiac.events import Event, PathKind
 from brainiac.formats.prompt import CITED, Response, error_path, parse_response
 from brainiac.health.overview import overview
 from brainiac.history.digest import digest_since
