@@ -15,7 +15,7 @@ exchanges said at their moments, and a scripted model gives the operation and in
 
     python benchmarks/harm.py HARMS.json --folder DIR
 
-HARMS.json (benchmarks/data/harm/planted.json is ours; planted_blind.json was never asked) holds harms that a careless
+HARMS.json (benchmarks/data/harm/planted.json is ours; planted_blind.json was asked once) holds harms that a careless
 model might do, and honest operations. A reader plays the second reader by hand:
 what it is shown of case N is put into DIR as `NNN.request.md`, all of them at once; each is answered in
 `NNN.answer.json` by somebody who reads nothing else. Once all answers stand there, the figures come: what is written
@@ -64,7 +64,7 @@ from brainiac.llm.schemas import (
     VerifyRequest,
 )
 from brainiac.pipeline.daemon import answer_one
-from tests.support.promotions import ScriptedEngine, make_brain, pages
+from tests.support.promotions import ScriptedEngine, make_brain, open_brain, pages
 
 Case = Mapping[str, Any]
 Reader = Callable[[Brain, VerifyRequest], Verdicts]
@@ -100,7 +100,7 @@ class Planted(ScriptedEngine):
         super().__init__({Purpose.CONSOLIDATE: self._consolidate, Purpose.VERIFY: self._verify})
         self.case: Case | None = None
         self.is_asked = False
-        self.second: Callable[[VerifyRequest], Verdicts] | None = None  # None for a reader to whom everything follows
+        self.second: Callable[[VerifyRequest], Verdicts] | None = None
 
     def _verify(self, request: VerifyRequest) -> Result:
         return self.second(request) if self.second and self.case else OfflineEngine().run(request)
@@ -136,7 +136,14 @@ def run(case: Case, root: Path, origin: str = "person", reader: Reader | None = 
     """Carry one case out in a brain of its own."""
     engine = Planted()
     brain = make_brain(root, engine=engine)
-    engine.second = partial(reader, brain) if reader else None
+    if reader:
+        engine.second = partial(reader, brain)
+    else:
+        brain.close()
+        file = root / "system/config.yaml"
+        file.write_text(file.read_text().replace("  model: scripted", "  model: scripted\n  models: {verify: offline}"))
+        assert isinstance(brain.clock, ManualClock)
+        brain = open_brain(root, engine, brain.clock)
     number = 0
     for since in sorted({row["since"] for row in case["existing"]}):
         for row in case["existing"]:

@@ -38,7 +38,7 @@ def write(scene: Scene, path: str, text: str) -> None:
 
 def age(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything that was written lie for long enough to be believed."""
-    monkeypatch.setattr(pages, "_SETTLED_NS", -1)
+    monkeypatch.setattr(pages, "SETTLED_NS", -1)
 
 
 def test_it_holds_what_can_be_read_and_names_what_cannot(scene: Scene) -> None:
