@@ -110,7 +110,9 @@ def name_of(receipt: dict[str, Any]) -> str:
 def judge(copy: Copy, number: int, answer: dict[str, Any]) -> Counter[str]:
     """Put one cited receipt right, and count what else of memory differs."""
     cited = [row for row in answer["receipts"] if row["use"] == "cited"]
-    links, rested = links_of(answer), {name_of(row) for row in cited}
+    links = links_of(answer)
+    # a page's link cites what was shown of that page
+    rested = {name_of(row) for row in cited} | {row["path"] for row in cited}
     counted = Counter(answers=1, with_receipt=bool(cited), cited=len(links), cited_in_receipts=len(links & rested))
     if links - rested:
         print(f"{number:03d}: no receipt for {sorted(links - rested)}", file=sys.stderr)
